@@ -1,0 +1,137 @@
+"""Partial types of core/v1 and apps/v1 objects: Pod, PersistentVolumeClaim, Node, ControllerRevision.
+
+Pods carry cached properties for the facts that every plan asks for, so that planning a large workload reads each pod's
+labels and conditions once per version of the pod, not once per pass.
+"""
+
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from flotilla_common.api.meta import Condition, Model, ObjectMeta
+
+
+class FieldRef(Model):
+    field_path: str = ""
+
+
+class KeyRef(Model):
+    name: str = ""
+    key: str = ""
+
+
+class EnvSource(Model):
+    field_ref: FieldRef | None = None
+    config_map_key_ref: KeyRef | None = None
+
+
+class Env(Model):
+    name: str = ""
+    value: str = ""
+    value_from: EnvSource | None = None
+
+
+class Resources(Model):
+    """Quantities by resource name, as written (strings, or numbers in hand-written templates)."""
+
+    limits: dict[str, str | int | float] = {}
+    requests: dict[str, str | int | float] = {}
+
+
+class ResizePolicy(Model):
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
+class Container(Model):
+    name: str = ""
+    image: str = ""
+    env: list[Env] = []
+    resources: Resources = Resources()
+    resize_policy: list[ResizePolicy] = []
+    restart_policy: str = ""  # Always on an init container makes it a restartable sidecar
+
+
+class ReadinessGate(Model):
+    condition_type: str = ""
+
+
+class PodSpec(Model):
+    node_name: str = ""
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    readiness_gates: list[ReadinessGate] = []
+
+
+class ContainerStatus(Model):
+    name: str = ""
+    image: str = ""
+    image_id: str = msgspec.field(default="", name="imageID")
+    container_id: str = msgspec.field(default="", name="containerID")
+    ready: bool = False
+    restart_count: int = 0
+    resources: Resources | None = None
+
+
+class PodStatus(Model):
+    phase: str = ""
+    conditions: list[Condition] = []
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    pod_ip: str = msgspec.field(default="", name="podIP")
+
+
+class Pod(Model, dict=True):
+    """A pod with the facts that planning needs (common.md §5)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @cached_property
+    def conditions(self) -> dict[str, Condition]:
+        """Conditions by type."""
+        return {condition.type: condition for condition in self.status.conditions}
+
+    @cached_property
+    def active(self) -> bool:
+        """Neither terminating nor finished."""
+        return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
+
+    @cached_property
+    def ready(self) -> bool:
+        """Condition Ready is True."""
+        condition = self.conditions.get("Ready")
+        return condition is not None and condition.status == "True"
+
+    @cached_property
+    def ready_since(self) -> datetime | None:
+        """When Ready last changed, if it is True and says so."""
+        return self.conditions["Ready"].last_transition_time if self.ready else None
+
+    @cached_property
+    def gates(self) -> frozenset[str]:
+        """Condition types of the declared readiness gates."""
+        return frozenset(gate.condition_type for gate in self.spec.readiness_gates)
+
+
+class ClaimStatus(Model):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    status: ClaimStatus = ClaimStatus()
+
+
+class Node(Model):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ControllerRevision(Model):
+    """A stored template; `data` stays raw because its bytes are what is compared and hashed."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    revision: int = 0
+    data: msgspec.Raw = msgspec.Raw(b"null")

@@ -1,0 +1,87 @@
+"""What all Kubernetes objects share: metadata, owner references, selectors, conditions.
+
+The types are partial on purpose: only what Flotilla reads is decoded, the rest of an object is skipped. Times are aware
+datetimes. `Object` is the bound for everything that a mirror table can hold.
+"""
+
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+IntOrString = int | str
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Base of all API types: immutable, camelCase in JSON, absent members take their defaults."""
+
+
+class OwnerReference(Model):
+    """A reference from a dependent to its owner; the one with `controller` set manages the object."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(Model):
+    """metadata of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    finalizers: list[str] = []
+    owner_references: list[OwnerReference] = []
+
+
+class Object(Protocol):
+    """Anything with metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+class LabelSelectorRequirement(Model):
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class LabelSelector(Model):
+    """A label query; see `api.selectors` for matching, validation and the canonical string."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[LabelSelectorRequirement] = []
+
+
+class Condition(Model):
+    """A status condition; `last_update_time` is used by workload kinds only."""
+
+    type: str = ""
+    status: str = ""
+    last_update_time: datetime | None = None
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+def controller_of(meta: ObjectMeta) -> OwnerReference | None:
+    """The managing owner reference, if there is one."""
+    for reference in meta.owner_references:
+        if reference.controller:
+            return reference
+    return None
+
+
+def group_of(api_version: str) -> str:
+    """The API group in `group/version`; empty for the core group."""
+    return api_version.rpartition("/")[0]

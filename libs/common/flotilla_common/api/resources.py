@@ -1,0 +1,55 @@
+"""The resources that Flotilla reads and writes: group, storage version, plural, kind, scope.
+
+Mirrors watch storage versions only, so that they never depend on our own conversion webhook (DESIGN §3).
+"""
+
+import msgspec
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One resource of the Kubernetes API in the version that Flotilla uses."""
+
+    group: str  # empty for the core group
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `version` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def id(self) -> str:
+        """`<group>.<plural>` with `core` for the core group and dots as underscores: stream names and metrics labels."""
+        return f"{(self.group or 'core').replace('.', '_')}.{self.plural}"
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path of the collection, object or subresource; without a namespace: across all namespaces."""
+        parts = [f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"]
+        if self.namespaced and namespace:
+            parts.append(f"namespaces/{namespace}")
+        parts.append(self.plural)
+        parts.extend(part for part in (name, subresource) if part)
+        return "/".join(parts)
+
+
+POD = Resource("", "v1", "pods", "Pod")
+NODE = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CLAIM = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+SECRET = Resource("", "v1", "secrets", "Secret")
+CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap")
+POD_TEMPLATE = Resource("", "v1", "podtemplates", "PodTemplate")
+EVENT = Resource("", "v1", "events", "Event")
+REVISION = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+MUTATING = Resource(
+    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False
+)
+VALIDATING = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
+)
+CLONE_SET = Resource("apps.kruise.io", "v1beta1", "clonesets", "CloneSet")

@@ -1,0 +1,103 @@
+"""The bus as the rest of Flotilla sees it: a dozen methods, and no NATS type in sight.
+
+`bus.nats` is the real one; the simulator brings its own. Payloads are bytes (readable JSON), headers are strings.
+Nothing that matters is only here: the bus may lose, repeat, reorder or forget everything (DESIGN §1).
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A message as delivered. `sequence` is its place in its stream, 0 outside streams."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] = {}
+    sequence: int = 0
+    pending: int = 0  # messages of the same follow that are still to come; 0 = caught up
+
+
+class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream as it should be. `last_value` keeps one message per subject; else age and bytes limit it."""
+
+    name: str
+    subjects: tuple[str, ...]
+    last_value: bool
+    max_age_seconds: float = 0
+    max_bytes: int = -1
+
+
+class PublishRefused(Exception):
+    """An expected-sequence header did not match: another publisher was here."""
+
+
+class BusError(Exception):
+    """The bus could not be reached or refused the request; whether it took effect is unknown."""
+
+
+OnMessage = Callable[[Message], None]
+OnRequest = Callable[[Message], Awaitable[bytes]]
+
+
+class Follow(Protocol):
+    """A running ordered read of a stream: the last message of every subject, then everything new."""
+
+    @property
+    def healthy(self) -> bool:
+        """False while the follow knows that it may have missed something."""
+        ...
+
+    async def stop(self) -> None: ...
+
+
+class Bus(Protocol):
+    """The operations that services use."""
+
+    @property
+    def connected(self) -> bool: ...
+
+    async def ensure_stream(self, spec: StreamSpec) -> None:
+        """Create the stream, or bring its limits up to date."""
+        ...
+
+    async def publish(
+        self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, *, expect_last_sequence: int | None = None
+    ) -> int:
+        """Store a message in the stream that owns the subject; returns its sequence. PublishRefused, BusError."""
+        ...
+
+    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Fire and forget, for act, why and heartbeats: never blocks, drops when the bus is down."""
+        ...
+
+    async def last_sequence(self, stream: str) -> int:
+        """The sequence of the newest message that the stream ever stored."""
+        ...
+
+    async def get_last(self, stream: str, subject: str) -> Message | None:
+        """The newest message of one subject."""
+        ...
+
+    async def follow(
+        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+    ) -> Follow:
+        """Read `stream` in order from the last message per subject on. `on_reset` is called before a re-read from the start
+        (lost messages, wiped stream, stalled consumer): what follows is complete again."""
+        ...
+
+    async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
+        """Plain subscription outside streams (live traffic)."""
+        ...
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        """Ask a service. BusError when nobody answers in time."""
+        ...
+
+    async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
+        """Answer requests, sharing them within `queue`."""
+        ...
+
+    async def close(self) -> None: ...

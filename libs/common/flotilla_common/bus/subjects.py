@@ -1,0 +1,57 @@
+"""Bus subjects and streams (DESIGN §3).
+
+Kubernetes names contain dots, NATS tokens cannot: a dot becomes an underscore, which no Kubernetes name contains. The
+namespace of a cluster-scoped object is an underscore, the core group is `core`.
+"""
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus.interface import StreamSpec
+
+NO_NAMESPACE = "_"
+
+
+def token(text: str) -> str:
+    """A Kubernetes name as one NATS token."""
+    return text.replace(".", "_") if text else NO_NAMESPACE
+
+
+def kube(resource: Resource, namespace: str, name: str) -> str:
+    """Where an object of the resource is published."""
+    return f"kube.v1.{resource.id}.{token(namespace)}.{token(name)}"
+
+
+def kube_marker(resource: Resource) -> str:
+    """Where the watcher's progress marker of the resource is published."""
+    return f"kube.v1.{resource.id}"
+
+
+def kube_filter(resource: Resource) -> str:
+    """All messages of the resource, markers included."""
+    return f"kube.v1.{resource.id}.>"
+
+
+def act(service: str, resource: Resource, namespace: str, name: str) -> str:
+    """Where a service publishes a write that it made."""
+    return f"act.v1.{service}.{resource.plural}.{token(namespace)}.{token(name)}"
+
+
+def why(resource: Resource, namespace: str, name: str) -> str:
+    """Where the last plan's reasons of an object are published."""
+    return f"why.v1.{resource.plural}.{token(namespace)}.{token(name)}"
+
+
+def heartbeat(service: str, replica: str) -> str:
+    """Where a replica says that it lives."""
+    return f"heartbeat.v1.{service}.{token(replica)}"
+
+
+def kube_stream(resource: Resource) -> StreamSpec:
+    """The last-value stream of one resource."""
+    name = "kube_" + resource.id.replace(".", "_")
+    return StreamSpec(name=name, subjects=(kube_marker(resource), kube_filter(resource)), last_value=True)
+
+
+ACT_STREAM = StreamSpec(name="act", subjects=("act.v1.>",), last_value=False, max_age_seconds=24 * 3600, max_bytes=256 << 20)
+"""A day of writes or 256 MiB: about 400,000 writes of 600 bytes, enough to look back over a large rollout."""
+
+WHY_STREAM = StreamSpec(name="why", subjects=("why.v1.>",), last_value=True)

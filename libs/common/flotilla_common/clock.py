@@ -1,0 +1,65 @@
+"""Time and chance, injected.
+
+Everything that asks for the time, waits, or rolls dice takes a `Clock` or an `Entropy`, so that a test or the simulator can
+own both. This module is the only one that may touch the real ones (ruff bans them elsewhere).
+"""
+
+import asyncio
+import random
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for what users see, monotonic time for every duration, deadline and lease."""
+
+    def now(self) -> datetime:
+        """The wall time, aware, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start; never jumps."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; at once for zero or less, but always yields to other tasks."""
+        ...
+
+
+class Entropy(Protocol):
+    """Chance for jitter and identities, never for names of Kubernetes objects (those are deterministic)."""
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number in [low, high]."""
+        ...
+
+    def token(self) -> str:
+        """A fresh identity of 10 lower-case hexadecimal digits."""
+        ...
+
+
+class SystemClock:
+    """The real clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(seconds, 0))
+
+
+class SystemEntropy:
+    """The real dice."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._random.uniform(low, high)
+
+    def token(self) -> str:
+        return f"{self._random.getrandbits(40):010x}"

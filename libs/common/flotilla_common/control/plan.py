@@ -1,0 +1,141 @@
+"""Plans are values (DESIGN §1): what a pure planner decides, and what the executor then does.
+
+A `Plan` holds stages. Stages run in order; the chains of one stage run side by side; the actions of one chain run one
+after the other, and a chain ends at its first failure. Everything here is frozen data: a plan can be compared in a test,
+printed, stored in a support bundle, and crashed between any two of its actions by the simulator.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+
+Json = dict[str, Any]
+
+
+class Frozen(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all plan values."""
+
+
+class Notice(Frozen):
+    """A Kubernetes Event on the planned object. On failure the error text stands between `message` and `after`."""
+
+    reason: str
+    message: str
+    warning: bool = False
+    after: str = ""
+
+    def text(self, error: str = "") -> str:
+        """The event's message."""
+        return f"{self.message}{error}{self.after}"
+
+
+class Effect(Frozen):
+    """What every write carries: why it is done, and the events that tell users how it went."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    cause: str  # a few words for act.v1 and logs: "scale up", "in-place update to sample-d4d4fb5bd"
+    phase: str = ""  # scale, update, …: a failure becomes condition Failed<Phase> where the kind has one
+    on_success: Notice | None = None
+    on_failure: Notice | None = None
+
+
+class Create(Effect, tag="create"):
+    """POST `body`. The name is deterministic, so a repeated create meets AlreadyExists instead of making a second object."""
+
+    body: Json
+
+
+class PatchType(StrEnum):
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+
+
+class Patch(Effect, tag="patch"):
+    """PATCH the object or its subresource.
+
+    The write is conditional when `resource_version` is set, or when `after_previous` demands the version that the previous
+    action of the chain returned: nobody may have written in between. `uid` guards against a namesake.
+    """
+
+    body: Json
+    uid: str = ""
+    patch_type: PatchType = PatchType.STRATEGIC
+    subresource: str = ""
+    resource_version: str = ""
+    after_previous: bool = False
+
+
+class Delete(Effect, tag="delete"):
+    """DELETE with a uid precondition, and a version precondition where the decision hung on it."""
+
+    uid: str
+    resource_version: str = ""
+
+
+Action = Create | Patch | Delete
+Chain = tuple[Action, ...]
+
+
+class Stage(Frozen):
+    """Chains that may run side by side. With `slow_start` in batches of 1, 2, 4, …, none after a batch with a failure."""
+
+    chains: tuple[Chain, ...]
+    slow_start: bool = False
+    stop_on_failure: bool = True  # a failure in this stage keeps the later stages (but not the status) from running
+
+
+class Reason(Frozen):
+    """Why the object stands where it stands, for people and for scripts: published on why.v1 and shown by `explain`."""
+
+    code: str  # CamelCase and stable: WaitingForMaxUnavailable
+    message: str  # one sentence that names the numbers and the objects: "waiting: maxUnavailable 2 is used by web-3, web-5"
+    objects: tuple[str, ...] = ()
+
+
+class Plan(Frozen):
+    """The outcome of planning one object once."""
+
+    stages: tuple[Stage, ...] = ()
+    notices: tuple[Notice, ...] = ()  # events that belong to no write
+    status: Patch | None = None  # written last, after the stages, whatever their outcome
+    urgent_status: bool = False  # False: only counts changed, and the write may wait to be merged with the next
+    reasons: tuple[Reason, ...] = ()
+    numbers: dict[str, int] = {}  # the quantities behind the decision, for explain and why.v1
+    wake_at: datetime | None = None  # plan again at this time even if nothing changes
+    errors: tuple[tuple[str, str], ...] = ()  # (phase, text): decisions that are impossible; retried with back-off
+
+
+class OutcomeKind(StrEnum):
+    """The closed set of what can become of a write. Unknown is not a failure: the write may have happened."""
+
+    OK = "Ok"
+    CONFLICT = "Conflict"
+    ALREADY_EXISTS = "AlreadyExists"
+    NOT_FOUND = "NotFound"
+    GONE = "Gone"
+    INVALID = "Invalid"
+    DENIED = "Denied"
+    THROTTLED = "Throttled"
+    UNKNOWN = "Unknown"
+    FENCED = "Fenced"  # not sent: this replica's lease was not surely valid
+
+
+class Outcome(Frozen):
+    """What became of one action. `body` is the object as the apiserver returned it."""
+
+    kind: OutcomeKind
+    message: str = ""
+    body: bytes = b""
+    retry_after: float = 0.0  # seconds that the apiserver asked us to wait
+
+    @property
+    def ok(self) -> bool:
+        """The write surely happened (or the object surely is as wanted)."""
+        return self.kind is OutcomeKind.OK

@@ -1,0 +1,97 @@
+"""The apiserver as the rest of Flotilla sees it: raw bytes in and out, errors as one exception type.
+
+`kube.client` is the real one (aiohttp); the simulator brings its own.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+
+
+class ApiError(Exception):
+    """The apiserver answered with an error Status. `code` is the HTTP code, `reason` the Status reason."""
+
+    def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message or f"HTTP {code} {reason}")
+        self.code = code
+        self.reason = reason
+        self.message = message or f"HTTP {code} {reason}"
+        self.retry_after = retry_after
+
+
+class Unreachable(Exception):
+    """No answer: the connection failed or timed out. Whether the request took effect is unknown, unless `sent` is False."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of a LIST: raw objects, the LIST's resourceVersion, and the token of the next page (empty at the end)."""
+
+    items: list[msgspec.Raw]
+    resource_version: str
+    next_token: str = ""
+
+
+class WatchEvent(msgspec.Struct, frozen=True):
+    """One watch event: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and the raw object (a Status for ERROR)."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Api(Protocol):
+    """What services ask of the apiserver. All methods raise ApiError and Unreachable."""
+
+    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes: ...
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        token: str = "",
+        resource_version: str = "",
+    ) -> Page:
+        """One page. Without a resource_version the read is consistent (a quorum read)."""
+        ...
+
+    def watch(
+        self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
+    ) -> AsyncIterator[WatchEvent]:
+        """Events after `resource_version`, with bookmarks, until the server ends the watch. ApiError 410 = start over."""
+        ...
+
+    async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes: ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: bytes,
+        content_type: str,
+        *,
+        subresource: str = "",
+        params: Mapping[str, str] | None = None,
+    ) -> bytes: ...
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes: ...
+
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""
+    ) -> bytes: ...
+
+    async def raw(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
+        """Anything else (discovery, version)."""
+        ...
+
+    async def close(self) -> None: ...

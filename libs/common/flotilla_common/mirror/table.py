@@ -1,0 +1,138 @@
+"""One resource's objects in memory, always moving forward (DESIGN §4).
+
+A table takes objects from four doors (the bus, a direct watch, the replies to our own writes, consistent LISTs) and
+keeps the newest: for one uid an object with a lower resourceVersion than the held one is dropped, and a uid that was
+deleted stays deleted. So whoever reads a table sees at least everything that this process has written.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from flotilla_common.api.meta import Object
+
+T = TypeVar("T", bound=Object)
+Indexer = Callable[[T], Iterable[Hashable]]
+Listener = Callable[[T | None, T | None], None]
+
+DELETED_MEMORY = 100_000
+"""Uids of deleted objects that are remembered, so that a late message cannot revive one: more than can be on the way."""
+
+
+def version_of(obj: Object) -> int:
+    """The resourceVersion as a number (comparable since KEP-5504); 0 when absent."""
+    return int(obj.metadata.resource_version or 0)
+
+
+class Table(Generic[T]):
+    """Objects by namespace and name, with named indexes. Listeners hear (old, new) for every change; None is absence."""
+
+    def __init__(self, indexes: dict[str, Indexer[T]] | None = None) -> None:
+        self._objects: dict[tuple[str, str], T] = {}
+        self._by_uid: dict[str, T] = {}
+        self._deleted: dict[str, None] = {}
+        self._indexers = indexes or {}
+        self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {name: {} for name in self._indexers}
+        self._listeners: list[Listener[T]] = []
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """The object of that name, if it exists."""
+        return self._objects.get((namespace, name))
+
+    def by_uid(self, uid: str) -> T | None:
+        """The object with that uid, if it exists."""
+        return self._by_uid.get(uid)
+
+    def by_index(self, index: str, key: Hashable) -> Collection[T]:
+        """The objects that the index files under `key`, in the order in which they were first seen."""
+        return self._indexes[index].get(key, {}).values()
+
+    def listen(self, listener: Listener[T]) -> None:
+        """Call `listener(old, new)` after every change."""
+        self._listeners.append(listener)
+
+    def apply(self, obj: T) -> bool:
+        """Take an object in, unless it is older than what is known. True when the table changed."""
+        meta = obj.metadata
+        if meta.uid in self._deleted:
+            return False
+        key = (meta.namespace, meta.name)
+        held = self._objects.get(key)
+        if held is not None and version_of(held) >= version_of(obj):
+            return False
+        if held is not None and held.metadata.uid != meta.uid:
+            self._forget(held)
+            held_for_listeners: T | None = None
+            self._notify(held, None)
+        else:
+            held_for_listeners = held
+            if held is not None:
+                self._unindex(held, obj)
+        self._objects[key] = obj
+        self._by_uid[meta.uid] = obj
+        self._index(obj)
+        self._notify(held_for_listeners, obj)
+        return True
+
+    def remove(self, namespace: str, name: str, uid: str = "", version: int = 0) -> bool:
+        """The object is gone. A newer object of the same name (other uid, or a version above `version`) is left alone."""
+        if uid:
+            self._remember_deleted(uid)
+        held = self._objects.get((namespace, name))
+        if held is None or (uid and held.metadata.uid != uid) or (not uid and version and version_of(held) > version):
+            return False
+        self._forget(held)
+        self._notify(held, None)
+        return True
+
+    def replace(self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True) -> None:
+        """A consistent LIST at `version`: apply all, and drop what lies in `scope`, is not newer, and is not listed."""
+        listed: set[str] = set()
+        for obj in objects:
+            listed.add(obj.metadata.uid)
+            self.apply(obj)
+        gone = [
+            held
+            for held in self._objects.values()
+            if held.metadata.uid not in listed and version_of(held) <= version and scope(held)
+        ]
+        for held in gone:
+            self.remove(held.metadata.namespace, held.metadata.name, held.metadata.uid)
+
+    def _forget(self, obj: T) -> None:
+        del self._objects[(obj.metadata.namespace, obj.metadata.name)]
+        self._by_uid.pop(obj.metadata.uid, None)
+        self._unindex(obj, None)
+        self._remember_deleted(obj.metadata.uid)
+
+    def _remember_deleted(self, uid: str) -> None:
+        self._deleted[uid] = None
+        if len(self._deleted) > DELETED_MEMORY:
+            del self._deleted[next(iter(self._deleted))]
+
+    def _index(self, obj: T) -> None:
+        for name, indexer in self._indexers.items():
+            for key in indexer(obj):
+                self._indexes[name].setdefault(key, {})[obj.metadata.uid] = obj
+
+    def _unindex(self, old: T, new: T | None) -> None:
+        """Take `old` out of the indexes that `new` no longer belongs to (keeping places of those it stays in)."""
+        for name, indexer in self._indexers.items():
+            kept = set(indexer(new)) if new is not None else set[Hashable]()
+            for key in indexer(old):
+                if key in kept:
+                    continue
+                bucket = self._indexes[name].get(key)
+                if bucket is not None:
+                    bucket.pop(old.metadata.uid, None)
+                    if not bucket:
+                        del self._indexes[name][key]
+
+    def _notify(self, old: T | None, new: T | None) -> None:
+        for listener in self._listeners:
+            listener(old, new)
