@@ -5,13 +5,14 @@ datetimes. `Object` is the bound for everything that a mirror table can hold.
 """
 
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, dataclass_transform
 
 import msgspec
 
 IntOrString = int | str
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Model(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Base of all API types: immutable, camelCase in JSON, absent members take their defaults."""
 

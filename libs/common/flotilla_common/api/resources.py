@@ -22,7 +22,8 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """`<group>.<plural>` with `core` for the core group and dots as underscores: stream names and metrics labels."""
+        """`<group>.<plural>` with `core` for the core group and dots as underscores: stream names and metrics
+        labels."""
         return f"{(self.group or 'core').replace('.', '_')}.{self.plural}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:

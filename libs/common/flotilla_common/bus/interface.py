@@ -64,7 +64,12 @@ class Bus(Protocol):
         ...
 
     async def publish(
-        self, subject: str, data: bytes, headers: Mapping[str, str] | None = None, *, expect_last_sequence: int | None = None
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
     ) -> int:
         """Store a message in the stream that owns the subject; returns its sequence. PublishRefused, BusError."""
         ...
@@ -84,7 +89,8 @@ class Bus(Protocol):
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        """Read `stream` in order from the last message per subject on. `on_reset` is called before a re-read from the start
+        """Read `stream` in order from the last message per subject on. `on_reset` is called before a re-read from
+        the start
         (lost messages, wiped stream, stalled consumer): what follows is complete again."""
         ...
 

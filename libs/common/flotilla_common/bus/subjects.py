@@ -51,7 +51,9 @@ def kube_stream(resource: Resource) -> StreamSpec:
     return StreamSpec(name=name, subjects=(kube_marker(resource), kube_filter(resource)), last_value=True)
 
 
-ACT_STREAM = StreamSpec(name="act", subjects=("act.v1.>",), last_value=False, max_age_seconds=24 * 3600, max_bytes=256 << 20)
+ACT_STREAM = StreamSpec(
+    name="act", subjects=("act.v1.>",), last_value=False, max_age_seconds=24 * 3600, max_bytes=256 << 20
+)
 """A day of writes or 256 MiB: about 400,000 writes of 600 bytes, enough to look back over a large rollout."""
 
 WHY_STREAM = StreamSpec(name="why", subjects=("why.v1.>",), last_value=True)

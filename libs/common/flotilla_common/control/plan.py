@@ -1,13 +1,14 @@
 """Plans are values (DESIGN §1): what a pure planner decides, and what the executor then does.
 
 A `Plan` holds stages. Stages run in order; the chains of one stage run side by side; the actions of one chain run one
-after the other, and a chain ends at its first failure. Everything here is frozen data: a plan can be compared in a test,
+after the other, and a chain ends at its first failure. Everything here is frozen data: a plan can be compared in a
+test,
 printed, stored in a support bundle, and crashed between any two of its actions by the simulator.
 """
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, dataclass_transform
 
 import msgspec
 
@@ -16,6 +17,7 @@ from flotilla_common.api.resources import Resource
 Json = dict[str, Any]
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all plan values."""
 
@@ -46,7 +48,8 @@ class Effect(Frozen):
 
 
 class Create(Effect, tag="create"):
-    """POST `body`. The name is deterministic, so a repeated create meets AlreadyExists instead of making a second object."""
+    """POST `body`. The name is deterministic, so a repeated create meets AlreadyExists instead of making a second
+    object."""
 
     body: Json
 
@@ -60,7 +63,8 @@ class PatchType(StrEnum):
 class Patch(Effect, tag="patch"):
     """PATCH the object or its subresource.
 
-    The write is conditional when `resource_version` is set, or when `after_previous` demands the version that the previous
+    The write is conditional when `resource_version` is set, or when `after_previous` demands the version that the
+    previous
     action of the chain returned: nobody may have written in between. `uid` guards against a namesake.
     """
 
@@ -84,7 +88,8 @@ Chain = tuple[Action, ...]
 
 
 class Stage(Frozen):
-    """Chains that may run side by side. With `slow_start` in batches of 1, 2, 4, …, none after a batch with a failure."""
+    """Chains that may run side by side. With `slow_start` in batches of 1, 2, 4, …, none after a batch with a
+    failure."""
 
     chains: tuple[Chain, ...]
     slow_start: bool = False
@@ -95,7 +100,7 @@ class Reason(Frozen):
     """Why the object stands where it stands, for people and for scripts: published on why.v1 and shown by `explain`."""
 
     code: str  # CamelCase and stable: WaitingForMaxUnavailable
-    message: str  # one sentence that names the numbers and the objects: "waiting: maxUnavailable 2 is used by web-3, web-5"
+    message: str  # one sentence with numbers and objects: "waiting: maxUnavailable 2 is used by web-3, web-5"
     objects: tuple[str, ...] = ()
 
 

@@ -23,7 +23,8 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: the connection failed or timed out. Whether the request took effect is unknown, unless `sent` is False."""
+    """No answer: the connection failed or timed out. Whether the request took effect is unknown, unless `sent` is
+    False."""
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
@@ -31,7 +32,8 @@ class Unreachable(Exception):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page of a LIST: raw objects, the LIST's resourceVersion, and the token of the next page (empty at the end)."""
+    """One page of a LIST: raw objects, the LIST's resourceVersion, and the token of the next page (empty at the
+    end)."""
 
     items: list[msgspec.Raw]
     resource_version: str
@@ -67,7 +69,8 @@ class Api(Protocol):
     def watch(
         self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
     ) -> AsyncIterator[WatchEvent]:
-        """Events after `resource_version`, with bookmarks, until the server ends the watch. ApiError 410 = start over."""
+        """Events after `resource_version`, with bookmarks, until the server ends the watch. ApiError 410 = start
+        over."""
         ...
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes: ...
@@ -84,7 +87,9 @@ class Api(Protocol):
         params: Mapping[str, str] | None = None,
     ) -> bytes: ...
 
-    async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes: ...
+    async def replace(
+        self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = ""
+    ) -> bytes: ...
 
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""

@@ -15,7 +15,7 @@ Indexer = Callable[[T], Iterable[Hashable]]
 Listener = Callable[[T | None, T | None], None]
 
 DELETED_MEMORY = 100_000
-"""Uids of deleted objects that are remembered, so that a late message cannot revive one: more than can be on the way."""
+"""Uids of deleted objects that are remembered so that a late message cannot revive one: more than can be on the way."""
 
 
 def version_of(obj: Object) -> int:
@@ -24,7 +24,7 @@ def version_of(obj: Object) -> int:
 
 
 class Table(Generic[T]):
-    """Objects by namespace and name, with named indexes. Listeners hear (old, new) for every change; None is absence."""
+    """Objects by namespace and name, with named indexes. Listeners hear (old, new) of every change; None is absence."""
 
     def __init__(self, indexes: dict[str, Indexer[T]] | None = None) -> None:
         self._objects: dict[tuple[str, str], T] = {}
@@ -80,7 +80,7 @@ class Table(Generic[T]):
         return True
 
     def remove(self, namespace: str, name: str, uid: str = "", version: int = 0) -> bool:
-        """The object is gone. A newer object of the same name (other uid, or a version above `version`) is left alone."""
+        """The object is gone. A newer object of the same name (other uid, version above `version`) is left alone."""
         if uid:
             self._remember_deleted(uid)
         held = self._objects.get((namespace, name))

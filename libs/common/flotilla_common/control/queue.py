@@ -1,0 +1,154 @@
+"""The keyed work queue: what to plan next, and when.
+
+A key is queued at most once and never handed to two workers at a time; a key that changes while it is being worked on
+comes back afterwards. Keys can be due later (a plan's `wake_at`, back-off after a failure), and a worker that is
+done may
+hold its key back for a moment, so that a large workload is not planned once per pod event (DESIGN §5).
+"""
+
+import asyncio
+import heapq
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from flotilla_common.clock import Clock, Entropy
+
+K = TypeVar("K", bound=Hashable)
+
+BASE_DELAY = 0.005
+"""Seconds before the first retry of a failed key (`--rate-limiter-base-delay`)."""
+
+MAX_DELAY = 1000.0
+"""Longest back-off in seconds (`--rate-limiter-max-delay`)."""
+
+JITTER = 0.1
+"""Share of a back-off that is left to chance, so that keys that failed together do not return together."""
+
+
+class KeyedQueue(Generic[K]):
+    """Keys waiting for a worker. Not thread-safe: one event loop."""
+
+    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._ready: dict[K, None] = {}  # in order of arrival
+        self._busy: set[K] = set()
+        self._again: set[K] = set()  # arrived while busy
+        self._due: dict[K, float] = {}  # earliest wake-up of each delayed key
+        self._heap: list[tuple[float, int, K]] = []
+        self._pushes = 0  # orders heap entries with equal times; keys need not be comparable
+        self._hold_until: dict[K, float] = {}
+        self._failures: dict[K, int] = {}
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    @property
+    def busy(self) -> int:
+        """Keys in the hands of workers."""
+        return len(self._busy)
+
+    @property
+    def next_due(self) -> float | None:
+        """When the next delayed key becomes ready (monotonic seconds)."""
+        return min(self._due.values(), default=None)
+
+    def add(self, key: K) -> None:
+        """Work on the key as soon as possible, though not before a hold on it ends."""
+        if key in self._busy:
+            self._again.add(key)
+            return
+        hold = self._hold_until.get(key, 0.0)
+        if hold > self._clock.monotonic():
+            self.add_at(key, hold)
+            return
+        self._hold_until.pop(key, None)
+        self._make_ready(key)
+
+    def add_at(self, key: K, when: float) -> None:
+        """Work on the key at `when` (monotonic seconds); an earlier wake-up of the same key wins."""
+        held = self._due.get(key)
+        if key in self._ready or (held is not None and held <= when):
+            return
+        self._due[key] = when
+        self._pushes += 1
+        heapq.heappush(self._heap, (when, self._pushes, key))
+        self._wake.set()
+
+    def retry(self, key: K) -> float:
+        """The key failed: it comes back after its back-off. Returns the delay in seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = min(BASE_DELAY * 2 ** min(failures, 30), MAX_DELAY)
+        delay *= 1 + self._entropy.uniform(0, JITTER)
+        self.add_at(key, self._clock.monotonic() + delay)
+        return delay
+
+    def succeed(self, key: K) -> None:
+        """The key's back-off starts from the beginning again."""
+        self._failures.pop(key, None)
+
+    def hold(self, key: K, seconds: float) -> None:
+        """Changes of the key wait at least this long before it is worked on again."""
+        if seconds > 0:
+            self._hold_until[key] = self._clock.monotonic() + seconds
+
+    async def get(self) -> K | None:
+        """The next key, to be given back with `done`; None when the queue is closed."""
+        while not self._closed:
+            self._promote()
+            if self._ready:
+                key = next(iter(self._ready))
+                del self._ready[key]
+                self._due.pop(key, None)
+                self._busy.add(key)
+                return key
+            self._wake.clear()
+            await self._wait()
+        return None
+
+    def done(self, key: K) -> None:
+        """The worker is finished with the key."""
+        self._busy.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def forget(self, key: K) -> None:
+        """The object is gone: no timers, no back-off, no hold."""
+        self._failures.pop(key, None)
+        self._hold_until.pop(key, None)
+        self._due.pop(key, None)
+
+    def close(self) -> None:
+        """Let all workers go home."""
+        self._closed = True
+        self._wake.set()
+
+    def _make_ready(self, key: K) -> None:
+        self._ready[key] = None
+        self._wake.set()
+
+    def _promote(self) -> None:
+        """Move the delayed keys whose time has come to the ready ones."""
+        now = self._clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            when, _, key = heapq.heappop(self._heap)
+            if self._due.get(key) != when:
+                continue  # replaced by an earlier wake-up, or forgotten
+            del self._due[key]
+            if key in self._busy:
+                self._again.add(key)
+            else:
+                self._hold_until.pop(key, None)
+                self._make_ready(key)
+
+    async def _wait(self) -> None:
+        timeout = self._heap[0][0] - self._clock.monotonic() if self._heap else None
+        try:
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
+        except TimeoutError:
+            return  # a delayed key is due

@@ -1,0 +1,300 @@
+"""Leases, shards and fencing: who may write (DESIGN §5).
+
+Keys are hashed to N shards, and each shard is one Lease. With one shard a service is a leader with hot standbys; with
+more, replicas share the work: every replica shows a member Lease, and takes no more than its fair share of shards.
+
+Two rules keep two replicas from writing for one key. A holder writes only until a *monotonic* deadline that counts from
+the moment its last successful renewal was *sent*; and a challenger takes a Lease over only after it has seen it
+unchanged for the whole lease duration on its own monotonic clock. So neither skewed wall clocks nor a paused process
+break the fence: a replica that wakes up from a pause finds its deadline passed and writes nothing.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import msgspec
+import structlog
+
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import LEASE
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+SERVICE_LABEL = "flotilla.kruise.io/service"
+ROLE_LABEL = "flotilla.kruise.io/role"
+
+RENEW_SHARE = 0.3
+"""A lease is renewed when this share of its duration has passed: at least two tries before the fence falls."""
+
+FENCE_SHARE = 2 / 3
+"""A holder stops writing after this share of the duration; the rest is for requests that are still on their way."""
+
+
+class LeaseTerms(msgspec.Struct, frozen=True):
+    """Seconds. The defaults are those of `--leader-election-*` (install.md §4)."""
+
+    duration: float = 15.0
+    retry: float = 2.0
+
+
+class LeaseSpec(Model):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+def shard_of(namespace: str, name: str, shards: int) -> int:
+    """The shard of an object: stable across releases and replicas."""
+    return zlib.crc32(f"{namespace}/{name}".encode()) % shards
+
+
+def micro_time(now: datetime) -> str:
+    """A Kubernetes MicroTime."""
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class LeaseHold:
+    """One Lease as seen and, at times, held by this replica."""
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        namespace: str,
+        name: str,
+        identity: str,
+        terms: LeaseTerms,
+        labels: dict[str, str],
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._namespace = namespace
+        self.name = name
+        self._identity = identity
+        self._terms = terms
+        self._labels = labels
+        self._seen_version = ""
+        self._seen_at = 0.0
+        self._lease: Lease | None = None
+        self._renewed_at = 0.0
+        self._deadline = 0.0
+
+    @property
+    def valid(self) -> bool:
+        """This replica surely holds the lease now, with time left for a request."""
+        return self._clock.monotonic() < self._deadline
+
+    @property
+    def stale(self) -> bool:
+        """The lease has not changed for its whole duration, or nobody holds it: it may be taken."""
+        if self._lease is None or not self._lease.spec.holder_identity:
+            return True
+        return self._clock.monotonic() - self._seen_at >= self._terms.duration
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease as far as we know."""
+        return (self._lease.spec.holder_identity or "") if self._lease else ""
+
+    def observe(self, lease: Lease | None) -> None:
+        """Take in the lease as it was just read."""
+        version = lease.metadata.resource_version if lease else ""
+        if lease is None or version != self._seen_version:
+            self._seen_version = version
+            self._seen_at = self._clock.monotonic()
+        self._lease = lease
+        if lease is not None and lease.spec.holder_identity != self._identity:
+            self._deadline = 0.0
+
+    async def acquire_or_renew(self) -> bool:
+        """Take the lease if it is free or ours, renew it when it is time. True while it is validly held."""
+        now = self._clock.monotonic()
+        ours = self._lease is not None and self._lease.spec.holder_identity == self._identity
+        if ours and self.valid and now - self._renewed_at < self._terms.duration * RENEW_SHARE:
+            return True
+        if not ours and not self.stale:
+            return False
+        return await self._write(self._identity, started=now)
+
+    async def release(self) -> None:
+        """Give the lease up at once, so that a standby need not wait for it to expire."""
+        held, self._deadline = self.valid, 0.0
+        if held:
+            await self._write("", started=self._clock.monotonic())
+            self._deadline = 0.0
+
+    async def _write(self, holder: str, started: float) -> bool:
+        now = micro_time(self._clock.now())
+        old = self._lease.spec if self._lease else LeaseSpec()
+        changed = old.holder_identity != holder
+        body = {
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.kind,
+            "metadata": {
+                "name": self.name,
+                "namespace": self._namespace,
+                "labels": self._labels,
+                **({"resourceVersion": self._lease.metadata.resource_version} if self._lease else {}),
+            },
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": max(int(self._terms.duration), 1),
+                "acquireTime": now if changed or not old.acquire_time else old.acquire_time,
+                "renewTime": now,
+                "leaseTransitions": (old.lease_transitions or 0) + (1 if changed else 0),
+            },
+        }
+        data = msgspec.json.encode(body)
+        try:
+            if self._lease is None:
+                reply = await self._api.create(LEASE, self._namespace, data)
+            else:
+                reply = await self._api.replace(LEASE, self._namespace, self.name, data)
+        except ApiError as error:
+            if error.code in (404, 409):  # somebody else was faster; the next tick sees who
+                self._deadline = 0.0
+                return False
+            return self.valid
+        except Unreachable:
+            return self.valid  # unknown outcome: the old deadline stands, the next tick reads again
+        self.observe(msgspec.json.decode(reply, type=Lease))
+        if holder == self._identity:
+            self._renewed_at = started
+            self._deadline = started + self._terms.duration * FENCE_SHARE
+        return self.valid
+
+
+OnGain = Callable[[frozenset[int]], Awaitable[None]]
+OnServing = Callable[[frozenset[int]], None]
+
+
+class Shards:
+    """The shards of one service: takes, renews and sheds leases, and answers whether a key may be written."""
+
+    def __init__(
+        self,
+        *,
+        api: Api,
+        clock: Clock,
+        service: str,
+        namespace: str,
+        identity: str,
+        count: int = 1,
+        terms: LeaseTerms | None = None,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._service = service
+        self._namespace = namespace
+        self._terms = terms or LeaseTerms()
+        self._on_gain: OnGain | None = None
+        self._on_serving: OnServing | None = None
+        self._taking: asyncio.Task[None] | None = None
+        self._log = structlog.get_logger(service=service)
+        self.count = count
+        self._leases = [self._hold(f"flotilla-{service}-{index}", identity, "shard") for index in range(count)]
+        self._member = self._hold(f"flotilla-{service}-member-{identity}", identity, "member")
+        self._peers: dict[str, LeaseHold] = {}
+        self._identity = identity
+        self._serving: frozenset[int] = frozenset()
+
+    def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
+        labels = {SERVICE_LABEL: self._service, ROLE_LABEL: role}
+        return LeaseHold(self._api, self._clock, self._namespace, name, identity, self._terms, labels)
+
+    def on_change(self, gain: OnGain, serving: OnServing) -> None:
+        """Await `gain` with newly held shards (the take-over LIST), then call `serving`: their keys may be planned."""
+        self._on_gain = gain
+        self._on_serving = serving
+
+    @property
+    def serving(self) -> frozenset[int]:
+        """Shards that are held and taken over."""
+        return frozenset(index for index in self._serving if self._leases[index].valid)
+
+    def owns(self, namespace: str, name: str) -> bool:
+        """The fence: this replica serves the object's shard, and its lease is valid at this very moment."""
+        index = shard_of(namespace, name, self.count)
+        return index in self._serving and self._leases[index].valid
+
+    async def run(self) -> None:
+        """Keep the leases for as long as the service lives; release them when cancelled."""
+        try:
+            while True:
+                await self.tick()
+                await self._clock.sleep(self._terms.retry)
+        finally:
+            self._serving = frozenset()
+            if self._taking is not None:
+                self._taking.cancel()
+            for lease in [*self._leases, self._member]:
+                await lease.release()
+
+    async def tick(self) -> None:
+        """One round: look at all leases, renew ours, take or shed shards, take over what was gained."""
+        try:
+            await self._observe()
+        except (ApiError, Unreachable) as error:
+            self._log.warning("leases cannot be read", error=str(error))
+            return
+        if self.count > 1:
+            await self._member.acquire_or_renew()
+        share = self._fair_share()
+        held = [index for index, lease in enumerate(self._leases) if lease.holder == self._identity]
+        for index in held[share:]:
+            self._serving -= {index}
+            await self._leases[index].release()
+        kept = len(held[:share])
+        for index, lease in enumerate(self._leases):
+            ours = index in held[:share]
+            if ours or (kept < share and lease.stale and index not in held):
+                valid = await lease.acquire_or_renew()
+                kept += 1 if valid and not ours else 0
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Start taking over what was gained. It runs beside the renewals: a long LIST must not cost us the lease."""
+        valid = frozenset(index for index, lease in enumerate(self._leases) if lease.valid)
+        self._serving &= valid
+        gained = valid - self._serving
+        if gained and (self._taking is None or self._taking.done()):
+            self._taking = asyncio.create_task(self._gain(gained))
+
+    async def _gain(self, gained: frozenset[int]) -> None:
+        try:
+            if self._on_gain is not None:
+                await self._on_gain(gained)
+        except (ApiError, Unreachable) as error:
+            self._log.warning("take-over failed, trying again", shards=sorted(gained), error=str(error))
+            return
+        self._serving |= frozenset(index for index in gained if self._leases[index].valid)
+        self._log.info("shards gained", gained=sorted(gained), serving=sorted(self._serving))
+        if self._on_serving is not None:
+            self._on_serving(gained)
+
+    async def _observe(self) -> None:
+        page = await self._api.list(
+            LEASE, self._namespace, label_selector=f"{SERVICE_LABEL}={self._service}", resource_version=""
+        )
+        seen = {lease.metadata.name: lease for lease in (msgspec.json.decode(item, type=Lease) for item in page.items)}
+        for lease in [*self._leases, self._member]:
+            lease.observe(seen.get(lease.name))
+        for name, lease in seen.items():
+            if lease.metadata.labels.get(ROLE_LABEL) == "member" and name != self._member.name:
+                self._peers.setdefault(name, self._hold(name, self._identity, "member")).observe(lease)
+        for name in [name for name in self._peers if name not in seen]:
+            del self._peers[name]
+
+    def _fair_share(self) -> int:
+        """How many shards this replica may hold, given the members that are alive."""
+        alive = 1 + sum(1 for peer in self._peers.values() if peer.holder and not peer.stale)
+        return -(-self.count // alive)
