@@ -1,8 +1,8 @@
 """Feature gates: one value, parsed once, the same in every service (install.md §3).
 
 The table below is the whole catalogue. `Gates.parse` reads the users' `--feature-gates` text, lets `AllAlpha` and
-`AllBeta` fill in what is not named, and then applies the derived settings, which override even explicit values and whose
-order matters: switching the pod webhook or the node agent off takes with it whatever cannot work without them.
+`AllBeta` fill in what is not named, and then applies the derived settings, which override even explicit values and
+whose order matters: switching the pod webhook or the node agent off takes with it whatever cannot work without them.
 """
 
 from collections.abc import Mapping
