@@ -1,0 +1,196 @@
+"""The control loop that every kind shares: queue → gather → plan → execute → status (DESIGN §5).
+
+A kind brings three things: `gather` builds a snapshot of one object from the mirror, `plan` (pure) turns it into a Plan,
+and `reread` reads the object's dependents directly from the apiserver after a write whose outcome is unknown. The loop
+brings everything else: one pass per object at a time, back-off, timers, coalescing, the fence, status writes, `why`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control import metrics
+from flotilla_common.control.executor import Executor, Report
+from flotilla_common.control.journal import Journal
+from flotilla_common.control.plan import Notice, OutcomeKind, Plan, Reason
+from flotilla_common.control.queue import KeyedQueue
+from flotilla_common.control.shards import Shards, shard_of
+from flotilla_common.control.subject import Subject
+from flotilla_common.kube.interface import ApiError, Unreachable
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+PLANNING_SHARE = 10.0
+"""After a pass, the same object rests for this many times the time that planning took: planning one large object takes at
+most a tenth of a core, whatever its size."""
+
+STATUS_INTERVAL = 0.5
+"""Seconds between two status writes of one object that only change counts."""
+
+
+class Snapshot(Protocol):
+    """What `gather` returns: at least the object that is planned."""
+
+    @property
+    def subject(self) -> Subject: ...
+
+
+S = TypeVar("S", bound=Snapshot)
+Gather = Callable[[Key, Mapping[str, str]], S | None]
+Planner = Callable[[S, datetime], Plan]
+Reread = Callable[[Key], Awaitable[None]]
+
+
+class Controller(Generic[S]):
+    """Plans and executes the objects of one kind."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        resource: Resource,
+        gather: Gather[S],
+        plan: Planner[S],
+        reread: Reread,
+        executor: Executor,
+        journal: Journal,
+        shards: Shards,
+        clock: Clock,
+        entropy: Entropy,
+        workers: int = 3,
+    ) -> None:
+        self.name = name
+        self.resource = resource
+        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy)
+        self._gather = gather
+        self._plan = plan
+        self._reread = reread
+        self._executor = executor
+        self._journal = journal
+        self._shards = shards
+        self._clock = clock
+        self._entropy = entropy
+        self._workers = workers
+        self._unknown: set[Key] = set()  # writes of unknown outcome: read before planning
+        self._failures: dict[Key, Mapping[str, str]] = {}  # error texts of the last pass, by phase
+        self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
+        self._status_at: dict[Key, float] = {}
+        self._log = structlog.get_logger(controller=name)
+        self._metrics = metrics.ControllerMetrics(name, self.queue, workers)
+
+    def enqueue(self, namespace: str, name: str) -> None:
+        """Something about the object may have changed."""
+        if self._shards.owns(namespace, name):
+            self.queue.add((namespace, name))
+
+    def enqueue_shards(self, keys: list[Key], gained: frozenset[int]) -> None:
+        """Plan everything in newly gained shards, knowing nothing of what earlier holders left behind."""
+        for key in keys:
+            if shard_of(*key, self._shards.count) in gained:
+                self._said.pop(key, None)
+                self.queue.add(key)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while (key := await self.queue.get()) is not None:
+            with self._metrics.running() as result:
+                try:
+                    result.set(await self._reconcile(key))
+                except (ApiError, Unreachable) as error:
+                    result.set("error")
+                    delay = self.queue.retry(key)
+                    self._log.warning("pass failed", object="/".join(key), error=str(error), retry_in=round(delay, 3))
+                finally:
+                    self.queue.done(key)
+
+    async def _reconcile(self, key: Key) -> str:
+        """One pass; returns success, error, requeue or requeue_after for the metrics."""
+        if not self._shards.owns(*key):
+            return "success"
+        if key in self._unknown:
+            await self._reread(key)
+            self._unknown.discard(key)
+        snapshot = self._gather(key, self._failures.get(key, {}))
+        if snapshot is None:
+            self._forget(key)
+            return "success"
+        subject = snapshot.subject
+        trace = self._entropy.token()
+        started = self._clock.monotonic()
+        plan = self._planned(snapshot)
+        self.queue.hold(key, (self._clock.monotonic() - started) * PLANNING_SHARE)
+        self._say_why(key, subject, plan, trace)
+        report = await self._executor.run(subject, plan, lambda: self._shards.owns(*key), trace)
+        await self._write_status(key, subject, plan, trace, report)
+        return self._settle(key, subject, plan, report)
+
+    def _planned(self, snapshot: S) -> Plan:
+        """The plan; an object that the planner cannot digest gets a reason and an event instead of stopping the worker."""
+        try:
+            return self._plan(snapshot, self._clock.now())
+        except Exception as error:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
+            self._log.exception("planning failed", object=snapshot.subject.key)
+            text = f"{type(error).__name__}: {error}"
+            return Plan(
+                notices=(Notice(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
+                reasons=(Reason(code="PlanningFailed", message=f"planning failed: {text}"),),
+                errors=(("plan", text),),
+            )
+
+    def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
+        """Publish the reasons when they changed."""
+        said = (subject.uid, subject.generation, plan.reasons, plan.numbers, plan.errors)
+        if self._said.get(key) != said:
+            self._said[key] = said
+            self._journal.why(subject, plan, trace=trace)
+
+    async def _write_status(self, key: Key, subject: Subject, plan: Plan, trace: str, report: Report) -> None:
+        """Write the status, or put it off when it only changes counts that were written a moment ago."""
+        if plan.status is None:
+            return
+        due = self._status_at.get(key, float("-inf")) + STATUS_INTERVAL
+        now = self._clock.monotonic()
+        if now < due and not plan.urgent_status:
+            self.queue.add_at(key, due)
+            return
+        self._status_at[key] = now
+        outcome = await self._executor.single(subject, plan.status, lambda: self._shards.owns(*key), trace)
+        report.add(plan.status, outcome)
+
+    def _settle(self, key: Key, subject: Subject, plan: Plan, report: Report) -> str:
+        """When to look at the object again."""
+        errors = {**dict(plan.errors), **report.failures}
+        self._failures[key] = errors
+        if report.unknown:
+            self._unknown.add(key)
+        if report.failed or errors:
+            delay = self.queue.retry(key)
+            if report.retry_after > delay:
+                self.queue.hold(key, report.retry_after)
+            if errors:
+                outcomes = {kind.value: count for kind, count in report.counts.items()}
+                self._log.warning("pass incomplete", object=subject.key, errors=errors, outcomes=outcomes)
+            return "requeue" if report.counts.get(OutcomeKind.CONFLICT) and not errors else "error"
+        self.queue.succeed(key)
+        if plan.wake_at is not None:
+            wait = (plan.wake_at - self._clock.now()).total_seconds()
+            self.queue.add_at(key, self._clock.monotonic() + max(wait, 0))
+            return "requeue_after"
+        return "success"
+
+    def _forget(self, key: Key) -> None:
+        self.queue.forget(key)
+        for memory in (self._failures, self._said, self._status_at):
+            memory.pop(key, None)
+        self._unknown.discard(key)

@@ -1,0 +1,155 @@
+"""Kubernetes Events for users, without making the apiserver pay for every pod.
+
+Identical events become one with a count. After a few different messages of the same reason on one object in a row,
+further ones are combined into a single event, and each object may cause only so many event writes: the rules that users
+know from Kubernetes' own recorders. Events are written in the background and are dropped rather than ever holding up a
+rollout.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+
+import msgspec
+import structlog
+
+from flotilla_common.api.resources import EVENT
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.plan import Json, Notice, PatchType
+from flotilla_common.control.subject import Subject
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+BURST = 25.0
+"""Event writes that one object may cause at once …"""
+
+REFILL_SECONDS = 300.0
+"""… and after how many seconds it may cause one more (both as Kubernetes' own recorders)."""
+
+DISTINCT = 10
+"""Different messages of one reason on one object before they are combined."""
+
+WINDOW_SECONDS = 600.0
+"""How long messages count as one series."""
+
+BACKLOG = 1000
+"""Events waiting to be written; beyond it the oldest are dropped."""
+
+REMEMBERED = 4096
+"""Series that are remembered."""
+
+COMBINED = "(combined from similar events): "
+
+
+class _Series:
+    """What has been said about one object under one reason."""
+
+    def __init__(self, now: float) -> None:
+        self.started = now
+        self.messages: dict[str, _Written] = {}
+
+
+class _Written:
+    """One Event object and its count."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+        self.first = ""
+        self.exists = False
+
+
+class Recorder:
+    """Writes events for one component, such as `cloneset-controller`."""
+
+    def __init__(self, api: Api, clock: Clock, entropy: Entropy, component: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._entropy = entropy
+        self._component = component
+        self._series: OrderedDict[tuple[str, str, bool], _Series] = OrderedDict()
+        self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._backlog: deque[tuple[Subject, Notice, str, _Written]] = deque(maxlen=BACKLOG)
+        self._wake = asyncio.Event()
+        self._log = structlog.get_logger(component=component)
+        self.dropped = 0
+
+    def record(self, subject: Subject, notice: Notice, error: str = "") -> None:
+        """Say something about the object. Returns at once."""
+        text = notice.text(error)
+        series = self._series_of((subject.uid or subject.key, notice.reason, notice.warning))
+        if text not in series.messages and len(series.messages) >= DISTINCT:
+            text = COMBINED
+        if not self._may_write(subject.uid or subject.key):
+            self.dropped += 1
+            return
+        written = series.messages.get(text)
+        if written is None:
+            written = series.messages[text] = _Written(f"{subject.name[:220]}.{self._entropy.token()}")
+        written.count += 1
+        message = notice.text(error) if text is not COMBINED else COMBINED + notice.text(error)
+        self._backlog.append((subject, notice, message, written))
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write what is recorded, one event at a time: events never compete with a rollout."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._backlog:
+                await self._write(*self._backlog.popleft())
+
+    def _series_of(self, key: tuple[str, str, bool]) -> _Series:
+        now = self._clock.monotonic()
+        series = self._series.get(key)
+        if series is None or now - series.started > WINDOW_SECONDS:
+            series = self._series[key] = _Series(now)
+        self._series.move_to_end(key)
+        if len(self._series) > REMEMBERED:
+            self._series.popitem(last=False)
+        return series
+
+    def _may_write(self, key: str) -> bool:
+        now = self._clock.monotonic()
+        tokens, since = self._tokens.get(key, (BURST, now))
+        tokens = min(BURST, tokens + (now - since) / REFILL_SECONDS)
+        allowed = tokens >= 1
+        self._tokens[key] = (tokens - 1 if allowed else tokens, now)
+        self._tokens.move_to_end(key)
+        if len(self._tokens) > REMEMBERED:
+            self._tokens.popitem(last=False)
+        return allowed
+
+    async def _write(self, subject: Subject, notice: Notice, message: str, written: _Written) -> None:
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        written.first = written.first or now
+        namespace = subject.namespace or "default"
+        try:
+            if written.exists:
+                body: Json = {"count": written.count, "lastTimestamp": now, "message": message}
+                data = msgspec.json.encode(body)
+                await self._api.patch(EVENT, namespace, written.name, data, PatchType.MERGE)
+            else:
+                body = self._event(subject, notice, message, written, namespace, now)
+                await self._api.create(EVENT, namespace, msgspec.json.encode(body))
+                written.exists = True
+        except (ApiError, Unreachable) as error:
+            self.dropped += 1
+            self._log.debug("event not written", object=subject.key, reason=notice.reason, error=str(error))
+
+    def _event(
+        self, subject: Subject, notice: Notice, message: str, written: _Written, namespace: str, now: str
+    ) -> Json:
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": written.name, "namespace": namespace},
+            "involvedObject": subject.reference(),
+            "reason": notice.reason,
+            "message": message[:1024],  # the apiserver's limit
+            "type": "Warning" if notice.warning else "Normal",
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+            "firstTimestamp": written.first,
+            "lastTimestamp": now,
+            "count": written.count,
+        }

@@ -1,0 +1,278 @@
+"""Carries out plans: stages in order, chains side by side, every write fenced, limited, recorded (DESIGN §5).
+
+The reply of a successful write goes into the mirror before anything else happens, so the next plan sees it. A refused
+write means that our view was wrong: the object is read at once. A write without an answer is neither: the executor
+reports it as unknown, and the controller reads the owner's objects before it plans again.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from flotilla_common.api.meta import Model, ObjectMeta, controller_of
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.journal import Journal
+from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.plan import Action, Chain, Create, Delete, Json, Outcome, OutcomeKind, Patch, Plan, Stage
+from flotilla_common.control.subject import Subject
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+Fence = Callable[[], bool]
+
+
+class Store(Protocol):
+    """The mirror's doors for our own writes."""
+
+    def written(self, resource: Resource, body: bytes) -> object:
+        """Take in the object that a write returned."""
+        ...
+
+    def deleted(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
+        """The object is surely gone."""
+        ...
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> object:
+        """Read the object directly and take it in; absence is taken in as well."""
+        ...
+
+
+class Envelope(Model):
+    """The little that the executor reads of any reply."""
+
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class Report:
+    """What became of a plan."""
+
+    def __init__(self) -> None:
+        self.counts: dict[OutcomeKind, int] = {}
+        self.failures: dict[str, str] = {}  # by phase, the first error text of each
+        self.unknown = False
+        self.retry_after = 0.0  # seconds that the apiserver asked us to wait, the longest
+
+    @property
+    def failed(self) -> bool:
+        """Something did not go as planned, and the object has to be planned again."""
+        return any(kind not in (OutcomeKind.OK, OutcomeKind.NOT_FOUND) for kind in self.counts)
+
+    def add(self, action: Action, outcome: Outcome) -> None:
+        """Count an outcome."""
+        self.counts[outcome.kind] = self.counts.get(outcome.kind, 0) + 1
+        self.unknown = self.unknown or outcome.kind is OutcomeKind.UNKNOWN
+        self.retry_after = max(self.retry_after, outcome.retry_after)
+        if is_failure(outcome) and action.phase:
+            self.failures.setdefault(action.phase, outcome.message)
+
+
+def is_failure(outcome: Outcome) -> bool:
+    """Something that users should hear of. Conflicts and the like are part of normal life."""
+    return outcome.kind in (
+        OutcomeKind.ALREADY_EXISTS,
+        OutcomeKind.INVALID,
+        OutcomeKind.DENIED,
+        OutcomeKind.UNKNOWN,
+        OutcomeKind.THROTTLED,
+    )
+
+
+def classify(error: ApiError) -> OutcomeKind:
+    """The outcome that an error answer stands for. A 5xx may come after the commit, so its outcome is unknown."""
+    if error.code == 409:
+        return OutcomeKind.ALREADY_EXISTS if error.reason == "AlreadyExists" else OutcomeKind.CONFLICT
+    by_code = {
+        401: OutcomeKind.DENIED,
+        403: OutcomeKind.DENIED,
+        404: OutcomeKind.NOT_FOUND,
+        410: OutcomeKind.GONE,
+        429: OutcomeKind.THROTTLED,
+    }
+    if error.code in by_code:
+        return by_code[error.code]
+    if error.code >= 500:
+        refused = "admission webhook" in error.message and "denied the request" in error.message
+        return OutcomeKind.DENIED if refused else OutcomeKind.UNKNOWN
+    return OutcomeKind.INVALID
+
+
+class Executor:
+    """Sends the writes of one service."""
+
+    def __init__(
+        self, *, api: Api, store: Store, clock: Clock, limiter: Limiter, recorder: Recorder, journal: Journal
+    ) -> None:
+        self._api = api
+        self._store = store
+        self.clock = clock
+        self._limiter = limiter
+        self._recorder = recorder
+        self._journal = journal
+
+    async def run(self, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
+        """Carry out the stages (not the status). Returns when everything that was sent is answered."""
+        report = Report()
+        for notice in plan.notices:
+            self._recorder.record(subject, notice)
+        run = _Run(self, subject, fence, trace, report)
+        for stage in plan.stages:
+            complete = await run.stage(stage)
+            if not complete and stage.stop_on_failure:
+                break
+        return report
+
+    async def single(self, subject: Subject, action: Action, fence: Fence, trace: str) -> Outcome:
+        """Carry out one action by itself, such as a status write."""
+        report = Report()
+        outcome, _ = await _Run(self, subject, fence, trace, report).action(action, "")
+        return outcome
+
+    async def send(self, action: Action, previous: str) -> Outcome:
+        """One request, its reply taken into the mirror. `previous`: the version that the chain's last write returned."""
+        async with self._limiter.slot():
+            started = self.clock.monotonic()
+            try:
+                body = await self._request(action, previous)
+            except ApiError as error:
+                kind = classify(error)
+                if kind is OutcomeKind.THROTTLED:
+                    self._limiter.throttled()
+                return Outcome(kind=kind, message=error.message, retry_after=error.retry_after)
+            except Unreachable as error:
+                return Outcome(kind=OutcomeKind.UNKNOWN, message=str(error))
+            self._limiter.answered(self.clock.monotonic() - started)
+        self._learn(action, body)
+        return Outcome(kind=OutcomeKind.OK, body=body)
+
+    async def look(self, action: Action, outcome: Outcome) -> Outcome:
+        """A refused write: read the object. One that turns out to be our own earlier create is a success."""
+        if outcome.kind in (OutcomeKind.CONFLICT, OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.ALREADY_EXISTS):
+            try:
+                found = await self._store.read(action.resource, action.namespace, action.name)
+            except (ApiError, Unreachable) as error:
+                return Outcome(kind=OutcomeKind.UNKNOWN, message=f"{outcome.message}; then: {error}")
+            if outcome.kind is OutcomeKind.ALREADY_EXISTS and isinstance(action, Create):
+                return _already_ours(action, found, outcome)
+        return outcome
+
+    def record(self, subject: Subject, action: Action, outcome: Outcome, latency: float, trace: str) -> str:
+        """Tell the bus, and users through events. Returns the version that the write left behind."""
+        version = ""
+        if outcome.ok and outcome.body:
+            version = msgspec.json.decode(outcome.body, type=Envelope).metadata.resource_version
+        self._journal.act(subject, action, outcome, latency=latency, version=version, trace=trace)
+        if outcome.ok and action.on_success is not None:
+            self._recorder.record(subject, action.on_success)
+        elif is_failure(outcome) and action.on_failure is not None:
+            self._recorder.record(subject, action.on_failure, outcome.message)
+        return version
+
+    async def _request(self, action: Action, previous: str) -> bytes:
+        match action:
+            case Create():
+                return await self._api.create(action.resource, action.namespace, msgspec.json.encode(action.body))
+            case Patch():
+                return await self._api.patch(
+                    action.resource,
+                    action.namespace,
+                    action.name,
+                    msgspec.json.encode(_conditional(action, previous)),
+                    action.patch_type.value,
+                    subresource=action.subresource,
+                )
+            case Delete():
+                return await self._api.delete(
+                    action.resource,
+                    action.namespace,
+                    action.name,
+                    uid=action.uid,
+                    resource_version=action.resource_version,
+                )
+
+    def _learn(self, action: Action, body: bytes) -> None:
+        if isinstance(action, Delete):
+            reply = msgspec.json.decode(body, type=Envelope)
+            if reply.kind == "Status" or reply.metadata.deletion_timestamp is None:
+                self._store.deleted(action.resource, action.namespace, action.name, action.uid)
+                return
+        self._store.written(action.resource, body)
+
+
+class _Run:
+    """One plan on its way."""
+
+    def __init__(self, executor: Executor, subject: Subject, fence: Fence, trace: str, report: Report) -> None:
+        self._executor = executor
+        self._subject = subject
+        self._fence = fence
+        self._trace = trace
+        self._report = report
+
+    async def stage(self, stage: Stage) -> bool:
+        """True when every chain went through."""
+        if not stage.slow_start:
+            return await self._side_by_side(stage.chains)
+        size, start = 1, 0
+        while start < len(stage.chains):
+            if not await self._side_by_side(stage.chains[start : start + size]):
+                return False
+            start += size
+            size *= 2
+        return True
+
+    async def _side_by_side(self, chains: Sequence[Chain]) -> bool:
+        if len(chains) == 1:
+            return await self._chain(chains[0])
+        return all(await asyncio.gather(*(self._chain(chain) for chain in chains)))
+
+    async def _chain(self, chain: Chain) -> bool:
+        previous = ""
+        for action in chain:
+            outcome, previous = await self.action(action, previous)
+            if not outcome.ok and not (isinstance(action, Delete) and outcome.kind is OutcomeKind.NOT_FOUND):
+                return False
+        return True
+
+    async def action(self, action: Action, previous: str) -> tuple[Outcome, str]:
+        """Send one action; returns its outcome and the version that it left behind."""
+        clock = self._executor.clock
+        started = clock.monotonic()
+        if not self._fence():
+            outcome = Outcome(kind=OutcomeKind.FENCED, message="this replica's lease is not surely valid")
+        else:
+            outcome = await self._executor.send(action, previous)
+            if not outcome.ok:
+                outcome = await self._executor.look(action, outcome)
+        self._report.add(action, outcome)
+        version = self._executor.record(self._subject, action, outcome, clock.monotonic() - started, self._trace)
+        return outcome, version
+
+
+def _conditional(action: Patch, previous: str) -> Json:
+    """The patch with its preconditions: uid and resourceVersion travel in metadata."""
+    version = previous if action.after_previous else action.resource_version
+    conditions: Json = {}
+    if action.uid:
+        conditions["uid"] = action.uid
+    if version:
+        conditions["resourceVersion"] = version
+    if not conditions:
+        return action.body
+    metadata: Json = action.body.get("metadata", {})
+    return {**action.body, "metadata": {**metadata, **conditions}}
+
+
+def _already_ours(action: Create, found: object, outcome: Outcome) -> Outcome:
+    """AlreadyExists with our own object in place: an earlier reply was lost, and all is well."""
+    wanted: list[Json] = action.body.get("metadata", {}).get("ownerReferences", [])
+    uids = {reference.get("uid") for reference in wanted if reference.get("controller")}
+    meta = getattr(found, "metadata", None)
+    if isinstance(meta, ObjectMeta) and meta.deletion_timestamp is None:
+        owner = controller_of(meta)
+        if owner is not None and owner.uid in uids:
+            return Outcome(kind=OutcomeKind.OK, message="it was already there")
+    return outcome

@@ -1,0 +1,94 @@
+"""What was done and why, on the bus: `act.v1` for every write, `why.v1` for the last plan of every object.
+
+Both are for people and tools (`flotilla tail`, `explain`, the console). Nothing reads them to decide anything, so they
+are published without waiting, and a dead bus costs nothing but the record.
+"""
+
+import msgspec
+
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Action, Create, Delete, Json, Outcome, Patch, Plan
+from flotilla_common.control.subject import Subject
+
+
+def rfc3339(clock: Clock) -> str:
+    """The wall time with milliseconds."""
+    return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Journal:
+    """Publishes the doings of one service replica."""
+
+    def __init__(self, bus: Bus, clock: Clock, service: str, replica: str) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._service = service
+        self._replica = replica
+
+    def act(
+        self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, version: str, trace: str
+    ) -> None:
+        """A write and what became of it. `latency` is in seconds."""
+        message: Json = {
+            "at": rfc3339(self._clock),
+            "service": self._service,
+            "replica": self._replica,
+            "trace": trace,
+            "action": _verb(action),
+            "subresource": action.subresource if isinstance(action, Patch) else "",
+            "kind": action.resource.kind,
+            "namespace": action.namespace,
+            "name": action.name,
+            "owner": {"kind": subject.resource.kind, "namespace": subject.namespace, "name": subject.name},
+            "cause": action.cause,
+            "outcome": outcome.kind.value,
+            "message": outcome.message,
+            "latencyMs": round(latency * 1000, 1),
+            "resourceVersion": version,
+        }
+        subject_name = subjects.act(self._service, action.resource, action.namespace, action.name)
+        self._bus.publish_soon(subject_name, msgspec.json.encode(message))
+
+    def why(self, subject: Subject, plan: Plan, *, trace: str) -> None:
+        """The reasons, numbers and size of the last plan."""
+        message: Json = {
+            "kind": subject.resource.kind,
+            "namespace": subject.namespace,
+            "name": subject.name,
+            "uid": subject.uid,
+            "resourceVersion": subject.resource_version,
+            "generation": subject.generation,
+            "at": rfc3339(self._clock),
+            "service": self._service,
+            "replica": self._replica,
+            "trace": trace,
+            "reasons": plan.reasons,
+            "numbers": plan.numbers,
+            "actions": _count(plan),
+            "wakeAt": plan.wake_at,
+            "errors": [{"phase": phase, "message": text} for phase, text in plan.errors],
+        }
+        self._bus.publish_soon(
+            subjects.why(subject.resource, subject.namespace, subject.name), msgspec.json.encode(message)
+        )
+
+
+def _verb(action: Action) -> str:
+    match action:
+        case Create():
+            return "create"
+        case Patch():
+            return "patch"
+        case Delete():
+            return "delete"
+
+
+def _count(plan: Plan) -> dict[str, int]:
+    counts = {"create": 0, "patch": 0, "delete": 0}
+    for stage in plan.stages:
+        for chain in stage.chains:
+            for action in chain:
+                counts[_verb(action)] += 1
+    return counts

@@ -1,0 +1,100 @@
+"""How many writes may be under way at once: found out, not configured.
+
+The limit grows by one per round of good answers and shrinks when the apiserver says 429 or takes far longer than it
+does at its best (additive increase, multiplicative decrease). So one service neither floods a small apiserver nor
+leaves a large one idle.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from flotilla_common.clock import Clock
+
+LEAST = 4.0
+"""Writes under way that are always allowed: enough to keep going while the apiserver recovers."""
+
+INITIAL = 16.0
+"""A modest start: a fresh apiserver answers 16 writes side by side without queueing."""
+
+MOST = 64.0
+"""Above this, more writes side by side only wait in the apiserver (measured: throughput is flat from 32 on)."""
+
+SLOW_FACTOR = 8.0
+"""An answer that takes this many times the best latency counts as a sign of overload …"""
+
+SLOW_FLOOR = 0.25
+"""… but never below this many seconds: scheduling noise is no overload."""
+
+
+class Limiter:
+    """A semaphore whose size follows the apiserver's answers. Shared by all executors of a process."""
+
+    def __init__(self, clock: Clock, initial: float = INITIAL, most: float = MOST) -> None:
+        self._clock = clock
+        self._limit = initial
+        self._most = most
+        self._running = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        self._best = float("inf")
+        self._last_cut = float("-inf")
+
+    @property
+    def limit(self) -> int:
+        """Writes that may be under way now."""
+        return int(self._limit)
+
+    @property
+    def running(self) -> int:
+        """Writes that are under way."""
+        return self._running
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[None]:
+        """Wait for a place, hold it for the block."""
+        while self._running >= int(self._limit):
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+                else:
+                    self._release_waiters()  # the place that was given to us goes to the next
+                raise
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            self._release_waiters()
+
+    def answered(self, seconds: float) -> None:
+        """An answer came after `seconds`."""
+        self._best = min(
+            self._best * 1.001, seconds
+        )  # forgets slowly, so that one lucky answer does not count for ever
+        if seconds > max(self._best * SLOW_FACTOR, SLOW_FLOOR):
+            self._cut(0.9, seconds)
+        elif self._limit < self._most:
+            self._limit = min(self._limit + 1 / self._limit, self._most)
+
+    def throttled(self) -> None:
+        """The apiserver said 429."""
+        self._cut(0.5, 1.0)
+
+    def _cut(self, factor: float, at_most_every: float) -> None:
+        """Shrink once per period: the answers to everything already under way tell the same story."""
+        now = self._clock.monotonic()
+        if now - self._last_cut >= at_most_every:
+            self._last_cut = now
+            self._limit = max(self._limit * factor, LEAST)
+
+    def _release_waiters(self) -> None:
+        free = int(self._limit) - self._running
+        while free > 0 and self._waiters:
+            waiter = self._waiters.pop(0)
+            if not waiter.done():
+                waiter.set_result(None)
+                free -= 1

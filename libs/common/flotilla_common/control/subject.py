@@ -1,0 +1,40 @@
+"""The object that is being planned, as events, the bus and logs name it."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.resources import Resource
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """One object of one kind at one version."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+
+    @classmethod
+    def of(cls, resource: Resource, meta: ObjectMeta) -> "Subject":
+        """The subject that an object's metadata describes."""
+        return cls(resource, meta.namespace, meta.name, meta.uid, meta.resource_version, meta.generation)
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, as logs say it."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def reference(self) -> Mapping[str, str]:
+        """An ObjectReference, for Events."""
+        return {
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+        }
