@@ -1,8 +1,9 @@
-"""The control loop that every kind shares: queue → gather → plan → execute → status (DESIGN §5).
+"""The control loop that every kind shares: queue, gather, plan, execute, status (DESIGN §5).
 
-A kind brings three things: `gather` builds a snapshot of one object from the mirror, `plan` (pure) turns it into a Plan,
-and `reread` reads the object's dependents directly from the apiserver after a write whose outcome is unknown. The loop
-brings everything else: one pass per object at a time, back-off, timers, coalescing, the fence, status writes, `why`.
+A kind brings three things: `gather` builds a snapshot of one object from the mirror, `plan` (pure) turns it into a
+Plan, and `reread` reads the object's dependents directly from the apiserver after a write whose outcome is unknown.
+The loop brings everything else: one pass per object at a time, back-off, timers, coalescing, the fence, status writes,
+`why`.
 """
 
 import asyncio
@@ -27,8 +28,8 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 PLANNING_SHARE = 10.0
-"""After a pass, the same object rests for this many times the time that planning took: planning one large object takes at
-most a tenth of a core, whatever its size."""
+"""After a pass, the same object rests for this many times the time that planning took: planning one large object takes
+at most a tenth of a core, whatever its size."""
 
 STATUS_INTERVAL = 0.5
 """Seconds between two status writes of one object that only change counts."""
@@ -136,7 +137,7 @@ class Controller(Generic[S]):
         return self._settle(key, subject, plan, report)
 
     def _planned(self, snapshot: S) -> Plan:
-        """The plan; an object that the planner cannot digest gets a reason and an event instead of stopping the worker."""
+        """The plan. An object that the planner cannot digest gets a reason and an event, and stops nobody else."""
         try:
             return self._plan(snapshot, self._clock.now())
         except Exception as error:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
@@ -158,15 +159,22 @@ class Controller(Generic[S]):
     async def _write_status(self, key: Key, subject: Subject, plan: Plan, trace: str, report: Report) -> None:
         """Write the status, or put it off when it only changes counts that were written a moment ago."""
         if plan.status is None:
+            await self._after_status(key, subject, plan, trace)
             return
         due = self._status_at.get(key, float("-inf")) + STATUS_INTERVAL
         now = self._clock.monotonic()
         if now < due and not plan.urgent_status:
             self.queue.add_at(key, due)
+            await self._after_status(key, subject, plan, trace)
             return
         self._status_at[key] = now
         outcome = await self._executor.single(subject, plan.status, lambda: self._shards.owns(*key), trace)
         report.add(plan.status, outcome)
+
+    async def _after_status(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
+        """Writes on the object's own version. A status write in between would spoil it: then the next pass has them."""
+        if plan.after_status:
+            await self._executor.run(subject, Plan(stages=plan.after_status), lambda: self._shards.owns(*key), trace)
 
     def _settle(self, key: Key, subject: Subject, plan: Plan, report: Report) -> str:
         """When to look at the object again."""

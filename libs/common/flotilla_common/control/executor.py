@@ -132,7 +132,7 @@ class Executor:
         return outcome
 
     async def send(self, action: Action, previous: str) -> Outcome:
-        """One request, its reply taken into the mirror. `previous`: the version that the chain's last write returned."""
+        """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left."""
         async with self._limiter.slot():
             started = self.clock.monotonic()
             try:

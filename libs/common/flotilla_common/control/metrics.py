@@ -1,6 +1,6 @@
 """Controller metrics under the names that existing dashboards use (install.md §10)."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -40,7 +40,7 @@ class ControllerMetrics:
         DEPTH.labels(name).set_function(lambda: len(queue))
 
     @contextmanager
-    def running(self) -> Iterator[Result]:
+    def running(self) -> Generator[Result]:
         """Measure one pass."""
         result = Result()
         with ACTIVE.labels(self._name).track_inprogress(), SECONDS.labels(self._name).time():

@@ -111,7 +111,7 @@ class Plan(Frozen):
     notices: tuple[Notice, ...] = ()  # events that belong to no write
     status: Patch | None = None  # written last, after the stages, whatever their outcome
     urgent_status: bool = False  # False: only counts changed, and the write may wait to be merged with the next
-    after_status: tuple[Stage, ...] = ()  # best effort, after the status: writes that change the spec and so its version
+    after_status: tuple[Stage, ...] = ()  # best effort, once the status stands: writes to the spec, on its version
     reasons: tuple[Reason, ...] = ()
     numbers: dict[str, int] = {}  # the quantities behind the decision, for explain and why.v1
     wake_at: datetime | None = None  # plan again at this time even if nothing changes

@@ -1,0 +1,64 @@
+"""/healthz, /readyz and /metrics of a process.
+
+Parts of a service report what they wait for; /readyz answers 200 only when nobody waits, and otherwise says in plain
+words who waits for what: a missing CRD or an unreachable bus is a state, not a crash.
+"""
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+
+class Health:
+    """What the parts of one process say about themselves."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, str] = {}
+        self._known: set[str] = set()
+
+    def ready(self, name: str, ok: bool, why: str = "") -> None:
+        """The part `name` is ready, or is not because of `why`."""
+        self._known.add(name)
+        if ok:
+            self._waiting.pop(name, None)
+        else:
+            self._waiting[name] = why
+
+    @property
+    def waiting(self) -> dict[str, str]:
+        """Parts that are not ready, and why."""
+        return dict(self._waiting)
+
+    def report(self) -> str:
+        """One line per part, as /readyz shows it."""
+        lines = [
+            f"[{'-' if name in self._waiting else '+'}]{name} {self._waiting.get(name, 'ok')}" for name in self._known
+        ]
+        return "\n".join(sorted(lines)) + "\n"
+
+
+async def serve(health: Health, *, health_port: int, metrics_port: int, host: str = "0.0.0.0") -> list[web.AppRunner]:  # noqa: S104 - probes come from outside the pod
+    """Serve the endpoints; a port of 0 leaves its endpoints out. The runners are to be cleaned up by the caller."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_: web.Request) -> web.Response:
+        return web.Response(text=health.report(), status=503 if health.waiting else 200)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    routes: dict[int, list[web.RouteDef]] = {}
+    if health_port:
+        routes.setdefault(health_port, []).extend([web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    if metrics_port:
+        routes.setdefault(metrics_port, []).append(web.get("/metrics", metrics))
+    runners: list[web.AppRunner] = []
+    for port, table in routes.items():
+        app = web.Application()
+        app.add_routes(table)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, host, port).start()
+        runners.append(runner)
+    return runners

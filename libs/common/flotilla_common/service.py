@@ -1,0 +1,159 @@
+"""What every service is, and how one or several of them run in a process.
+
+A service is a name and a coroutine that runs until it is cancelled; its `app.py` wires it on one page. This module
+gives it a `Context`: settings, apiserver, bus, clock, logs, health. `flotilla run` and each service's `__main__` end up
+in `run_process`.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+import uvloop
+
+from flotilla_common import health, logs
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.clock import Clock, Entropy, SystemClock, SystemEntropy
+from flotilla_common.gates import Gates
+from flotilla_common.health import Health
+from flotilla_common.kube.client import KubeClient
+from flotilla_common.kube.config import load_config
+from flotilla_common.kube.interface import Api
+from flotilla_common.settings import Settings, SettingsError, load, split_flags
+
+HEARTBEAT_SECONDS = 5.0
+"""How often a replica says that it lives."""
+
+
+class Context:
+    """What a running service is given."""
+
+    def __init__(
+        self,
+        *,
+        service: str,
+        settings: Settings,
+        gates: Gates,
+        api: Api,
+        bus: Bus,
+        clock: Clock,
+        entropy: Entropy,
+        health: Health,
+        replica: str,
+    ) -> None:
+        self.service = service
+        self.settings = settings
+        self.gates = gates
+        self.api = api
+        self.bus = bus
+        self.clock = clock
+        self.entropy = entropy
+        self.health = health
+        self.replica = replica
+        self.log = structlog.get_logger(service=service, replica=replica)
+        self.vitals: dict[str, Callable[[], object]] = {}
+        """Figures for the heartbeat by name: lag, shards held, …"""
+
+    async def heartbeat(self) -> None:
+        """Publish liveness and vitals until cancelled."""
+        while True:
+            body = {"service": self.service, "replica": self.replica, "waiting": self.health.waiting}
+            body |= {name: figure() for name, figure in self.vitals.items()}
+            self.bus.publish_soon(subjects.heartbeat(self.service, self.replica), msgspec.json.encode(body))
+            await self.clock.sleep(HEARTBEAT_SECONDS)
+
+
+class Service(msgspec.Struct, frozen=True):
+    """A service by name; `run` works until it is cancelled."""
+
+    name: str
+    run: Callable[[Context], Awaitable[None]]
+
+
+async def run_services(services: Sequence[Service], settings: Settings) -> None:
+    """Run the services side by side in this process until it is told to stop, or one of them fails."""
+    clock, entropy, vital = SystemClock(), SystemEntropy(), Health()
+    gates = settings.gates()
+    replica = settings.replica or entropy.token()
+    runners = await health.serve(vital, health_port=settings.health_port, metrics_port=settings.metrics_port)
+    async with contextlib.AsyncExitStack() as stack:
+        for runner in runners:
+            stack.push_async_callback(runner.cleanup)
+        contexts: list[Context] = []
+        for service in services:
+            api = KubeClient(await load_config(settings), user_agent=f"kruise-manager/{service.name}")
+            stack.push_async_callback(api.close)
+            bus = NatsBus(settings, name=f"{service.name}/{replica}", clock=clock)
+            stack.push_async_callback(bus.close)
+            contexts.append(
+                Context(
+                    service=service.name,
+                    settings=settings,
+                    gates=gates,
+                    api=api,
+                    bus=bus,
+                    clock=clock,
+                    entropy=entropy,
+                    health=vital,
+                    replica=replica,
+                )
+            )
+        async with asyncio.TaskGroup() as group:
+            for service, context in zip(services, contexts, strict=True):
+                group.create_task(_run_one(service, context), name=service.name)
+
+
+async def _run_one(service: Service, context: Context) -> None:
+    async with asyncio.TaskGroup() as group:
+        beat = group.create_task(context.heartbeat())
+        try:
+            await service.run(context)
+        finally:
+            beat.cancel()
+
+
+def run_process(services: Sequence[Service], settings: Settings) -> int:
+    """Run the services as this process: logs, signals, event loop. Returns the exit code."""
+    logs.configure(settings.log_level, settings.log_format)
+    log = structlog.get_logger()
+
+    async def until_stopped() -> None:
+        work = asyncio.current_task()
+        assert work is not None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        await run_services(services, settings)
+
+    try:
+        uvloop.run(until_stopped())
+    except asyncio.CancelledError:
+        log.info("stopped")
+        return 0
+    except ExceptionGroup as errors:
+        log.error("service failed", exc_info=errors)  # noqa: TRY400 - structlog takes the exception itself
+        return 1
+    return 0
+
+
+def main(service: Service, arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
+    """The entry point of a service's own container: settings from flags, environment and file."""
+    env = os.environ if env is None else env
+    flags, words = split_flags(sys.argv[1:] if arguments is None else arguments)
+    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
+    try:
+        if words:
+            raise SettingsError([f"unexpected argument {word!r}" for word in words])
+        settings = load(flags, env, Path(config) if config else None)
+    except SettingsError as error:
+        for problem in error.problems:
+            sys.stderr.write(f"error: {problem}\n")
+        return 2
+    return run_process([service], settings)
