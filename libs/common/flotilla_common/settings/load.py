@@ -1,0 +1,188 @@
+"""Flags over environment over file over defaults; every problem is reported at once, with the nearest known name."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from flotilla_common.settings import ignored, readers
+from flotilla_common.settings.schema import Option, Settings
+
+PREFIX = "FLOTILLA_"
+NOT_SETTINGS = frozenset({"FLOTILLA_CONFIG", "FLOTILLA_HOME", "FLOTILLA_CACHE", "FLOTILLA_STATE"})
+"""Variables with our prefix that the command line reads itself."""
+
+# The kubelet describes the namespace's Services in variables: of `flotilla-webhook` it makes FLOTILLA_WEBHOOK_PORT.
+_SERVICE_LINK = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
+_SERVICE_LINK_VALUE = re.compile(r"(tcp|udp|sctp)://")
+
+
+class SettingsError(Exception):
+    """Everything that is wrong with the settings, one sentence each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class _Options:
+    """All fields of Settings by each of their names."""
+
+    def __init__(self) -> None:
+        hints = get_type_hints(Settings, include_extras=True)
+        self.by_field: dict[str, Option] = {name: hints[name].__metadata__[0] for name in Settings.__struct_fields__}
+        self.flags: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
+        for field, option in self.by_field.items():
+            first = option.flag or field.replace("_", "-")
+            self.flags |= dict.fromkeys((*option.flags, first), field)
+            self.variables |= dict.fromkeys((*option.env, PREFIX + field.upper()), field)
+
+
+@cache
+def _options() -> _Options:
+    return _Options()
+
+
+def known_flags() -> Iterator[tuple[str, str, Option]]:
+    """(flag, field, option) of every setting under its first name, for help texts and completion."""
+    for field, option in _options().by_field.items():
+        yield option.flag or field.replace("_", "-"), field, option
+
+
+def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
+    """A command line as (flags, other words): `--name=value`, `--name value`, the single-dash forms, bare booleans."""
+    flags: dict[str, str | None] = {}
+    words: list[str] = []
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if not argument.startswith("-") or argument == "-":
+            words.append(argument)
+            continue
+        name, equals, value = argument.lstrip("-").partition("=")
+        takes_value = not equals and not _is_boolean(name) and bool(rest) and not rest[0].startswith("--")
+        flags[name] = rest.pop(0) if takes_value else value
+    return flags, words
+
+
+def load(flags: Mapping[str, str | None], env: Mapping[str, str], file: Path | None = None) -> Settings:
+    """The settings of this process. A flag whose value is None was not given; an empty one is the bare flag.
+
+    Raises SettingsError with all problems: unknown names, unreadable values, settings that contradict each other.
+    """
+    problems: list[str] = []
+    texts = _from_file(file, problems) | _from_environment(env, problems) | _from_flags(flags, problems)
+    values: dict[str, Any] = {}
+    for field, (source, value) in texts.items():
+        try:
+            values[field] = _options().by_field[field].read(value)
+        except ValueError as error:
+            problems.append(f"{source}: {error}, not {value!r}")
+    settings = Settings(**values)
+    problems.extend(_contradictions(settings))
+    if problems:
+        raise SettingsError(problems)
+    return settings
+
+
+Texts = dict[str, tuple[str, str]]  # field -> (where it was found, its text)
+_Scalar = str | int | float | bool | None
+_Value = _Scalar | list[_Scalar] | dict[str, _Scalar]
+
+
+def _from_flags(flags: Mapping[str, str | None], problems: list[str]) -> Texts:
+    found: Texts = {}
+    for given, value in flags.items():
+        name = given.lstrip("-").replace("_", "-")
+        field = _options().flags.get(name)
+        if field is not None and value is not None:
+            found[field] = (f"--{name}", value)
+        elif field is None and name not in ignored.FLAGS:
+            problems.append(_unknown("flag", f"--{name}", [f"--{flag}" for flag in _options().flags]))
+    return found
+
+
+def _from_environment(env: Mapping[str, str], problems: list[str]) -> Texts:
+    variables = _options().variables
+    found: Texts = {}
+    for name, field in variables.items():  # our own name comes last, and wins over the reference's
+        if name in env and not _is_service_link(name, env[name]):
+            found[field] = (name, env[name])
+    for name in sorted(env):
+        ours = name.startswith(PREFIX) and name not in variables and name not in NOT_SETTINGS
+        if ours and not _is_service_link(name, env[name]):
+            problems.append(_unknown("variable", name, list(variables)))
+    return found
+
+
+def _from_file(file: Path | None, problems: list[str]) -> Texts:
+    if file is None:
+        return {}
+    try:
+        document = _document(file.read_bytes())
+    except (OSError, msgspec.MsgspecError) as error:
+        problems.append(f"settings file {file}: {error}")
+        return {}
+    found: Texts = {}
+    for key, value in document.items():
+        name = key.replace("_", "-")
+        field = _options().flags.get(name)
+        if field is not None:
+            found[field] = (f"{name} in {file}", _as_text(value))
+        elif name not in ignored.FLAGS:
+            problems.append(_unknown(f"setting in {file}", name, list(_options().flags)))
+    return found
+
+
+def _document(content: bytes) -> dict[str, _Value]:
+    document: dict[str, _Value] | None = msgspec.yaml.decode(content, type=dict[str, _Value] | None)
+    return document or {}
+
+
+def _as_text(value: _Value) -> str:
+    """A YAML value as a flag would say it: lists with commas, mappings as Name=value."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case list():
+            return ",".join(map(_as_text, value))
+        case dict():
+            return ",".join(f"{name}={_as_text(item)}" for name, item in value.items())
+        case _:
+            return str(value)
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    try:
+        settings.gates()
+    except ValueError as error:
+        yield f"feature-gates: {error}"
+    if not settings.lease_retry_period < settings.lease_renew_deadline < settings.lease_duration:
+        yield "lease-retry-period must be less than lease-renew-deadline, and that less than lease-duration"
+    if settings.webhook_url and not settings.webhook_url.startswith("https://"):
+        yield "webhook-url must begin with https://: the apiserver calls webhooks over TLS only"
+
+
+def _unknown(what: str, name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    return f"unknown {what} {name}{hint}"
+
+
+def _is_boolean(flag: str) -> bool:
+    name = flag.replace("_", "-")
+    field = _options().flags.get(name)
+    if field is None:
+        return name in ignored.SWITCHES
+    return _options().by_field[field].read is readers.boolean
+
+
+def _is_service_link(name: str, value: str) -> bool:
+    return bool(_SERVICE_LINK.search(name) or _SERVICE_LINK_VALUE.match(value))

@@ -1,0 +1,226 @@
+"""Every setting of every service, on one page.
+
+A field `lease_duration` is the flag `--lease-duration`, the variable `FLOTILLA_LEASE_DURATION` and the key
+`lease-duration` of the settings file. Names that users of the reference know are accepted beside them: the flags of
+install.md §4, the variables of install.md §5.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from flotilla_common.gates import Gates
+from flotilla_common.settings import readers
+from flotilla_common.settings.readers import Reader
+
+_CERTIFICATES = "kruise-webhook-certs"
+
+
+class Option(msgspec.Struct, frozen=True):
+    """What `Annotated` says about a field: its section in the documentation, its meaning, its reader, further names."""
+
+    section: str
+    doc: str
+    read: Reader = readers.text
+    flag: str = ""  # the first name of the flag where it is not the field's
+    flags: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings, with their defaults. Durations are seconds."""
+
+    # The cluster
+    kubeconfig: Annotated[
+        str, Option("cluster", "The kubeconfig file; empty: in-cluster, else ~/.kube/config.", env=("KUBECONFIG",))
+    ] = ""
+    context: Annotated[str, Option("cluster", "The kubeconfig's context; empty: its current one.")] = ""
+    namespace: Annotated[
+        str,
+        Option(
+            "cluster",
+            "Flotilla's own namespace: leases, certificates, configuration.",
+            flag="system-namespace",
+            flags=("leader-election-namespace",),
+            env=("POD_NAMESPACE",),
+        ),
+    ] = "kruise-system"
+    watch_namespace: Annotated[
+        str, Option("cluster", "Handle the objects of this namespace only; empty: of all.", flags=("namespace",))
+    ] = ""
+    kube_qps: Annotated[
+        float,
+        Option(
+            "cluster",
+            "Requests per second that one process sends at most; 0: no limit but the apiserver's own.",
+            readers.rate,
+            flags=("rest-config-qps",),
+        ),
+    ] = 0.0
+    kube_burst: Annotated[
+        int,
+        Option("cluster", "Requests beyond kube-qps at once.", readers.integer(1), flags=("rest-config-burst",)),
+    ] = 50
+    kube_max_writes: Annotated[
+        int,
+        Option(
+            "cluster", "Writes under way at once, per process; the adaptive limit moves below it.", readers.integer(1)
+        ),
+    ] = 64
+
+    # The bus
+    nats_url: Annotated[
+        str,
+        Option(
+            "bus",
+            "The NATS servers, separated by commas; empty: `flotilla run` starts one of its own.",
+            flag="nats",
+            flags=("nats-url",),
+            env=("FLOTILLA_NATS",),
+        ),
+    ] = ""
+    nats_creds: Annotated[str, Option("bus", "A NATS credentials file.")] = ""
+    bus_max_payload: Annotated[
+        int, Option("bus", "Bytes; larger objects travel as a header and are fetched.", readers.integer(1024))
+    ] = 8 << 20
+    bus_fallback_after: Annotated[
+        float,
+        Option(
+            "bus", "How long a service waits for a dead bus before it lists and watches by itself.", readers.duration
+        ),
+    ] = 30.0
+
+    # Sharing the work
+    shards: Annotated[
+        int,
+        Option(
+            "replicas",
+            "Shards per service: 1 is a leader with standbys, more spread the work.",
+            readers.integer(1, 256),
+        ),
+    ] = 1
+    replica: Annotated[
+        str, Option("replicas", "This replica's name; empty: a fresh one at every start.", env=("POD_NAME",))
+    ] = ""
+    lease_duration: Annotated[
+        float,
+        Option(
+            "replicas",
+            "How long a silent replica keeps its shards.",
+            readers.duration,
+            flags=("leader-election-lease-duration",),
+        ),
+    ] = 15.0
+    lease_renew_deadline: Annotated[
+        float,
+        Option(
+            "replicas",
+            "How long a replica may fail to renew before it stops writing.",
+            readers.duration,
+            flags=("leader-election-renew-deadline",),
+        ),
+    ] = 10.0
+    lease_retry_period: Annotated[
+        float,
+        Option(
+            "replicas",
+            "How often leases are renewed and tried for.",
+            readers.duration,
+            flags=("leader-election-retry-period",),
+        ),
+    ] = 2.0
+    backoff_base: Annotated[
+        float,
+        Option(
+            "replicas",
+            "Wait after the first failure of an object.",
+            readers.duration,
+            flags=("rate-limiter-base-delay",),
+        ),
+    ] = 0.005
+    backoff_max: Annotated[
+        float,
+        Option("replicas", "Longest wait after many.", readers.duration, flags=("rate-limiter-max-delay",)),
+    ] = 1000.0
+
+    # The webhook
+    webhook_url: Annotated[
+        str,
+        Option("webhook", "https://IP:PORT at which the apiserver reaches the webhook; empty: through the Service."),
+    ] = ""
+    webhook_port: Annotated[int, Option("webhook", "The port it listens on.", readers.port, env=("WEBHOOK_PORT",))] = (
+        9876
+    )
+    webhook_host: Annotated[
+        str, Option("webhook", "The host in its certificate and URLs instead of the Service.", env=("WEBHOOK_HOST",))
+    ] = ""
+    webhook_cert_dir: Annotated[
+        str, Option("webhook", "Where certificates lie as files.", env=("WEBHOOK_CERT_DIR",))
+    ] = f"/tmp/{_CERTIFICATES}"  # noqa: S108 - the path that existing manifests mount
+    webhook_cert_writer: Annotated[
+        str,
+        Option(
+            "webhook",
+            "Where certificates are kept: fs or secret; empty: fs with a webhook-host, else secret.",
+            readers.choice("", "fs", "secret"),
+            env=("WEBHOOK_CERT_WRITER",),
+        ),
+    ] = ""
+    webhook_secret: Annotated[str, Option("webhook", "The certificates' Secret.", env=("SECRET_NAME",))] = _CERTIFICATES
+    webhook_service: Annotated[str, Option("webhook", "The webhook's Service.", env=("SERVICE_NAME",))] = (
+        "kruise-webhook-service"
+    )
+    certs_renew_before: Annotated[
+        int,
+        Option(
+            "webhook",
+            "Days before its end that a certificate is renewed.",
+            readers.renew_before,
+            env=("CERTS_RENEW_BEFORE",),
+        ),
+    ] = readers.RENEW_BEFORE_DEFAULT_DAYS
+    webhook_initialize_timeout: Annotated[
+        float,
+        Option("webhook", "Within this time certificates and configurations are right, or it exits.", readers.duration),
+    ] = 60.0
+
+    # Behaviour
+    feature_gates: Annotated[str, Option("behaviour", "Name=true,Name=false,… (install.md §3).")] = ""
+    custom_resource_enable: Annotated[
+        str,
+        Option("behaviour", "The kinds to serve, separated by commas; empty: all.", env=("CUSTOM_RESOURCE_ENABLE",)),
+    ] = ""
+    cloneset_scaling_exclude_preparing_delete: Annotated[
+        bool, Option("behaviour", "Pods in PreparingDelete do not count when CloneSets scale.", readers.boolean)
+    ] = False
+    allow_privileged: Annotated[
+        bool, Option("behaviour", "Pod templates may ask for privileged containers.", readers.boolean)
+    ] = True
+    protection_log_path: Annotated[
+        str, Option("behaviour", "The directory of protection.log; empty: the log only.")
+    ] = ""
+
+    # Seeing what happens
+    log_level: Annotated[
+        str, Option("operations", "debug, info, warning, error, or a klog verbosity.", readers.log_level, flags=("v",))
+    ] = "info"
+    log_format: Annotated[
+        str,
+        Option("operations", "json or text.", readers.choice("json", "text"), flags=("logging-format",)),
+    ] = "json"
+    metrics_port: Annotated[
+        int, Option("operations", "Where /metrics is served; 0: not at all.", readers.port, flags=("metrics-addr",))
+    ] = 8080
+    health_port: Annotated[
+        int,
+        Option(
+            "operations",
+            "Where /healthz and /readyz are served; 0: not at all.",
+            readers.port,
+            flags=("health-probe-addr",),
+        ),
+    ] = 8000
+
+    def gates(self) -> Gates:
+        """The feature gates after derivation (install.md §3)."""
+        return Gates.parse(self.feature_gates, self.custom_resource_enable)
