@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
 import structlog
 
 from flotilla_common.api.resources import Resource
@@ -35,6 +36,13 @@ STATUS_INTERVAL = 0.5
 """Seconds between two status writes of one object that only change counts."""
 
 
+class Memory(msgspec.Struct, frozen=True):
+    """What a pass leaves for the next one of the same object. It may be lost at any time: hints, no truth."""
+
+    failures: Mapping[str, str] = {}  # error texts by phase
+    unconfirmed: tuple[str, ...] = ()  # names of creates whose outcome was unknown: to be tried again before new ones
+
+
 class Snapshot(Protocol):
     """What `gather` returns: at least the object that is planned."""
 
@@ -43,7 +51,7 @@ class Snapshot(Protocol):
 
 
 S = TypeVar("S", bound=Snapshot)
-Gather = Callable[[Key, Mapping[str, str]], S | None]
+Gather = Callable[[Key, Memory], S | None]
 Planner = Callable[[S, datetime], Plan]
 Reread = Callable[[Key], Awaitable[None]]
 
@@ -79,7 +87,7 @@ class Controller(Generic[S]):
         self._entropy = entropy
         self._workers = workers
         self._unknown: set[Key] = set()  # writes of unknown outcome: read before planning
-        self._failures: dict[Key, Mapping[str, str]] = {}  # error texts of the last pass, by phase
+        self._memory: dict[Key, Memory] = {}
         self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
         self._status_at: dict[Key, float] = {}
         self._log = structlog.get_logger(controller=name)
@@ -122,7 +130,7 @@ class Controller(Generic[S]):
         if key in self._unknown:
             await self._reread(key)
             self._unknown.discard(key)
-        snapshot = self._gather(key, self._failures.get(key, {}))
+        snapshot = self._gather(key, self._memory.get(key, Memory()))
         if snapshot is None:
             self._forget(key)
             return "success"
@@ -179,7 +187,7 @@ class Controller(Generic[S]):
     def _settle(self, key: Key, subject: Subject, plan: Plan, report: Report) -> str:
         """When to look at the object again."""
         errors = {**dict(plan.errors), **report.failures}
-        self._failures[key] = errors
+        self._memory[key] = Memory(errors, tuple(report.unconfirmed))
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:
@@ -199,6 +207,6 @@ class Controller(Generic[S]):
 
     def _forget(self, key: Key) -> None:
         self.queue.forget(key)
-        for memory in (self._failures, self._said, self._status_at):
+        for memory in (self._memory, self._said, self._status_at):
             memory.pop(key, None)
         self._unknown.discard(key)
