@@ -1,0 +1,139 @@
+"""CloneSet between v1alpha1 and v1beta1, on raw documents (cloneset.md §2.4).
+
+v1beta1 is the hub. Everything that is not named here is the same in both versions and is passed through. What is
+lost: v1alpha1's OnDelete keeps no other strategy field, and v1beta1's `excludePreparingDelete` has no counterpart but a
+label.
+"""
+
+import copy
+from typing import Any
+
+from flotilla_common.api.documents import Json, mapping, member, strings, text
+
+V1ALPHA1 = "apps.kruise.io/v1alpha1"
+V1BETA1 = "apps.kruise.io/v1beta1"
+EXCLUDE_PREPARING_DELETE = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
+PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
+TIMEOUT = "apps.kruise.io/image-predownload-timeout-seconds"
+MIN_UPDATED_READY = "apps.kruise.io/image-predownload-min-updated-ready-pods"
+
+POLICIES = ("ReCreate", "InPlaceIfPossible", "InPlaceOnly")
+"""How pods are updated: v1alpha1's strategy types, v1beta1's pod update policies."""
+
+_MOVED = (
+    "partition",
+    "maxUnavailable",
+    "maxSurge",
+    "paused",
+    "priorityStrategy",
+    "scatterStrategy",
+    "inPlaceUpdateStrategy",
+)
+_PREDOWNLOAD = {
+    "imagePreDownloadParallelism": PARALLELISM,
+    "imagePreDownloadTimeoutSeconds": TIMEOUT,
+    "imagePreDownloadMinUpdatedReadyPods": MIN_UPDATED_READY,
+}
+_INT32 = range(-(2**31), 2**31)
+
+
+def convert(document: Json, version: str) -> Json:
+    """The CloneSet in the wanted `group/version`, as a new document.
+
+    Raises ValueError for a version that is none of the two.
+    """
+    source = text(document.get("apiVersion"))
+    steps = {(V1ALPHA1, V1BETA1): _to_beta, (V1BETA1, V1ALPHA1): _to_alpha}
+    if (source, version) not in steps:
+        raise ValueError(f"cannot convert CloneSet from {source} to {version}")
+    converted = copy.deepcopy(document)
+    converted["apiVersion"] = version
+    steps[source, version](converted)
+    return converted
+
+
+def to_hub(document: Json) -> Json:
+    """The CloneSet as v1beta1; the same document if it is that already."""
+    return document if document.get("apiVersion") == V1BETA1 else convert(document, V1BETA1)
+
+
+def _to_beta(document: Json) -> None:
+    spec = mapping(document.get("spec"))
+    if "spec" not in document:
+        return
+    scale = dict(mapping(spec.get("scaleStrategy")))
+    scale["enablePVCReuse"] = scale.pop("disablePVCReuse", None) is not True
+    if strings(member(document, "metadata", "labels")).get(EXCLUDE_PREPARING_DELETE) == "true":
+        scale["excludePreparingDelete"] = True
+    spec["scaleStrategy"] = scale
+    strategy = dict(mapping(spec.get("updateStrategy")))
+    policy = strategy.pop("type", None)
+    moved = _take(strategy, _MOVED)
+    if policy == "OnDelete":
+        spec["updateStrategy"] = strategy | {"type": "OnDelete"}
+        return
+    moved["podUpdatePolicy"] = policy if policy in POLICIES else "ReCreate"
+    in_place = _in_place_to_beta(moved.pop("inPlaceUpdateStrategy", None), document)
+    if in_place is not None:
+        moved["inPlaceUpdateStrategy"] = in_place
+    spec["updateStrategy"] = strategy | {"type": "RollingUpdate", "rollingUpdate": moved}
+
+
+def _in_place_to_beta(in_place: object, document: Json) -> Json | None:
+    annotations = strings(member(document, "metadata", "annotations"))
+    written = {field: annotations[key] for field, key in _PREDOWNLOAD.items() if annotations.get(key)}
+    if in_place is None and not written:
+        return None
+    # v1alpha1's own pre-download fields are in its schema but were never read: only the annotations count.
+    result = {key: value for key, value in mapping(in_place).items() if key not in _PREDOWNLOAD}
+    for field, value in written.items():
+        number = _int32(value)
+        if number is not None:
+            result[field] = number
+        elif field == "imagePreDownloadParallelism":
+            result[field] = value
+    return result
+
+
+def _to_alpha(document: Json) -> None:
+    spec = mapping(document.get("spec"))
+    if "spec" not in document:
+        return
+    scale = dict(mapping(spec.get("scaleStrategy")))
+    scale.pop("excludePreparingDelete", None)
+    if scale.pop("enablePVCReuse", None) is not True:
+        scale["disablePVCReuse"] = True
+    if scale or "scaleStrategy" in spec:
+        spec["scaleStrategy"] = scale
+    strategy = dict(mapping(spec.get("updateStrategy")))
+    rolling = dict(mapping(strategy.pop("rollingUpdate", None)))
+    policy = rolling.pop("podUpdatePolicy", None)
+    on_delete = strategy.get("type") == "OnDelete"
+    strategy["type"] = "OnDelete" if on_delete else policy if policy in POLICIES else "ReCreate"
+    in_place = _in_place_to_alpha(mapping(rolling.pop("inPlaceUpdateStrategy", None)), document)
+    if in_place is not None:
+        strategy["inPlaceUpdateStrategy"] = in_place
+    spec["updateStrategy"] = strategy | rolling
+
+
+def _in_place_to_alpha(in_place: Json, document: Json) -> Json | None:
+    if not any(in_place.values()) and not any(in_place.get(field) is not None for field in _PREDOWNLOAD):
+        return None
+    result = dict(in_place)
+    written = {key: str(result.pop(field)) for field, key in _PREDOWNLOAD.items() if result.get(field) is not None}
+    if written:
+        metadata = document.setdefault("metadata", {})
+        metadata["annotations"] = mapping(metadata.get("annotations")) | written
+    return {key: value for key, value in result.items() if key not in _PREDOWNLOAD}
+
+
+def _take(document: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: document.pop(key) for key in keys if key in document}
+
+
+def _int32(value: str) -> int | None:
+    try:
+        number = int(value)
+    except ValueError:
+        return None
+    return number if number in _INT32 else None

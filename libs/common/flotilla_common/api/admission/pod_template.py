@@ -1,0 +1,141 @@
+"""Defaults of pod templates, claim templates and their parts (common.md §13, webhooks.md §9).
+
+Everything here changes the given document in place and touches only members that are absent (or null, or empty where
+the API cannot tell empty from absent). A template's containers pull `Always` whatever the tag: that value is part of
+the revision hash, so it must not depend on the image.
+"""
+
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
+
+from flotilla_common.api.documents import Json, mapping, mappings, member, text
+
+_MODES = ("secret", "configMap", "downwardAPI", "projected")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_UNITS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
+
+
+def default_template(template: Json, *, host_ports: bool = False) -> None:
+    """Fill in a pod template. `host_ports`: gate DefaultHostNetworkHostPortsInPodTemplates."""
+    # Clients written in Go see these two in every stored template, and revisions were hashed with them.
+    _object(template, "metadata").setdefault("creationTimestamp", None)
+    spec = _object(template, "spec")
+    _fill(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
+    _fill(spec, terminationGracePeriodSeconds=30)
+    _object(spec, "securityContext")
+    for container in mappings(spec.get("containers")):
+        _fill(container, imagePullPolicy="Always")
+    for container in mappings(spec.get("initContainers")):
+        _fill(container, imagePullPolicy=pull_policy(text(container.get("image"))))
+    for container in containers_of(spec):
+        _default_container(container)
+    for volume in mappings(spec.get("volumes")):
+        _default_volume(volume)
+    if host_ports and spec.get("hostNetwork") is True:
+        fill_host_ports(spec)
+
+
+def default_claim(claim: Json) -> None:
+    """Fill in a claim template."""
+    _fill(_object(claim, "status"), phase="Pending")
+
+
+def containers_of(spec: Json) -> list[Json]:
+    """Init containers and regular containers of a pod spec."""
+    return mappings(spec.get("initContainers")) + mappings(spec.get("containers"))
+
+
+def fill_host_ports(spec: Json) -> None:
+    """Give every port of a host-network pod the host port that it will have anyway."""
+    for container in containers_of(spec):
+        for port in mappings(container.get("ports")):
+            if not port.get("hostPort") and "containerPort" in port:
+                port["hostPort"] = port["containerPort"]
+
+
+def pull_policy(image: str) -> str:
+    """The usual rule: a moving or missing tag is pulled each time."""
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    moving = tag == "latest" or not (tag or digest)
+    return "Always" if moving else "IfNotPresent"
+
+
+def _default_container(container: Json) -> None:
+    _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
+    for port in mappings(container.get("ports")):
+        _fill(port, protocol="TCP")
+    for env in mappings(container.get("env")):
+        _default_field_ref(mapping(env.get("valueFrom")))
+    for name in _PROBES:
+        if probe := mapping(container.get(name)):
+            _default_probe(probe)
+    for hook in mapping(container.get("lifecycle")).values():
+        _default_http(mapping(hook))
+    resources = _object(container, "resources")
+    for kind in ("limits", "requests"):
+        _round_quantities(member(resources, kind))
+
+
+def _default_probe(probe: Json) -> None:
+    _fill(probe, **_PROBE_DEFAULTS)
+    _default_http(probe)
+
+
+def _default_http(handler: Json) -> None:
+    if isinstance(handler.get("httpGet"), dict):
+        _fill(handler["httpGet"], path="/", scheme="HTTP")
+
+
+def _default_field_ref(source: Json) -> None:
+    if isinstance(source.get("fieldRef"), dict):
+        _fill(source["fieldRef"], apiVersion="v1")
+
+
+def _default_volume(volume: Json) -> None:
+    if all(volume[key] is None for key in volume if key != "name"):
+        volume["emptyDir"] = {}
+    if isinstance(volume.get("hostPath"), dict) and volume["hostPath"].get("type") is None:
+        volume["hostPath"]["type"] = ""
+    for kind in _MODES:
+        # A mode of 0 is a choice of the user, unlike the numbers of a probe.
+        if isinstance(volume.get(kind), dict) and volume[kind].get("defaultMode") is None:
+            volume[kind]["defaultMode"] = 420
+    for item in mappings(member(volume, "downwardAPI").get("items")):
+        _default_field_ref(item)
+    for source in mappings(member(volume, "projected").get("sources")):
+        _default_projection(source)
+
+
+def _default_projection(source: Json) -> None:
+    if isinstance(source.get("serviceAccountToken"), dict):
+        _fill(source["serviceAccountToken"], expirationSeconds=3600)
+    for item in mappings(member(source, "downwardAPI").get("items")):
+        _default_field_ref(item)
+
+
+def _round_quantities(quantities: Json) -> None:
+    """Round what is finer than a thousandth up to it."""
+    for name, quantity in quantities.items():
+        written = str(quantity)
+        suffix = written[-1:] if written[-1:] in _UNITS else ""
+        try:
+            milli = Decimal(written.removesuffix(suffix)) * _UNITS[suffix] * 1000
+        except InvalidOperation:
+            continue  # a larger unit, hence no fraction of a thousandth; or nonsense, which validation refuses
+        rounded = milli.to_integral_value(ROUND_CEILING)
+        if rounded != milli:
+            quantities[name] = f"{rounded:f}m"
+
+
+def _object(document: Json, key: str) -> Json:
+    """The object member, made if it is absent or null."""
+    if document.get(key) is None:
+        document[key] = {}
+    return mapping(document[key])
+
+
+def _fill(document: Json, **defaults: str | int) -> None:
+    for key, value in defaults.items():
+        if document.get(key) in (None, "") or (document.get(key) == 0 and key in _PROBE_DEFAULTS):
+            document[key] = value

@@ -1,0 +1,42 @@
+"""Raw JSON documents: what admission, conversion and generated manifests work on, so that unknown fields survive.
+
+The readers are tolerant: a member that is absent, null or of another type reads as empty. Whoever must refuse wrong
+types decodes the document first.
+"""
+
+from typing import Any, cast
+
+Json = dict[str, Any]
+JsonValue = Json | list[Any] | str | int | float | bool | None
+
+
+def mapping(value: object) -> Json:
+    """The value if it is an object, else an empty one that is not part of the document."""
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def sequence(value: object) -> list[Any]:
+    """The value if it is an array, else an empty one that is not part of the document."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def mappings(value: object) -> list[Json]:
+    """The objects of an array."""
+    return [cast("Json", item) for item in sequence(value) if isinstance(item, dict)]
+
+
+def member(document: Json, *path: str) -> Json:
+    """The object at the path, else an empty one that is not part of the document."""
+    for key in path:
+        document = mapping(document.get(key))
+    return document
+
+
+def strings(value: object) -> dict[str, str]:
+    """The string members of an object: labels, annotations."""
+    return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
+
+
+def text(value: object) -> str:
+    """The value if it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""

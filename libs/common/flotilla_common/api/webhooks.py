@@ -1,0 +1,123 @@
+"""The webhook entries of the two configuration objects (webhooks.md §2, §3).
+
+Scope follows need: an entry stands here only while something makes it necessary, and the one in the path of pods is
+narrowed as far as the apiserver can. Every member is written out, so that a stored entry can be compared with a wanted
+one.
+"""
+
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.gates import Gates
+
+NAMESPACE = "kruise-system"
+SERVICE = "kruise-webhook-service"
+MUTATING_CONFIGURATION = "kruise-mutating-webhook-configuration"
+VALIDATING_CONFIGURATION = "kruise-validating-webhook-configuration"
+DELETE_PROTECTION = "policy.kruise.io/delete-protection"
+CONVERT_PATH = "/convert"
+
+_KRUISE = ("apps.kruise.io",), ("v1alpha1", "v1beta1")
+_TIMEOUT_SECONDS = 30
+_NOT_KUBE_SYSTEM = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
+# The system's own namespace carries this label: its pods must start while the webhook is down.
+_NOT_OURS = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]}
+
+
+def mutating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SERVICE) -> list[Json]:
+    """The mutating entries that the gates call for, without caBundle, reached through the Service."""
+    entries = [
+        _entry("mcloneset.kb.io", "/mutate-apps-kruise-io-cloneset", _rule(*_KRUISE, "clonesets", "CREATE", "UPDATE")),
+    ]
+    if gates.on("KruisePodReadinessGate"):
+        entries.insert(0, _pod_entry())
+    return [_reached_through(entry, namespace, service) for entry in entries]
+
+
+def validating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SERVICE) -> list[Json]:
+    """The validating entries that the gates call for, without caBundle, reached through the Service."""
+    cloneset = _rule(*_KRUISE, "clonesets", "CREATE", "UPDATE", "DELETE")
+    entries = [_entry("vcloneset.kb.io", "/validate-apps-kruise-io-cloneset", cloneset)]
+    entries += [
+        _protection("vbuiltindeployment.kb.io", "/validate-apps-deployment", ("apps",), ("v1",), "deployments"),
+        _protection("vbuiltinreplicaset.kb.io", "/validate-apps-replicaset", ("apps",), ("v1",), "replicasets"),
+        _protection("vbuiltinstatefulset.kb.io", "/validate-apps-statefulset", ("apps",), ("v1",), "statefulsets"),
+        _protection(
+            "vcustomresourcedefinition.kb.io",
+            "/validate-customresourcedefinition",
+            ("apiextensions.k8s.io",),
+            ("v1", "v1beta1"),
+            "customresourcedefinitions",
+        ),
+        _protection("vnamespace.kb.io", "/validate-namespace", ("",), ("v1",), "namespaces"),
+    ]
+    if gates.on("ResourcesDeletionProtection"):
+        ingress = ("networking.k8s.io",), ("v1", "v1beta1"), "ingresses"
+        entries += [
+            _protection("vingress.kb.io", "/validate-ingress", *ingress),
+            _protection("vservice.kb.io", "/validate-service", ("",), ("v1",), "services"),
+        ]
+    return [_reached_through(entry, namespace, service) for entry in entries]
+
+
+def bound(entry: Json, ca_bundle: str, url: str = "") -> Json:
+    """The entry with its CA (base64), called at `url` (https://host:port) instead of the Service if one is given."""
+    client: Json = {"url": url + path_of(entry)} if url else member(entry, "clientConfig")
+    return entry | {"clientConfig": client | {"caBundle": ca_bundle}}
+
+
+def path_of(entry: Json) -> str:
+    """The HTTP path that the entry calls; empty if it names none."""
+    client = member(entry, "clientConfig")
+    if url := text(client.get("url")):
+        return "/" + url.partition("://")[2].partition("/")[2]
+    return text(member(client, "service").get("path"))
+
+
+def _pod_entry() -> Json:
+    """Only pods that lack the readiness gate: a CEL condition keeps the others off the wire."""
+    lacks = (
+        "!has(object.spec.readinessGates) || !object.spec.readinessGates.exists(g, g.conditionType == 'KruisePodReady')"
+    )
+    return _entry("mpod.kb.io", "/mutate-pod", _rule(("",), ("v1",), "pods", "CREATE")) | {
+        "namespaceSelector": {"matchExpressions": [_NOT_OURS, _NOT_KUBE_SYSTEM]},
+        "matchConditions": [{"name": "lacks-kruise-pod-ready", "expression": lacks}],
+    }
+
+
+def _protection(name: str, path: str, groups: tuple[str, ...], versions: tuple[str, ...], resource: str) -> Json:
+    """Only labelled objects are asked about, and an outage of the webhook never blocks a deletion."""
+    return _entry(name, path, _rule(groups, versions, resource, "DELETE")) | {
+        "failurePolicy": "Ignore",
+        "namespaceSelector": {"matchExpressions": [_NOT_KUBE_SYSTEM]},
+        "objectSelector": {"matchExpressions": [{"key": DELETE_PROTECTION, "operator": "Exists"}]},
+    }
+
+
+def _rule(groups: tuple[str, ...], versions: tuple[str, ...], resource: str, *operations: str) -> Json:
+    return {
+        "apiGroups": list(groups),
+        "apiVersions": list(versions),
+        "resources": [resource],
+        "operations": list(operations),
+        "scope": "*",
+    }
+
+
+def _entry(name: str, path: str, rule: Json) -> Json:
+    entry: Json = {
+        "name": name,
+        "clientConfig": {"service": {"path": path, "port": 443}},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "sideEffects": "None",
+        "timeoutSeconds": _TIMEOUT_SECONDS,
+        "admissionReviewVersions": ["v1", "v1beta1"],
+    }
+    return entry | ({"reinvocationPolicy": "Never"} if name.startswith("m") else {})
+
+
+def _reached_through(entry: Json, namespace: str, service: str) -> Json:
+    client: Json = entry["clientConfig"]
+    return entry | {"clientConfig": {"service": client["service"] | {"namespace": namespace, "name": service}}}
