@@ -1,0 +1,15 @@
+"""The CustomResourceDefinitions, written as Python data: one module per kind, all of the same shape.
+
+Conversion is by webhook from the first moment. With strategy None the apiserver would take a v1alpha1 object, drop what
+v1beta1 does not know, and say nothing; with a webhook that is not there yet, it refuses.
+"""
+
+from flotilla_common.api.crds import cloneset
+from flotilla_common.api.crds.schema import Schema
+
+_KINDS = (cloneset,)
+
+
+def manifests() -> list[Schema]:
+    """All definitions, by name."""
+    return [kind.manifest() for kind in _KINDS]

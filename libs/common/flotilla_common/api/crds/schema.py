@@ -1,0 +1,95 @@
+"""Words to write OpenAPI schemas with, all structural: every node says its type, or takes an integer or a string.
+
+Each takes the description first. The pod templates inside workloads are `anything`: unknown fields survive, newer pod
+fields work, and admission does the validation (install.md §13).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def integer(doc: str, bits: int = 32) -> Schema:
+    """A whole number of 32 or 64 bits."""
+    return {"description": doc, "type": "integer", "format": f"int{bits}"}
+
+
+def string(doc: str) -> Schema:
+    """Text."""
+    return {"description": doc, "type": "string"}
+
+
+def boolean(doc: str, default: bool | None = None) -> Schema:
+    """true or false; with a default, the apiserver fills it in."""
+    schema: Schema = {"description": doc, "type": "boolean"}
+    return schema if default is None else schema | {"default": default}
+
+
+def time(doc: str) -> Schema:
+    """A point in time, RFC 3339."""
+    return {"description": doc, "type": "string", "format": "date-time"}
+
+
+def int_or_percent(doc: str) -> Schema:
+    """A number, or text such as "20%"."""
+    return {"description": doc, "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+
+
+def array(doc: str, items: Schema) -> Schema:
+    """A list, replaced as a whole by server-side apply."""
+    return {"description": doc, "type": "array", "items": items}
+
+
+def mapping(doc: str) -> Schema:
+    """Text to text."""
+    return {"description": doc, "type": "object", "additionalProperties": {"type": "string"}}
+
+
+def struct(doc: str, properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    """An object with known fields; others are dropped by the apiserver."""
+    schema: Schema = {"description": doc, "type": "object", "properties": dict(properties)}
+    return schema | {"required": sorted(required)} if required else schema
+
+
+def anything(doc: str) -> Schema:
+    """An object whose fields are all kept."""
+    return {"description": doc, "type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def label_selector(doc: str) -> Schema:
+    """A query over labels."""
+    expression = struct(
+        "One condition on one label.",
+        {
+            "key": string("The label's key."),
+            "operator": string("In, NotIn, Exists or DoesNotExist."),
+            "values": array("The values for In and NotIn.", {"type": "string"}),
+        },
+        required=("key", "operator"),
+    )
+    selector = struct(
+        doc,
+        {
+            "matchLabels": mapping("Labels that must have these values."),
+            "matchExpressions": array("Conditions that must all hold.", expression),
+        },
+    )
+    return selector | {"x-kubernetes-map-type": "atomic"}
+
+
+def conditions(doc: str) -> Schema:
+    """Status conditions of a workload."""
+    condition = struct(
+        "One aspect of the state.",
+        {
+            "type": string("What is being judged."),
+            "status": string("True, False or Unknown."),
+            "lastUpdateTime": time("When the condition was last written."),
+            "lastTransitionTime": time("When the status last changed."),
+            "reason": string("The cause, in one CamelCase word."),
+            "message": string("The cause, for people."),
+        },
+        required=("type", "status"),
+    )
+    return array(doc, condition)
