@@ -9,6 +9,7 @@ from functools import cached_property
 
 import msgspec
 
+from flotilla_common.api.keys import IN_PLACE_READY, REVISION_LABEL, STATE_LABEL
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
 
 
@@ -114,6 +115,24 @@ class Pod(Model, dict=True):
     def gates(self) -> frozenset[str]:
         """Condition types of the declared readiness gates."""
         return frozenset(gate.condition_type for gate in self.spec.readiness_gates)
+
+    @cached_property
+    def revision(self) -> str:
+        """Label `controller-revision-hash`; empty when missing."""
+        return self.metadata.labels.get(REVISION_LABEL, "")
+
+    @cached_property
+    def state(self) -> str:
+        """The lifecycle state; empty when the pod has none, which counts like Normal (common.md §8.2)."""
+        return self.metadata.labels.get(STATE_LABEL, "")
+
+    @cached_property
+    def serving(self) -> bool:
+        """Running, Ready, and not held back by an in-place update (InPlaceUpdateReady absent or True)."""
+        if not self.ready or self.status.phase != "Running":
+            return False
+        condition = self.conditions.get(IN_PLACE_READY)
+        return condition is None or condition.status == "True"
 
 
 class ClaimStatus(Model):

@@ -1,0 +1,45 @@
+"""Integers and percentages in specs (common.md §4). All arithmetic is exact: 99.95% of 1000 is 999.5, never 999.4999."""
+
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+from flotilla_common.api.meta import IntOrString
+
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
+
+
+def strict_value(value: IntOrString, total: int, round_up: bool) -> int:
+    """The number that `value` means of `total`; a string must be a decimal percentage. Raises ValueError."""
+    if isinstance(value, int):
+        return value
+    if not value.endswith("%"):
+        raise ValueError(f"invalid value {value!r}: a string must end with %")
+    return _percent(value, value[:-1], total, round_up)
+
+
+def lenient_value(value: IntOrString, total: int, round_up: bool) -> int:
+    """As `strict_value`, but a string without % is a percentage too ("5" is 5 %). Raises ValueError."""
+    if isinstance(value, int):
+        return value
+    return _percent(value, value.replace("%", ""), total, round_up)
+
+
+def partition_value(partition: IntOrString | None, replicas: int | None) -> int:
+    """How many pods stay on old revisions, within 0 and `replicas` (missing: 1). Raises ValueError.
+
+    A percentage below 100 % updates at least one pod of several.
+    """
+    if partition is None:
+        return 0
+    total = 1 if replicas is None else replicas
+    kept = strict_value(partition, total, round_up=True)
+    if total > 1 and kept == total and isinstance(partition, str) and partition != "100%":
+        kept = total - 1
+    return max(0, min(kept, total))
+
+
+def _percent(value: str, digits: str, total: int, round_up: bool) -> int:
+    if not _DECIMAL.fullmatch(digits):
+        raise ValueError(f"invalid value {value!r}: not a percentage")
+    share = Decimal(digits) * total / 100
+    return int(share.to_integral_value(ROUND_CEILING if round_up else ROUND_FLOOR))

@@ -1,0 +1,21 @@
+"""What one in-place update changes on a pod (common.md §9.3)."""
+
+from flotilla_common.control.plan import Frozen, Json
+
+
+class ContainerMeta(Frozen):
+    """Labels and annotations that a container reads through its env."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class UpdateSpec(Frozen):
+    """The difference between two templates, as far as it can be applied to a running pod. Shared: never change it."""
+
+    revision: str = ""
+    images: dict[str, str] = {}
+    resources: dict[str, Json] = {}  # {container: {limits, requests}}, changed entries only
+    metadata_patch: Json | None = None  # strategic merge patch {"metadata": …}; None when metadata stays
+    ref_metadata: dict[str, ContainerMeta] = {}
+    env_from_metadata: bool = False
