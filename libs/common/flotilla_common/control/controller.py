@@ -191,9 +191,7 @@ class Controller(Generic[S]):
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:
-            delay = self.queue.retry(key)
-            if report.retry_after > delay:
-                self.queue.hold(key, report.retry_after)
+            self.queue.retry(key, at_least=report.retry_after)
             if errors:
                 outcomes = {kind.value: count for kind, count in report.counts.items()}
                 self._log.warning("pass incomplete", object=subject.key, errors=errors, outcomes=outcomes)

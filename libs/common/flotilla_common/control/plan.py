@@ -22,7 +22,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all plan values."""
 
 
-class Notice(Frozen):
+class Notice(Frozen, kw_only=True):
     """A Kubernetes Event on the planned object. On failure the error text stands between `message` and `after`."""
 
     reason: str
@@ -35,7 +35,7 @@ class Notice(Frozen):
         return f"{self.message}{error}{self.after}"
 
 
-class Effect(Frozen):
+class Effect(Frozen, kw_only=True):
     """What every write carries: why it is done, and the events that tell users how it went."""
 
     resource: Resource
@@ -47,7 +47,7 @@ class Effect(Frozen):
     on_failure: Notice | None = None
 
 
-class Create(Effect, tag="create"):
+class Create(Effect, kw_only=True, tag="create"):
     """POST `body`. The name is deterministic, so a repeated create meets AlreadyExists instead of making a second
     object."""
 
@@ -60,7 +60,7 @@ class PatchType(StrEnum):
     JSON = "application/json-patch+json"
 
 
-class Patch(Effect, tag="patch"):
+class Patch(Effect, kw_only=True, tag="patch"):
     """PATCH the object or its subresource.
 
     The write is conditional when `resource_version` is set, or when `after_previous` demands the version that the
@@ -76,7 +76,7 @@ class Patch(Effect, tag="patch"):
     after_previous: bool = False
 
 
-class Delete(Effect, tag="delete"):
+class Delete(Effect, kw_only=True, tag="delete"):
     """DELETE with a uid precondition, and a version precondition where the decision hung on it."""
 
     uid: str
@@ -87,7 +87,7 @@ Action = Create | Patch | Delete
 Chain = tuple[Action, ...]
 
 
-class Stage(Frozen):
+class Stage(Frozen, kw_only=True):
     """Chains that may run side by side. With `slow_start` in batches of 1, 2, 4, …, none after a batch with a
     failure."""
 
@@ -96,7 +96,7 @@ class Stage(Frozen):
     stop_on_failure: bool = True  # a failure in this stage keeps the later stages (but not the status) from running
 
 
-class Reason(Frozen):
+class Reason(Frozen, kw_only=True):
     """Why the object stands where it stands, for people and for scripts: published on why.v1 and shown by `explain`."""
 
     code: str  # CamelCase and stable: WaitingForMaxUnavailable
@@ -104,7 +104,7 @@ class Reason(Frozen):
     objects: tuple[str, ...] = ()
 
 
-class Plan(Frozen):
+class Plan(Frozen, kw_only=True):
     """The outcome of planning one object once."""
 
     stages: tuple[Stage, ...] = ()
@@ -133,7 +133,7 @@ class OutcomeKind(StrEnum):
     FENCED = "Fenced"  # not sent: this replica's lease was not surely valid
 
 
-class Outcome(Frozen):
+class Outcome(Frozen, kw_only=True):
     """What became of one action. `body` is the object as the apiserver returned it."""
 
     kind: OutcomeKind

@@ -77,12 +77,12 @@ class KeyedQueue(Generic[K]):
         heapq.heappush(self._heap, (when, self._pushes, key))
         self._wake.set()
 
-    def retry(self, key: K) -> float:
-        """The key failed: it comes back after its back-off. Returns the delay in seconds."""
+    def retry(self, key: K, at_least: float = 0.0) -> float:
+        """The key failed: it comes back after its back-off, or `at_least` so many seconds. Returns the delay."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = min(BASE_DELAY * 2 ** min(failures, 30), MAX_DELAY)
-        delay *= 1 + self._entropy.uniform(0, JITTER)
+        delay = max(delay, at_least) * (1 + self._entropy.uniform(0, JITTER))
         self.add_at(key, self._clock.monotonic() + delay)
         return delay
 

@@ -1,0 +1,5 @@
+"""`python -m flotilla_cli` is the `flotilla` command."""
+
+from flotilla_cli.main import main
+
+main()

@@ -1,0 +1,123 @@
+"""`flotilla run`: the services outside the cluster, against any cluster.
+
+All named services share this process, or have one each with `--split` (each is restarted when it dies). Without a NATS
+URL an embedded nats-server is started and ends with the command. Settings are those of `flotilla_common.settings`.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import click
+import msgspec
+import structlog
+
+from flotilla_cli.cluster.nats import start_nats
+from flotilla_common import logs
+from flotilla_common.clock import SystemClock
+from flotilla_common.service import Service, run_process
+from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
+
+RESTART_FIRST = 1.0
+"""Seconds before a dead service is started again …"""
+
+RESTART_MOST = 30.0
+"""… doubling up to this while it keeps dying."""
+
+
+def installed() -> dict[str, Service]:
+    """The services that are installed beside this command, by name."""
+    found = entry_points(group="flotilla.services")
+    return {point.name: point.load()() for point in sorted(found, key=lambda point: point.name)}
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
+    epilog="Settings: " + ", ".join(f"--{flag}" for flag, _, _ in known_flags()) + ".",
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(arguments: tuple[str, ...]) -> None:
+    """Run services (default: all) outside the cluster.
+
+    flotilla run [SERVICE …] --kubeconfig F [--nats URL] [--webhook-url https://IP:PORT] [--split]
+    """
+    split = "--split" in arguments
+    flags, names = split_flags([argument for argument in arguments if argument != "--split"])
+    config = flags.pop("config", None) or os.environ.get("FLOTILLA_CONFIG")
+    try:
+        settings = load(flags, os.environ, Path(config) if config else None)
+        services = _chosen(names)
+    except SettingsError as error:
+        raise click.ClickException("\n       ".join(error.problems)) from error
+    given = [f"--{flag}={value}" if value else f"--{flag}" for flag, value in flags.items()]
+    sys.exit(_run(services, settings, [*given, *([f"--config={config}"] if config else [])], split=split))
+
+
+def _chosen(names: Sequence[str]) -> list[Service]:
+    services = installed()
+    unknown = [name for name in names if name not in services]
+    if unknown:
+        raise SettingsError([f"there is no service {name!r}; there are {', '.join(services)}" for name in unknown])
+    return [services[name] for name in names or services]
+
+
+def _run(services: list[Service], settings: Settings, flags: Sequence[str], *, split: bool) -> int:
+    if settings.nats_url:
+        return _split(services, settings, flags) if split else run_process(services, settings)
+    with tempfile.TemporaryDirectory(prefix="flotilla-nats-") as folder:
+        server = asyncio.run(start_nats(Path(folder)))
+        try:
+            settings = msgspec.structs.replace(settings, nats_url=server.url)
+            return _split(services, settings, flags) if split else run_process(services, settings)
+        finally:
+            server.stop()
+
+
+def _split(services: list[Service], settings: Settings, flags: Sequence[str]) -> int:
+    """One process per service."""
+    logs.configure(settings.log_level, settings.log_format)
+    return asyncio.run(_supervise([service.name for service in services], settings, flags))
+
+
+async def _supervise(names: Sequence[str], settings: Settings, flags: Sequence[str]) -> int:
+    work = asyncio.current_task()
+    assert work is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for index, name in enumerate(names):
+                group.create_task(_keep_running(name, _own_flags(settings, index, flags)))
+    except asyncio.CancelledError:
+        return 0
+    return 1
+
+
+def _own_flags(settings: Settings, index: int, flags: Sequence[str]) -> list[str]:
+    """The common flags, the bus, and ports of its own for the process with this index."""
+    ports = {"health-port": settings.health_port, "metrics-port": settings.metrics_port}
+    own = [f"--{flag}={port + 2 * index}" for flag, port in ports.items() if port]
+    return [*flags, f"--nats={settings.nats_url}", *own]
+
+
+async def _keep_running(name: str, flags: Sequence[str]) -> None:
+    log, clock, delay = structlog.get_logger(service=name), SystemClock(), RESTART_FIRST
+    while True:
+        started = clock.monotonic()
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "flotilla_cli", "run", name, *flags)
+        try:
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
+        if clock.monotonic() - started > RESTART_MOST:
+            delay = RESTART_FIRST
+        log.warning("service ended, starting it again", exit_code=code, seconds=delay)
+        await clock.sleep(delay)
+        delay = min(delay * 2, RESTART_MOST)

@@ -1,0 +1,224 @@
+"""The control loop: back-off, unknown outcomes, status writes, timers, objects that cannot be planned."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.control.controller import STATUS_INTERVAL, Controller, Key, Memory
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.executor import Executor
+from flotilla_common.control.journal import Journal
+from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.plan import Create, Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.control.shards import Shards
+from flotilla_common.control.subject import Subject
+from flotilla_common.kube.interface import ApiError, Unreachable
+from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
+
+
+class Snap(msgspec.Struct):
+    subject: Subject
+    memory: Memory
+
+
+Planner = Callable[[Snap, datetime], Plan]
+
+
+class Loop:
+    """A controller around one object, and everything that it touched."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.api, self.clock, self.bus = ScriptedApi(), ManualClock(), SilentBus()
+        self.snaps: list[Snap] = []
+        self.rereads: list[Key] = []
+        self.exists = True
+        self.shards = Shards(api=self.api, clock=self.clock, service="t", namespace="s", identity="r")
+        recorder = Recorder(self.api, self.clock, NoChance(), "test-controller")
+        journal = Journal(self.bus, self.clock, "test", "r")
+        executor = Executor(
+            api=self.api,
+            store=MemoryStore(self.api),
+            clock=self.clock,
+            limiter=Limiter(self.clock),
+            recorder=recorder,
+            journal=journal,
+        )
+        self.controller: Controller[Snap] = Controller(
+            name="test-controller",
+            resource=CLONE_SET,
+            gather=self._gather,
+            plan=planner,
+            reread=self._reread,
+            executor=executor,
+            journal=journal,
+            shards=self.shards,
+            clock=self.clock,
+            entropy=NoChance(),
+        )
+
+    def _gather(self, key: Key, memory: Memory) -> Snap | None:
+        if not self.exists:
+            return None
+        self.snaps.append(Snap(Subject(CLONE_SET, *key, uid="u"), memory))
+        return self.snaps[-1]
+
+    async def _reread(self, key: Key) -> None:
+        self.rereads.append(key)
+
+    async def start(self) -> None:
+        await self.shards.tick()
+        await asyncio.gather(*([self.shards._taking] if self.shards._taking else []))
+        self.api.requests.clear()
+
+    async def settle(self) -> None:
+        """Let the workers do everything that is ready now."""
+        task = asyncio.create_task(self.controller.run())
+        for _ in range(200):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def once(self) -> None:
+        self.controller.enqueue("default", "sample")
+        await self.settle()
+
+    @property
+    def writes(self) -> list[tuple[str, str]]:
+        return [(verb, name) for verb, name, _ in self.api.requests if verb != "replace" and "flotilla" not in name]
+
+
+def create(name: str = "pod") -> Stage:
+    action = Create(
+        resource=POD, namespace="default", name=name, cause="t", phase="scale", body={"metadata": {"name": name}}
+    )
+    return Stage(chains=((action,),))
+
+
+def status(**body: object) -> Patch:
+    return Patch(
+        resource=CLONE_SET, namespace="default", name="sample", cause="status", body=body, patch_type=PatchType.MERGE
+    )
+
+
+async def loop_of(planner: Planner) -> Loop:
+    loop = Loop(planner)
+    await loop.start()
+    return loop
+
+
+async def test_a_plan_is_carried_out_and_its_reasons_are_published() -> None:
+    reason = Reason(code="Complete", message="all is well")
+    loop = await loop_of(lambda *_: Plan(stages=(create(),), reasons=(reason,)))
+    await loop.once()
+    assert loop.writes == [("create", "pod")]
+    why = [message for subject, message in loop.bus.published if subject == "why.v1.clonesets.default.sample"]
+    assert [entry["code"] for entry in why[0]["reasons"]] == ["Complete"]
+
+
+async def test_unchanged_reasons_are_not_repeated() -> None:
+    loop = await loop_of(lambda *_: Plan(reasons=(Reason(code="Complete", message="all is well"),)))
+    await loop.once()
+    loop.clock.advance(5)
+    await loop.once()
+    assert sum(subject.startswith("why") for subject, _ in loop.bus.published) == 1
+
+
+async def test_after_an_unknown_outcome_the_owner_is_read_before_the_next_plan() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)))
+    loop.api.answers = [Unreachable("timed out")]
+    await loop.once()
+    loop.clock.advance(1)
+    await loop.settle()
+    assert loop.rereads == [("default", "sample")]
+    assert loop.snaps[1].memory.unconfirmed == ("pod",)
+
+
+async def test_failures_are_handed_to_the_next_pass() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)))
+    loop.api.answers = [ApiError(403, "Forbidden", "quota")]
+    await loop.once()
+    loop.clock.advance(1)
+    await loop.settle()
+    assert loop.snaps[1].memory.failures == {"scale": "quota"}
+
+
+async def test_status_writes_that_only_change_counts_are_merged() -> None:
+    counts = iter(range(1000))
+    loop = await loop_of(lambda *_: Plan(status=status(replicas=next(counts))))
+    for _ in range(5):
+        await loop.once()
+    assert loop.writes == [("patch", "sample")]
+    loop.clock.advance(STATUS_INTERVAL)
+    await loop.settle()
+    assert loop.writes == [("patch", "sample")] * 2
+
+
+async def test_an_urgent_status_does_not_wait() -> None:
+    loop = await loop_of(lambda *_: Plan(status=status(), urgent_status=True))
+    for _ in range(3):
+        await loop.once()
+    assert len(loop.writes) == 3
+
+
+async def test_writes_after_the_status_wait_for_a_pass_without_one() -> None:
+    plans = iter([Plan(status=status(), after_status=(create("late"),)), Plan(after_status=(create("late"),))])
+    loop = await loop_of(lambda *_: next(plans))
+    await loop.once()
+    assert loop.writes == [("patch", "sample")]
+    await loop.once()
+    assert loop.writes[1:] == [("create", "late")]
+
+
+async def test_the_plan_sets_the_alarm() -> None:
+    loop = await loop_of(lambda _, now: Plan(wake_at=now + timedelta(seconds=6)))
+    await loop.once()
+    loop.clock.advance(5)
+    await loop.settle()
+    assert len(loop.snaps) == 1
+    loop.clock.advance(2)
+    await loop.settle()
+    assert len(loop.snaps) == 2
+
+
+async def test_an_object_that_cannot_be_planned_says_so_and_stops_nobody() -> None:
+    def planner(snap: Snap, _: datetime) -> Plan:
+        if snap.subject.name == "bad":
+            raise ValueError("no such thing")
+        return Plan(stages=(create(),))
+
+    loop = await loop_of(planner)
+    loop.controller.enqueue("default", "bad")
+    await loop.once()
+    assert ("create", "pod") in loop.writes
+    why = [message for subject, message in loop.bus.published if subject == "why.v1.clonesets.default.bad"]
+    assert "no such thing" in why[0]["reasons"][0]["message"]
+
+
+async def test_a_replica_without_the_lease_plans_nothing() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)))
+    loop.controller.queue.add(("default", "sample"))
+    loop.clock.advance(60)
+    await loop.settle()
+    assert loop.writes == []
+
+
+async def test_what_is_gone_is_forgotten() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)))
+    loop.exists = False
+    await loop.once()
+    assert loop.writes == []
+    assert loop.controller.queue.next_due is None
+
+
+@pytest.mark.parametrize("retry_after", [0.0, 7.0])
+async def test_the_apiservers_wish_to_wait_is_respected(retry_after: float) -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)))
+    loop.api.answers = [ApiError(429, "TooManyRequests", "slow down", retry_after)]
+    await loop.once()
+    due = loop.controller.queue.next_due
+    assert due is not None
+    assert due - loop.clock.monotonic() == pytest.approx(max(retry_after, 0.005))

@@ -1,0 +1,111 @@
+"""Events are merged and bounded; the write limit follows the apiserver's answers."""
+
+import asyncio
+
+from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.control.events import BURST, COMBINED, DISTINCT, Recorder
+from flotilla_common.control.limiter import INITIAL, LEAST, MOST, Limiter
+from flotilla_common.control.plan import Notice
+from flotilla_common.control.subject import Subject
+from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi
+
+SUBJECT = Subject(CLONE_SET, "default", "sample", "u", "7", 1)
+
+
+async def written(*texts: str) -> ScriptedApi:
+    api = ScriptedApi()
+    recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
+    task = asyncio.create_task(recorder.run())
+    for text in texts:
+        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=text))
+        for _ in range(5):
+            await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return api
+
+
+async def test_an_event_says_what_users_expect() -> None:
+    api = await written("succeed to create pod sample-abcde")
+    ((_, _, body),) = api.requests
+    assert body["involvedObject"] == {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "CloneSet",
+        "namespace": "default",
+        "name": "sample",
+        "uid": "u",
+        "resourceVersion": "7",
+    }
+    assert (body["type"], body["reason"], body["message"]) == (
+        "Normal",
+        "SuccessfulCreate",
+        "succeed to create pod sample-abcde",
+    )
+    assert body["source"] == {"component": "cloneset-controller"}
+
+
+async def test_the_same_event_again_raises_its_count() -> None:
+    api = await written("a", "a", "a")
+    assert [(verb, body["count"]) for verb, _, body in api.requests] == [("create", 1), ("patch", 2), ("patch", 3)]
+
+
+async def test_many_similar_events_are_combined() -> None:
+    api = await written(*(f"pod {index}" for index in range(DISTINCT + 3)))
+    creates = [body["message"] for verb, _, body in api.requests if verb == "create"]
+    assert len(creates) == DISTINCT + 1
+    assert str(creates[-1]).startswith(COMBINED)
+
+
+async def test_one_object_cannot_flood_the_apiserver() -> None:
+    api = await written(*["a"] * 1000)
+    assert len(api.requests) == BURST
+
+
+async def test_the_limit_grows_with_good_answers_and_shrinks_with_429() -> None:
+    clock = ManualClock()
+    limiter = Limiter(clock)
+    assert limiter.limit == INITIAL
+    for _ in range(5000):
+        limiter.answered(0.005)
+    assert limiter.limit == MOST
+    limiter.throttled()
+    limiter.throttled()  # of the same moment: counts once
+    assert limiter.limit == MOST / 2
+    for _ in range(20):
+        clock.advance(2)
+        limiter.throttled()
+    assert limiter.limit == LEAST
+
+
+async def test_answers_far_slower_than_the_best_shrink_the_limit() -> None:
+    clock = ManualClock()
+    limiter = Limiter(clock)
+    limiter.answered(0.01)
+    limiter.answered(2.0)
+    assert limiter.limit < INITIAL
+
+
+async def test_no_more_than_the_limit_run_at_once() -> None:
+    limiter = Limiter(ManualClock(), initial=2)
+    most = 0
+
+    async def work() -> None:
+        nonlocal most
+        async with limiter.slot():
+            most = max(most, limiter.running)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(work() for _ in range(10)))
+    assert most == 2
+    assert limiter.running == 0
+
+
+async def test_a_cancelled_waiter_does_not_keep_a_place() -> None:
+    limiter = Limiter(ManualClock(), initial=1)
+    async with limiter.slot():
+        waiting = asyncio.create_task(limiter.slot().__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(1), limiter.slot():
+        assert limiter.running == 1

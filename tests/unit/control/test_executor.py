@@ -1,0 +1,189 @@
+"""The executor: stages, chains, fences, outcomes, and what it learns from every answer."""
+
+import pytest
+
+from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.executor import Executor, Report, classify
+from flotilla_common.control.journal import Journal
+from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.plan import Create, Delete, Notice, OutcomeKind, Patch, Plan, Stage
+from flotilla_common.control.subject import Subject
+from flotilla_common.kube.interface import ApiError, Unreachable
+from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
+
+OWNER = "uid-owner"
+SUBJECT = Subject(CLONE_SET, "default", "sample", OWNER)
+
+
+class World:
+    def __init__(self) -> None:
+        self.api = ScriptedApi()
+        self.clock = ManualClock()
+        self.bus = SilentBus()
+        self.store = MemoryStore(self.api)
+        self.recorder = Recorder(self.api, self.clock, NoChance(), "cloneset-controller")
+        self.executor = Executor(
+            api=self.api,
+            store=self.store,
+            clock=self.clock,
+            limiter=Limiter(self.clock),
+            recorder=self.recorder,
+            journal=Journal(self.bus, self.clock, "cloneset", "r1"),
+        )
+        self.valid = True
+
+    async def run(self, *stages: Stage) -> Report:
+        return await self.executor.run(SUBJECT, Plan(stages=stages), lambda: self.valid, "trace")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def create(name: str, **extra: object) -> Create:
+    owner = {"uid": OWNER, "controller": True}
+    body = {"metadata": {"name": name, "ownerReferences": [owner]}}
+    return Create(resource=POD, namespace="default", name=name, cause="scale up", phase="scale", body=body, **extra)
+
+
+def patch(name: str, **extra: object) -> Patch:
+    return Patch(resource=POD, namespace="default", name=name, cause="test", phase="update", body={}, **extra)
+
+
+def stage(*actions: Create | Patch | Delete, slow_start: bool = False) -> Stage:
+    return Stage(chains=tuple((action,) for action in actions), slow_start=slow_start)
+
+
+async def test_replies_go_into_the_mirror(world: World) -> None:
+    report = await world.run(stage(create("a"), create("b")))
+    assert world.store.taken == ["a", "b"]
+    assert not report.failed
+
+
+async def test_slow_start_stops_after_a_bad_batch(world: World) -> None:
+    world.api.answers = [None, None, ApiError(403, "Forbidden", "exceeded quota")]
+    report = await world.run(stage(*(create(name) for name in "abcdefg"), slow_start=True))
+    assert sorted(world.store.taken) == ["a", "b"]
+    assert [name for _, name, _ in world.api.requests] == ["a", "b", "c"]
+    assert report.failures == {"scale": "exceeded quota"}
+
+
+async def test_a_chain_ends_at_its_first_failure_and_others_go_on(world: World) -> None:
+    world.api.answers = [ApiError(422, "Invalid", "bad claim")]
+    await world.run(Stage(chains=((create("claim"), create("pod")), (create("other"),))))
+    assert world.store.taken == ["other"]
+
+
+async def test_a_failed_stage_keeps_later_stages_from_running(world: World) -> None:
+    world.api.answers = [ApiError(422, "Invalid", "no")]
+    await world.run(stage(create("a")), stage(create("b")))
+    assert world.store.taken == []
+
+
+async def test_after_previous_demands_the_version_that_the_chain_left_behind(world: World) -> None:
+    await world.run(stage(create("a")))
+    await world.run(Stage(chains=((patch("a"), patch("a", after_previous=True)),)))
+    (_, _, first), (_, _, second) = world.api.requests[1:]
+    assert "metadata" not in first
+    assert second["metadata"] == {"resourceVersion": "3"}
+    assert world.api.version == 4
+
+
+async def test_conflict_reads_the_object(world: World) -> None:
+    await world.run(stage(create("a")))
+    report = await world.run(stage(patch("a", resource_version="1")))
+    assert report.counts == {OutcomeKind.CONFLICT: 1}
+    assert world.store.reads == ["a"]
+    assert report.failures == {}
+
+
+async def test_our_own_earlier_create_counts_as_done(world: World) -> None:
+    await world.run(stage(create("a")))
+    report = await world.run(stage(create("a")))
+    assert report.counts == {OutcomeKind.OK: 1}
+
+
+async def test_a_foreign_namesake_is_a_failure(world: World) -> None:
+    world.api.objects["a"] = {"metadata": {"name": "a", "uid": "x", "resourceVersion": "1"}}
+    report = await world.run(stage(create("a")))
+    assert report.counts == {OutcomeKind.ALREADY_EXISTS: 1}
+    assert "already exists" in report.failures["scale"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Unreachable("timed out"), ApiError(500, "InternalError", "boom"), ApiError(504, "Timeout", "late")],
+    ids=["no answer", "500", "504"],
+)
+async def test_no_clear_answer_is_unknown_and_names_the_create(world: World, error: Exception) -> None:
+    world.api.answers = [error]
+    report = await world.run(stage(create("a")))
+    assert report.unknown
+    assert report.unconfirmed == ["a"]
+
+
+async def test_a_fenced_replica_sends_nothing(world: World) -> None:
+    world.valid = False
+    report = await world.run(stage(create("a")))
+    assert world.api.requests == []
+    assert report.counts == {OutcomeKind.FENCED: 1}
+
+
+async def test_the_fence_is_checked_before_every_write(world: World) -> None:
+    fence = iter([True, False])
+    plan = Plan(stages=(Stage(chains=((create("a"), create("b")),)),))
+    await world.executor.run(SUBJECT, plan, lambda: next(fence), "trace")
+    assert world.store.taken == ["a"]
+
+
+async def test_deleting_what_is_gone_is_fine(world: World) -> None:
+    gone = Delete(resource=POD, namespace="default", name="a", cause="scale down", uid="u")
+    report = await world.run(stage(gone), stage(create("b")))
+    assert world.store.gone == ["a"]
+    assert world.store.taken == ["b"]
+    assert not report.failed
+
+
+async def test_every_write_is_told_on_the_bus(world: World) -> None:
+    world.api.answers = [ApiError(403, "Forbidden", "quota")]
+    await world.run(stage(create("a")))
+    ((subject, message),) = world.bus.published
+    assert subject == "act.v1.cloneset.pods.default.a"
+    assert (message["action"], message["outcome"], message["message"]) == ("create", "Denied", "quota")
+    assert message["owner"] == {"kind": "CloneSet", "namespace": "default", "name": "sample"}
+
+
+async def test_users_hear_of_success_and_failure(world: World) -> None:
+    told: list[tuple[str, str]] = []
+    world.recorder.record = lambda subject, notice, error="": told.append((notice.reason, notice.text(error)))  # type: ignore[method-assign]
+    success = Notice(reason="SuccessfulCreate", message="succeed to create pod a")
+    failure = Notice(reason="FailedCreate", message="failed to create pod: ", after=", pod: {}", warning=True)
+    world.api.answers = [ApiError(403, "Forbidden", "quota"), None]
+    for _ in range(2):
+        await world.run(stage(create("a", on_success=success, on_failure=failure)))
+    assert told == [
+        ("FailedCreate", "failed to create pod: quota, pod: {}"),
+        ("SuccessfulCreate", "succeed to create pod a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message", "kind"),
+    [
+        (409, "AlreadyExists", "", OutcomeKind.ALREADY_EXISTS),
+        (409, "Conflict", "", OutcomeKind.CONFLICT),
+        (404, "NotFound", "", OutcomeKind.NOT_FOUND),
+        (410, "Gone", "", OutcomeKind.GONE),
+        (422, "Invalid", "", OutcomeKind.INVALID),
+        (400, "BadRequest", "", OutcomeKind.INVALID),
+        (403, "Forbidden", "", OutcomeKind.DENIED),
+        (429, "TooManyRequests", "", OutcomeKind.THROTTLED),
+        (500, "", 'admission webhook "x" denied the request: no', OutcomeKind.DENIED),
+        (500, "InternalError", "etcd timeout", OutcomeKind.UNKNOWN),
+        (503, "ServiceUnavailable", "", OutcomeKind.UNKNOWN),
+    ],
+)
+def test_classification(code: int, reason: str, message: str, kind: OutcomeKind) -> None:
+    assert classify(ApiError(code, reason, message)) is kind

@@ -1,0 +1,108 @@
+"""The keyed queue: dedupe, one worker per key, timers, back-off, holds."""
+
+import asyncio
+
+import pytest
+
+from flotilla_common.control.queue import BASE_DELAY, KeyedQueue
+from tests.unit.control.fakes import ManualClock, NoChance
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def queue(clock: ManualClock) -> KeyedQueue[str]:
+    return KeyedQueue(clock, NoChance())
+
+
+async def drain(queue: KeyedQueue[str]) -> list[str]:
+    """Everything that is ready now."""
+    found: list[str] = []
+    while True:
+        try:
+            async with asyncio.timeout(0.01):
+                key = await queue.get()
+        except TimeoutError:
+            return found
+        assert key is not None
+        found.append(key)
+        queue.done(key)
+
+
+async def test_a_key_is_queued_once(queue: KeyedQueue[str]) -> None:
+    for key in ("a", "b", "a"):
+        queue.add(key)
+    assert await drain(queue) == ["a", "b"]
+
+
+async def test_a_key_is_never_with_two_workers(queue: KeyedQueue[str]) -> None:
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done("a")
+    assert await drain(queue) == ["a"]
+
+
+async def test_the_earliest_wake_up_wins(queue: KeyedQueue[str], clock: ManualClock) -> None:
+    queue.add_at("a", clock.monotonic() + 60)
+    queue.add_at("a", clock.monotonic() + 10)
+    queue.add_at("a", clock.monotonic() + 30)
+    clock.advance(11)
+    assert await drain(queue) == ["a"]
+    clock.advance(100)
+    assert await drain(queue) == []
+
+
+async def test_back_off_doubles_and_success_resets_it(queue: KeyedQueue[str], clock: ManualClock) -> None:
+    delays = []
+    for _ in range(4):
+        delays.append(queue.retry("a"))
+        clock.advance(10)
+        assert await drain(queue) == ["a"]
+    assert delays == [BASE_DELAY, BASE_DELAY * 2, BASE_DELAY * 4, BASE_DELAY * 8]
+    queue.succeed("a")
+    assert queue.retry("a") == BASE_DELAY
+
+
+async def test_back_off_has_an_end(queue: KeyedQueue[str], clock: ManualClock) -> None:
+    for _ in range(40):
+        delay = queue.retry("a")
+        clock.advance(2000)
+        await drain(queue)
+    assert delay == 1000
+
+
+async def test_a_hold_puts_changes_off_but_not_for_ever(queue: KeyedQueue[str], clock: ManualClock) -> None:
+    queue.hold("a", 5)
+    queue.add("a")
+    assert await drain(queue) == []
+    clock.advance(5.1)
+    assert await drain(queue) == ["a"]
+
+
+async def test_a_timer_that_ends_while_the_key_is_busy_is_not_lost(queue: KeyedQueue[str], clock: ManualClock) -> None:
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add_at("a", clock.monotonic() + 1)
+    clock.advance(2)
+    assert await drain(queue) == []
+    queue.done("a")
+    assert await drain(queue) == ["a"]
+
+
+async def test_forget_drops_timers(queue: KeyedQueue[str], clock: ManualClock) -> None:
+    queue.add_at("a", clock.monotonic() + 1)
+    queue.forget("a")
+    clock.advance(2)
+    assert await drain(queue) == []
+
+
+async def test_close_sends_workers_home(queue: KeyedQueue[str]) -> None:
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.close()
+    assert await waiting is None

@@ -1,0 +1,135 @@
+"""Leases and shards: one holder at a time, a fence that no pause and no skewed clock can open, fair shares."""
+
+from flotilla_common.control.shards import LeaseTerms, Shards, shard_of
+from flotilla_common.kube.interface import Unreachable
+from tests.unit.control.fakes import ManualClock, ScriptedApi
+
+TERMS = LeaseTerms(duration=15, retry=2)
+
+
+class Replica:
+    """One replica of a service, sharing an apiserver with others; its clock is its own."""
+
+    def __init__(self, api: ScriptedApi, name: str, count: int = 1) -> None:
+        self.clock = ManualClock()
+        self.gained: list[frozenset[int]] = []
+        self.shards = Shards(
+            api=api,
+            clock=self.clock,
+            service="cloneset",
+            namespace="kruise-system",
+            identity=name,
+            count=count,
+            terms=TERMS,
+        )
+        self.shards.on_change(self._gain, lambda _: None)
+
+    async def _gain(self, gained: frozenset[int]) -> None:
+        self.gained.append(gained)
+
+    async def tick(self, seconds: float = 0.0) -> frozenset[int]:
+        self.clock.advance(seconds)
+        await self.shards.tick()
+        taking = self.shards._taking
+        if taking is not None:
+            await taking
+        return self.shards.serving
+
+
+async def test_the_first_replica_leads_and_the_second_stands_by() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    assert await a.tick() == {0}
+    assert await b.tick() == frozenset()
+    assert a.shards.owns("ns", "x")
+    assert not b.shards.owns("ns", "x")
+
+
+async def test_a_silent_leader_is_replaced_after_the_lease_duration_on_the_challengers_clock() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    await a.tick()
+    await b.tick()
+    assert await b.tick(14) == frozenset()
+    assert await b.tick(2) == {0}
+    assert b.gained == [{0}]
+
+
+async def test_a_paused_leader_writes_nothing_when_it_wakes_up() -> None:
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    await a.tick()
+    a.clock.advance(10.1)  # two thirds of 15 s: the fence falls before anybody may take over
+    assert not a.shards.owns("ns", "x")
+
+
+async def test_a_leader_that_lost_its_lease_notices_and_does_not_take_it_back() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    await a.tick()
+    await b.tick()
+    await b.tick(16)
+    assert await a.tick(16) == frozenset()
+    assert b.shards.owns("ns", "x")
+
+
+async def test_renewal_keeps_the_lease() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    for _ in range(20):
+        assert await a.tick(2) == {0}
+        assert await b.tick(2) == frozenset()
+
+
+async def test_a_renewal_without_an_answer_does_not_extend_the_fence() -> None:
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    await a.tick()
+    for _ in range(5):
+        api.answers = [Unreachable("timed out")]
+        await a.tick(2)
+    assert not a.shards.owns("ns", "x") or a.clock.elapsed - 1000 <= 10
+    a.clock.advance(0.2)
+    assert not a.shards.owns("ns", "x")
+
+
+async def test_replicas_share_the_shards_fairly() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", count=4), Replica(api, "b", count=4)
+    assert await a.tick() == {0, 1, 2, 3}
+    await b.tick()
+    for _ in range(3):
+        await a.tick(2)
+        await b.tick(2)
+    assert len(a.shards.serving) == 2
+    assert len(b.shards.serving) == 2
+    assert a.shards.serving | b.shards.serving == {0, 1, 2, 3}
+
+
+async def test_the_shards_of_a_dead_replica_move_to_the_living() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", count=4), Replica(api, "b", count=4)
+    for _ in range(4):
+        await a.tick(2)
+        await b.tick(2)
+    for _ in range(12):
+        await a.tick(2)
+    assert a.shards.serving == {0, 1, 2, 3}
+
+
+async def test_a_released_lease_is_free_at_once() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    await a.tick()
+    await b.tick()
+    for lease in a.shards._leases:
+        await lease.release()
+    assert await b.tick(2) == {0}
+
+
+def test_shard_of_is_stable_and_spread() -> None:
+    assert shard_of("default", "sample", 4) == shard_of("default", "sample", 4)
+    counts = [0] * 4
+    for index in range(1000):
+        counts[shard_of("default", f"web-{index}", 4)] += 1
+    assert min(counts) > 180
