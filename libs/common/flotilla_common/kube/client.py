@@ -1,0 +1,315 @@
+"""The apiserver over HTTP: raw bytes in and out, one pool of kept-alive connections.
+
+This is the hottest path of every service, so a request costs as little as aiohttp allows: URLs are built as text and
+marked as encoded, headers are made once, bodies are never decoded here. What went wrong is one of two exceptions: the
+apiserver said no (ApiError), or nobody knows (Unreachable).
+"""
+
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDict
+from prometheus_client import Counter
+from yarl import URL
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.kube.config import ApiConfig, ConfigError
+from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
+from flotilla_common.kube.watch import watch_events
+
+CONNECTIONS = 128
+"""Most connections at once: twice the writes that one process has under way (kube-max-writes), plus its watches."""
+
+CONNECT_SECONDS = 10.0
+"""Time to connect, TLS included."""
+
+REQUEST_SECONDS = 60.0
+"""Time for a whole request: the apiserver itself gives up after 60 s (--request-timeout)."""
+
+KEEPALIVE_SECONDS = 60.0
+"""Idle connections are kept this long: the apiserver's own idle timeout is longer."""
+
+REQUESTS = Counter("rest_client_requests_total", "Requests to the apiserver.", ["code", "host", "method"])
+
+
+class _Status(msgspec.Struct, frozen=True):
+    """The parts of a Status that an error is made of."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class _ListMeta(msgspec.Struct, frozen=True):
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    next_token: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, frozen=True):
+    metadata: _ListMeta = _ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+
+
+class KubeClient:
+    """The `Api` of one apiserver. Connects when first used; `close` when done."""
+
+    def __init__(
+        self,
+        config: ApiConfig,
+        *,
+        user_agent: str,
+        connections: int = CONNECTIONS,
+        timeout: float = REQUEST_SECONDS,
+    ) -> None:
+        self._config = config
+        self._connections = connections
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
+        self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
+        self._headers: dict[str, str] = {"User-Agent": user_agent, "Accept": "application/json", **config.headers}
+        self._host = URL(config.server).authority
+        self._counters: dict[tuple[int, str], Counter] = {}
+        self._made: CIMultiDict[str] = CIMultiDict(self._headers)
+        self._authorization = ""
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
+        return await self._request("GET", resource.path(namespace, name, subresource))
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        token: str = "",
+        resource_version: str = "",
+    ) -> Page:
+        """One page. Its objects are slices of one buffer: whoever keeps a few of them for long copies those."""
+        params = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "limit": str(limit) if limit else "",
+            "continue": token,
+            "resourceVersion": resource_version,
+        }
+        found = _decode_list(await self._request("GET", resource.path(namespace), params=params))
+        return Page(found.items or [], found.metadata.resource_version, found.metadata.next_token)
+
+    async def watch(
+        self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
+    ) -> AsyncIterator[WatchEvent]:
+        """See `Api.watch`. Silence beyond what bookmarks explain, or half a line at the end, is Unreachable."""
+        params = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(int(timeout)),
+        }
+        response = await self._open("GET", resource.path(namespace), params=params, timeout=self._watch_timeout)
+        try:
+            async for event in watch_events(response.content):
+                yield event
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"watch of {resource.plural}: {_told(error)}") from error
+        finally:
+            response.close()
+
+    async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
+        params = {"dryRun": "All"} if dry_run else None
+        return await self._request("POST", resource.path(namespace), body, "application/json", params)
+
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: bytes,
+        content_type: str,
+        *,
+        subresource: str = "",
+        params: Mapping[str, str] | None = None,
+    ) -> bytes:
+        return await self._request("PATCH", resource.path(namespace, name, subresource), body, content_type, params)
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes:
+        return await self._request("PUT", resource.path(namespace, name, subresource), body, "application/json")
+
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""
+    ) -> bytes:
+        conditions = {"uid": uid, "resourceVersion": resource_version}
+        given = {key: value for key, value in conditions.items() if value}
+        body = msgspec.json.encode({"preconditions": given}) if given else b""
+        content_type = "application/json" if given else ""
+        return await self._request("DELETE", resource.path(namespace, name), body, content_type)
+
+    async def raw(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
+        """Anything else; `path` may carry a query."""
+        return await self._request(method, path, body, headers=headers)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        content_type: str = "",
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        response = await self._open(method, path, body, content_type, params, headers, self._timeout)
+        try:
+            return await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{method} {path}: {_told(error)}") from error
+
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        content_type: str = "",
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> aiohttp.ClientResponse:
+        """Send, and return the response when it is a success. A 401 is tried once more with a fresh credential."""
+        url = self._url(path, params)
+        for last in (False, True):
+            made = await self._made_headers(content_type, headers)
+            response = await self._send(method, url, body, made, timeout or self._timeout)
+            self._count(response.status, method)
+            if response.status < 400:
+                return response
+            if response.status != 401 or last:
+                break
+            self._config.credential.reject()
+            await _drop(response)
+        raise await _error(response)
+
+    async def _send(
+        self, method: str, url: URL, body: bytes, headers: CIMultiDict[str], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        session = self._session or self._connect()
+        try:
+            return await session.request(
+                method,
+                url,
+                data=body or None,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                server_hostname=self._config.tls_server_name or None,
+            )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            self._count(0, method)
+            raise Unreachable(f"{method} {url.path}: {_told(error)}", sent=False) from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._count(0, method)
+            raise Unreachable(f"{method} {url.path}: {_told(error)}") from error
+
+    def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
+        text = self._config.server + path
+        if params:
+            given = {key: value for key, value in params.items() if value}
+            text += "?" + urlencode(given, quote_via=quote)
+        return URL(text, encoded=True)
+
+    async def _made_headers(self, content_type: str, extra: Mapping[str, str] | None) -> CIMultiDict[str]:
+        """The headers of this request. Those that all requests share are built again only when the token changes."""
+        try:
+            authorization = await self._config.credential.authorization()
+        except ConfigError as error:
+            raise Unreachable(str(error), sent=False) from error
+        if authorization != self._authorization:
+            self._authorization = authorization
+            self._made = CIMultiDict({**self._headers, "Authorization": authorization})
+        if not content_type and not extra:
+            return self._made
+        made = self._made.copy()
+        if content_type:
+            made["Content-Type"] = content_type
+        made.update(extra or {})
+        return made
+
+    def _connect(self) -> aiohttp.ClientSession:
+        tls: ssl.SSLContext | bool = self._config.tls or True
+        connector = aiohttp.TCPConnector(
+            limit=self._connections,
+            limit_per_host=0,
+            ssl=tls,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            socket_factory=_socket,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=("Accept-Encoding", "Content-Type"),
+            trust_env=False,
+            read_bufsize=1 << 20,
+        )
+        return self._session
+
+    def _count(self, code: int, method: str) -> None:
+        counter = self._counters.get((code, method))
+        if counter is None:
+            counter = REQUESTS.labels(str(code) if code else "<error>", self._host, method)
+            self._counters[(code, method)] = counter
+        counter.inc()
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that notices a vanished peer within half a minute, and sends small requests at once."""
+    family, kind, protocol = address[0], address[1], address[2]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    return made
+
+
+def _told(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+async def _drop(response: aiohttp.ClientResponse) -> None:
+    try:
+        await response.read()
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        response.close()
+
+
+async def _error(response: aiohttp.ClientResponse) -> Exception:
+    """What an error answer becomes. One that breaks off is still an answer: its code is known."""
+    try:
+        body = await response.read()
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        body = b""
+    try:
+        status = msgspec.json.decode(body, type=_Status)
+    except msgspec.MsgspecError:  # a proxy's page, or plain text
+        status = _Status(message=body[:512].decode(errors="replace").strip())
+    return ApiError(response.status, status.reason, status.message, _retry_after(response), body)
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float:
+    try:
+        return max(float(response.headers.get("Retry-After", "0")), 0.0)
+    except ValueError:  # a date: not what apiservers send
+        return 1.0
