@@ -4,7 +4,7 @@ The types are partial on purpose: only what Flotilla reads is decoded, the rest 
 datetimes. `Object` is the bound for everything that a mirror table can hold.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol, dataclass_transform
 
 import msgspec
@@ -86,3 +86,8 @@ def controller_of(meta: ObjectMeta) -> OwnerReference | None:
 def group_of(api_version: str) -> str:
     """The API group in `group/version`; empty for the core group."""
     return api_version.rpartition("/")[0]
+
+
+def rfc3339(moment: datetime) -> str:
+    """The aware time as Kubernetes writes it: UTC, whole seconds, `Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Integers and percentages in specs (common.md §4). All arithmetic is exact: 99.95% of 1000 is 999.5, never 999.4999."""
+"""Integers and percentages in specs (common.md §4). Exact arithmetic: 99.95% of 1000 is 999.5, never 999.4999."""
 
 import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal

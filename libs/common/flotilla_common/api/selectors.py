@@ -1,26 +1,123 @@
-"""Label selectors: validation, matching, and the canonical string that Kubernetes prints (cloneset.md §5.1)."""
+"""Label selectors: validation, matching, and the canonical string that Kubernetes prints (cloneset.md §5.1).
 
-from collections.abc import Mapping
+A selector is compiled once per version of its object and then asked for each pod, so equality (nearly every selector
+has nothing else) is kept apart from the expressions and is a subset test on the items of the labels.
+"""
 
-from flotilla_common.api.meta import LabelSelector
+import re
+from collections.abc import ItemsView, Mapping
+
+from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_PREFIX_LIMIT = 253  # a DNS subdomain
+
+
+def key_problem(key: str) -> str:
+    """Why the text is no label key; empty when it is one."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= _PREFIX_LIMIT and _PREFIX.fullmatch(prefix)):
+        return f"prefix part of {key!r} must be a lower case DNS subdomain"
+    if not _NAME.fullmatch(name):
+        return (
+            f"name part of {key!r} must be at most 63 alphanumeric characters, '-', '_' or '.', "
+            "and start and end with an alphanumeric character"
+        )
+    return ""
+
+
+def value_problem(value: str) -> str:
+    """Why the text is no label value; empty when it is one."""
+    if not value or _NAME.fullmatch(value):
+        return ""
+    return (
+        f"label value {value!r} must be empty or at most 63 alphanumeric characters, '-', '_' or '.', "
+        "and start and end with an alphanumeric character"
+    )
 
 
 class Selector:
-    """A compiled label query. An empty one matches everything."""
+    """A compiled label query. One without requirements matches everything."""
+
+    __slots__ = ("_equal", "_requirements", "_text")
+
+    def __init__(self, equal: Mapping[str, str], requirements: tuple[LabelSelectorRequirement, ...]) -> None:
+        self._equal: ItemsView[str, str] = dict(equal).items()
+        self._requirements = requirements
+        self._text = _canonical(equal, requirements)
 
     @classmethod
     def compile(cls, selector: LabelSelector) -> "Selector":
         """Raises ValueError that names the field and the reason for an invalid key, value or operator."""
-        raise NotImplementedError
+        for key, value in selector.match_labels.items():
+            _check(f"matchLabels[{key}]", key_problem(key) or value_problem(value))
+        for index, requirement in enumerate(selector.match_expressions):
+            _check_requirement(f"matchExpressions[{index}]", requirement)
+        return cls(selector.match_labels, tuple(selector.match_expressions))
 
     @property
     def empty(self) -> bool:
         """No requirement at all."""
-        raise NotImplementedError
+        return not self._equal and not self._requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether all requirements hold."""
-        raise NotImplementedError
+        if not self._equal <= labels.items():
+            return False
+        return not self._requirements or all(_holds(requirement, labels) for requirement in self._requirements)
 
     def __str__(self) -> str:
-        raise NotImplementedError
+        return self._text
+
+
+def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case _:
+            return value is None
+
+
+def _check_requirement(field: str, requirement: LabelSelectorRequirement) -> None:
+    _check(f"{field}.key", key_problem(requirement.key))
+    if requirement.operator not in _OPERATORS:
+        _check(f"{field}.operator", f"{requirement.operator!r} is not a valid label selector operator")
+    needs_values = requirement.operator in ("In", "NotIn")
+    if needs_values and not requirement.values:
+        _check(f"{field}.values", f"must be specified when `operator` is {requirement.operator}")
+    if not needs_values and requirement.values:
+        _check(f"{field}.values", f"may not be specified when `operator` is {requirement.operator}")
+    for index, value in enumerate(requirement.values):
+        _check(f"{field}.values[{index}]", value_problem(value))
+
+
+def _check(field: str, problem: str) -> None:
+    if problem:
+        raise ValueError(f"{field}: {problem}")
+
+
+def _canonical(equal: Mapping[str, str], requirements: tuple[LabelSelectorRequirement, ...]) -> str:
+    """All requirements sorted by key, values sorted; of one key, equality first and the rest as given."""
+    parts = [(key, f"{key}={value}") for key, value in equal.items()]
+    parts += [(requirement.key, _requirement_text(requirement)) for requirement in requirements]
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+
+
+def _requirement_text(requirement: LabelSelectorRequirement) -> str:
+    values = ",".join(sorted(requirement.values))
+    match requirement.operator:
+        case "In":
+            return f"{requirement.key} in ({values})"
+        case "NotIn":
+            return f"{requirement.key} notin ({values})"
+        case "Exists":
+            return requirement.key
+        case _:
+            return f"!{requirement.key}"

@@ -1,17 +1,26 @@
-"""Lifecycle states of pods, and the hooks that hold them (common.md §8)."""
+"""Lifecycle states of pods, and the hooks that hold them (common.md §8).
+
+A state is a label with a time beside it. Entering or leaving some states also marks the pod NotReady, or lets it go.
+"""
 
 from datetime import datetime
 
 from flotilla_common.api.cloneset import Lifecycle, LifecycleHook
 from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import STATE_LABEL, STATE_TIME_ANNOTATION
+from flotilla_common.api.meta import rfc3339
 from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.readiness import Holder, hold, release
 
-PREPARING_NORMAL = "PreparingNormal"
+PREPARING_NORMAL = "PreparingNormal"  # created, cannot be available yet
 NORMAL = "Normal"
-PREPARING_UPDATE = "PreparingUpdate"
+PREPARING_UPDATE = "PreparingUpdate"  # waits for the user to unhook
 UPDATING = "Updating"
-UPDATED = "Updated"
-PREPARING_DELETE = "PreparingDelete"
+UPDATED = "Updated"  # waits for the user to hook again
+PREPARING_DELETE = "PreparingDelete"  # waits for the user to unhook
+
+PRE_DELETE_HOLDER = Holder("Lifecycle", "preDeleteHook")
+PRE_UPDATE_HOLDER = Holder("Lifecycle", "preUpdateHook")
 
 
 def state_of(pod: Pod) -> str:
@@ -21,27 +30,59 @@ def state_of(pod: Pod) -> str:
 
 def hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
     """At least one of the hook's labels or finalizers holds the pod."""
-    raise NotImplementedError
+    if hook is None:
+        return False
+    meta = pod.metadata
+    return any(finalizer in meta.finalizers for finalizer in hook.finalizers_handler) or any(
+        meta.labels.get(key) == value for key, value in hook.labels_handler.items()
+    )
 
 
 def fully_hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
     """All of the hook's labels and finalizers are there. False without a hook, True for one that lists nothing."""
-    raise NotImplementedError
+    if hook is None:
+        return False
+    meta = pod.metadata
+    return all(finalizer in meta.finalizers for finalizer in hook.finalizers_handler) and all(
+        meta.labels.get(key) == value for key, value in hook.labels_handler.items()
+    )
 
 
 def write_state(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime, *, rehook: bool = False) -> bool:
     """Put the pod into `state`, with what belongs to it: time, KruisePodReady marks, hook labels (`rehook`).
 
-    True when the label changes (the marks may change even if not).
+    True when the label changes. The marks may change even if it does not (§8.3).
     """
-    raise NotImplementedError
+    _mark(edit, state, lifecycle, now)
+    if edit.label(STATE_LABEL) == state:
+        return False
+    edit.set_labels({STATE_LABEL: state})
+    edit.set_annotations(state_annotations(now))
+    if rehook and lifecycle is not None and lifecycle.in_place_update is not None:
+        edit.set_labels(lifecycle.in_place_update.labels_handler)
+        edit.add_finalizers(lifecycle.in_place_update.finalizers_handler)
+    return True
 
 
 def initial_labels(state: str = PREPARING_NORMAL) -> dict[str, str]:
     """Labels of a pod about to be created."""
-    raise NotImplementedError
+    return {STATE_LABEL: state}
 
 
 def state_annotations(now: datetime) -> dict[str, str]:
     """Annotations that go with a state written at `now`."""
-    raise NotImplementedError
+    return {STATE_TIME_ANNOTATION: rfc3339(now)}
+
+
+def _mark(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime) -> None:
+    """Marks are set only as the hook asks, but always withdrawn, so that a changed hook leaves no pod NotReady."""
+    if state == PREPARING_DELETE:
+        if lifecycle and lifecycle.pre_delete and lifecycle.pre_delete.mark_pod_not_ready:
+            hold(edit, PRE_DELETE_HOLDER, now)
+    elif state == PREPARING_UPDATE:
+        if lifecycle and lifecycle.in_place_update and lifecycle.in_place_update.mark_pod_not_ready:
+            hold(edit, PRE_UPDATE_HOLDER, now)
+    elif state in (UPDATED, NORMAL):
+        release(edit, PRE_UPDATE_HOLDER, now)
+    elif state == PREPARING_NORMAL:
+        release(edit, PRE_DELETE_HOLDER, now)

@@ -1,24 +1,20 @@
-"""In which order waiting pods are updated: priority and scatter strategies (common.md §11)."""
+"""In which order waiting pods are updated: priority and scatter strategies (common.md §11).
 
+All of them rearrange a list that is already in default order, and are asked again in every pass.
+"""
+
+import re
 from collections.abc import Sequence
 
-from flotilla_common.api.cloneset import PriorityStrategy, ScatterTerm
+from flotilla_common.api.cloneset import PriorityStrategy, ScatterTerm, WeightTerm
 from flotilla_common.api.core import Pod
+from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.lifecycle import PREPARING_UPDATE
+from flotilla_common.workload.predicates import default_order_key
 
-
-def sort_by_priority(pods: Sequence[Pod], strategy: PriorityStrategy | None) -> list[Pod]:
-    """The most urgent first; equal ones keep their order (§11.1)."""
-    raise NotImplementedError
-
-
-def scatter(waiting: Sequence[Pod], everyone: Sequence[Pod], terms: Sequence[ScatterTerm]) -> list[Pod]:
-    """Spread pods with the terms' labels over the order (§11.2). `everyone`: all pods of the workload."""
-    raise NotImplementedError
-
-
-def preparing_update_first(pods: Sequence[Pod]) -> list[Pod]:
-    """Pods in PreparingUpdate to the front, else unchanged (§11.3)."""
-    raise NotImplementedError
+_TRAILING_DIGITS = re.compile(r"[0-9]*\Z")
+_MAX_ORDER = 2**63 - 1  # what the reference can hold; anything larger counts as 0
+_MAX_WEIGHT = 100
 
 
 def update_order(
@@ -28,14 +24,140 @@ def update_order(
     scatter_terms: Sequence[ScatterTerm],
 ) -> list[Pod]:
     """Waiting pods in the order in which they are to be updated: default order, then all strategies."""
-    raise NotImplementedError
+    ordered = sorted(waiting, key=default_order_key)
+    ordered = sort_by_priority(ordered, priority)
+    return preparing_update_first(scatter(ordered, everyone, scatter_terms))
+
+
+def sort_by_priority(pods: Sequence[Pod], strategy: PriorityStrategy | None) -> list[Pod]:
+    """The most urgent first; equal ones keep their order (§11.1). Terms that admission would refuse match nothing."""
+    if strategy is None:
+        return list(pods)
+    if strategy.weight_priority:
+        terms = [(_compiled(term), term.weight) for term in strategy.weight_priority]
+        return sorted(pods, key=lambda pod: -_weight(pod, terms))
+    if strategy.order_priority:
+        keys = [term.ordered_key for term in strategy.order_priority]
+        return sorted(pods, key=lambda pod: _level(pod, keys))
+    return list(pods)
+
+
+def preparing_update_first(pods: Sequence[Pod]) -> list[Pod]:
+    """Pods in PreparingUpdate to the front, else unchanged (§11.3)."""
+    return sorted(pods, key=lambda pod: pod.state != PREPARING_UPDATE)
+
+
+def scatter(waiting: Sequence[Pod], everyone: Sequence[Pod], terms: Sequence[ScatterTerm]) -> list[Pod]:
+    """Spread pods with the terms' labels over the order (§11.2). `everyone`: all pods of the workload."""
+    ordered = list(waiting)
+    if len(terms) > 1:
+        counted = [(sum(_carries(pod, term) for pod in waiting), term) for term in terms]
+        terms = [term for count, term in sorted(counted, key=lambda pair: -pair[0]) if count]
+    for term in terms:
+        ordered = _scatter_one(ordered, everyone, term)
+    return ordered
 
 
 def priority_problems(strategy: PriorityStrategy) -> list[str]:
     """Why admission refuses the strategy; empty when it does not."""
-    raise NotImplementedError
+    if strategy.weight_priority and strategy.order_priority:
+        return ["weightPriority and orderPriority must not be used together"]
+    problems = [problem for term in strategy.weight_priority if (problem := _weight_problem(term))]
+    if any(not term.ordered_key for term in strategy.order_priority):
+        problems.append("orderPriority: orderedKey must not be empty")
+    return problems
 
 
 def scatter_problems(terms: Sequence[ScatterTerm]) -> list[str]:
     """Why admission refuses the terms; empty when it does not."""
-    raise NotImplementedError
+    problems: list[str] = []
+    seen: set[tuple[str, str]] = set()
+    for term in terms:
+        if not term.key:
+            problems.append("scatter: key must not be empty")
+        elif (term.key, term.value) in seen:
+            problems.append(f"scatter: {term.key}={term.value} is listed more than once")
+        seen.add((term.key, term.value))
+    return problems
+
+
+def _weight_problem(term: WeightTerm) -> str:
+    if not 0 <= term.weight <= _MAX_WEIGHT:
+        return f"weightPriority: weight {term.weight} must be within 0 and {_MAX_WEIGHT}"
+    try:
+        selector = Selector.compile(term.match_selector)
+    except ValueError as error:
+        return f"weightPriority: matchSelector.{error}"
+    return "weightPriority: matchSelector must not be empty" if selector.empty else ""
+
+
+def _compiled(term: WeightTerm) -> Selector | None:
+    try:
+        return Selector.compile(term.match_selector)
+    except ValueError:
+        return None  # an object written past admission; the pods still have to be updated in some order
+
+
+def _weight(pod: Pod, terms: Sequence[tuple[Selector | None, int]]) -> int:
+    labels = pod.metadata.labels
+    return sum(weight for selector, weight in terms if selector is not None and selector.matches(labels))
+
+
+def _level(pod: Pod, keys: Sequence[str]) -> tuple[int, int]:
+    """(index of the first key that the pod has, minus its number). Without any key -1: before all others."""
+    for level, key in enumerate(keys):
+        value = pod.metadata.labels.get(key)
+        if value is not None:
+            return level, -_trailing_number(value)
+    return -1, 0
+
+
+def _trailing_number(value: str) -> int:
+    match = _TRAILING_DIGITS.search(value)
+    number = int(match[0]) if match is not None and match[0] else 0
+    return number if number <= _MAX_ORDER else 0
+
+
+def _carries(pod: Pod, term: ScatterTerm) -> bool:
+    return pod.metadata.labels.get(term.key) == term.value
+
+
+def _scatter_one(waiting: list[Pod], everyone: Sequence[Pod], term: ScatterTerm) -> list[Pod]:
+    matched = [pod for pod in waiting if _carries(pod, term)]
+    unmatched = [pod for pod in waiting if not _carries(pod, term)]
+    if len(matched) <= 1 or len(unmatched) <= 1:
+        return waiting
+    all_matched = sum(_carries(pod, term) for pod in everyone)
+    last = matched.pop()  # kept for the very end, so that the feature is seen at both ends of the rollout
+    sizes, count, rest = _groups(len(matched), len(unmatched), all_matched - 1, len(everyone) - all_matched)
+    of_matched, of_unmatched = sizes
+    ordered = unmatched[:rest]
+    for group in range(count):
+        ordered += matched[group * of_matched : (group + 1) * of_matched]
+        ordered += unmatched[rest + group * of_unmatched : rest + (group + 1) * of_unmatched]
+    ordered += matched[count * of_matched :]
+    ordered += unmatched[rest + count * of_unmatched :]
+    return [*ordered, last]
+
+
+def _groups(matched: int, unmatched: int, all_matched: int, all_unmatched: int) -> tuple[tuple[int, int], int, int]:
+    """(group sizes of matched and unmatched, number of groups, unmatched pods that come before all groups).
+
+    When more of the unmatched are done already than of the matched, the waiting pods are spread as they are; else the
+    proportion of the whole workload is kept, and the surplus of the unmatched goes first.
+    """
+    if all_unmatched * matched >= unmatched * all_matched:
+        count = min(matched, unmatched)
+        return _sizes(matched, unmatched, count), count, 0
+    sizes = _sizes(all_matched, all_unmatched, min(all_matched, all_unmatched))
+    count = min(matched // sizes[0], unmatched // sizes[1])
+    return sizes, count, unmatched - count * sizes[1]
+
+
+def _sizes(matched: int, unmatched: int, count: int) -> tuple[int, int]:
+    return _rounded(matched, count), _rounded(unmatched, count)
+
+
+def _rounded(number: int, parts: int) -> int:
+    """number / parts, halves up."""
+    return (2 * number + parts) // (2 * parts)

@@ -1,72 +1,164 @@
-"""Collects what changes on one pod, and turns it into as few writes as possible (DESIGN §1)."""
+"""Collects what changes on one pod, and turns it into as few writes as possible (DESIGN §1).
+
+The apiserver keeps labels and annotations that come with a `pods/status` patch, so as long as nothing but metadata and
+conditions changes, one such patch is enough. Containers and finalizers need the main resource: then conditions are
+written first (a pod is made NotReady before it is touched), and everything else follows in one patch.
+"""
 
 from collections.abc import Iterable, Mapping
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Chain, Json, Notice
+from flotilla_common.api.meta import Condition, rfc3339
+from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import Chain, Json, Notice, Patch
 
 
 class PodEdit:
-    """The pod as it will be. Reading gives the edited values; the pod itself is never touched."""
+    """The pod as it will be. Reading gives the edited values; the pod itself, which mirrors share, is never touched."""
 
     def __init__(self, pod: Pod, cause: str, *, phase: str = "update") -> None:
         self.pod = pod
+        self._cause = cause
+        self._phase = phase
+        self._labels: dict[str, str | None] = {}
+        self._annotations: dict[str, str | None] = {}
+        self._finalizers: list[str] = []
+        self._metadata: Json = {}
+        self._conditions: dict[str, Condition] = {}
+        self._containers: dict[str, Json] = {}
+        self._version = ""
 
     @property
     def changed(self) -> bool:
         """Anything to write."""
-        raise NotImplementedError
+        return bool(self._conditions or self._changes_metadata or self._changes_main)
+
+    @property
+    def changes_labels(self) -> bool:
+        """A label will be other than it is."""
+        return bool(self._labels)
 
     def label(self, key: str) -> str | None:
         """The label's value after the edit."""
-        raise NotImplementedError
+        return self._labels[key] if key in self._labels else self.pod.metadata.labels.get(key)
 
     def annotation(self, key: str) -> str | None:
         """The annotation's value after the edit."""
-        raise NotImplementedError
+        return self._annotations[key] if key in self._annotations else self.pod.metadata.annotations.get(key)
 
     def condition(self, kind: str) -> Condition | None:
         """The condition after the edit."""
-        raise NotImplementedError
+        return self._conditions.get(kind) or self.pod.conditions.get(kind)
+
+    def on_this_version(self) -> None:
+        """The decision hangs on exactly this version of the pod: the first write is refused if there is a newer one."""
+        self._version = self.pod.metadata.resource_version
 
     def set_labels(self, labels: Mapping[str, str | None]) -> None:
         """Set labels; None removes one."""
-        raise NotImplementedError
+        _assign(self._labels, self.pod.metadata.labels, labels)
 
     def set_annotations(self, annotations: Mapping[str, str | None]) -> None:
         """Set annotations; None removes one."""
-        raise NotImplementedError
+        _assign(self._annotations, self.pod.metadata.annotations, annotations)
 
     def add_finalizers(self, finalizers: Iterable[str]) -> None:
         """Append finalizers that are not there yet."""
-        raise NotImplementedError
+        present = {*self.pod.metadata.finalizers, *self._finalizers}
+        self._finalizers += [name for name in dict.fromkeys(finalizers) if name not in present]
 
     def set_condition(self, condition: Condition) -> None:
-        """Set a condition."""
-        raise NotImplementedError
+        """Set or replace the condition of that type."""
+        self._conditions[condition.type] = condition
 
     def set_image(self, container: str, image: str) -> None:
         """Change the image of a container."""
-        raise NotImplementedError
+        self._containers.setdefault(container, {})["image"] = image
 
     def set_resources(self, container: str, resources: Json) -> None:
-        """Change some of a container's resources: {limits: {name: quantity}, requests: …}."""
-        raise NotImplementedError
+        """Change some of a container's resources: {limits: {name: quantity}, requests: {…}}."""
+        self._containers.setdefault(container, {})["resources"] = resources
 
     def merge_metadata(self, patch: Json) -> None:
-        """Apply a strategic merge patch of the template's metadata."""
-        raise NotImplementedError
+        """Apply a strategic merge patch of metadata; labels and annotations that are right already cost nothing."""
+        rest = dict(patch)
+        self.set_labels(rest.pop("labels", {}))
+        self.set_annotations(rest.pop("annotations", {}))
+        self._metadata |= rest
 
-    def chain(
-        self,
-        *,
-        resource_version: str = "",
-        on_success: Notice | None = None,
-        on_failure: Notice | None = None,
-    ) -> Chain:
-        """The writes: pods/status with all conditions, labels and annotations if a condition changes, else one patch.
+    def chain(self, *, on_success: Notice | None = None, on_failure: Notice | None = None) -> Chain:
+        """The writes; empty when nothing changes. Success is told by the last write, failure by each."""
+        bodies: list[tuple[str, Json]] = []
+        if self._conditions:
+            metadata = {} if self._changes_main else self._metadata_body()
+            bodies.append(("status", metadata | {"status": {"conditions": self._condition_bodies()}}))
+        if self._changes_main or (self._changes_metadata and not self._conditions):
+            bodies.append(("", self._main_body()))
+        return tuple(
+            Patch(
+                resource=POD,
+                namespace=self.pod.metadata.namespace,
+                name=self.pod.metadata.name,
+                uid=self.pod.metadata.uid,
+                cause=self._cause,
+                phase=self._phase,
+                body=body,
+                subresource=subresource,
+                resource_version=self._version if position == 0 else "",
+                after_previous=bool(self._version) and position > 0,
+                on_success=on_success if position == len(bodies) - 1 else None,
+                on_failure=on_failure,
+            )
+            for position, (subresource, body) in enumerate(bodies)
+        )
 
-        `resource_version` makes the first write conditional (later ones then follow it); the notices go with the last.
-        """
-        raise NotImplementedError
+    @property
+    def _changes_metadata(self) -> bool:
+        return bool(self._labels or self._annotations)
+
+    @property
+    def _changes_main(self) -> bool:
+        return bool(self._containers or self._finalizers or self._metadata)
+
+    def _main_body(self) -> Json:
+        body = self._metadata_body()
+        if self._containers:
+            body["spec"] = {"containers": [{"name": name, **change} for name, change in self._containers.items()]}
+        return body
+
+    def _metadata_body(self) -> Json:
+        metadata: Json = dict(self._metadata)
+        if self._labels:
+            metadata["labels"] = dict(self._labels)
+        if self._annotations:
+            metadata["annotations"] = dict(self._annotations)
+        if self._finalizers:
+            metadata["finalizers"] = [*metadata.get("finalizers", ()), *self._finalizers]
+        return {"metadata": metadata} if metadata else {}
+
+    def _condition_bodies(self) -> list[Json]:
+        return [
+            _condition_body(condition, self.pod.conditions.get(kind)) for kind, condition in self._conditions.items()
+        ]
+
+
+def _assign(changes: dict[str, str | None], present: Mapping[str, str], wanted: Mapping[str, str | None]) -> None:
+    for key, value in wanted.items():
+        if present.get(key) == value:
+            changes.pop(key, None)
+        else:
+            changes[key] = value
+
+
+def _condition_body(condition: Condition, stored: Condition | None) -> Json:
+    """The element of a list that is merged by type, so members that vanish have to be removed by null."""
+    body: Json = {"type": condition.type, "status": condition.status}
+    for member, new, old in (
+        ("reason", condition.reason, stored.reason if stored else ""),
+        ("message", condition.message, stored.message if stored else ""),
+    ):
+        if new or old:
+            body[member] = new or None
+    if condition.last_transition_time is not None:
+        body["lastTransitionTime"] = rfc3339(condition.last_transition_time)
+    return body

@@ -46,8 +46,8 @@ def choose_revisions(
 ) -> RevisionChoice:
     """Find or make the update revision of `template`, and find the current one (§7.4).
 
-    `annotations` are the owner's. `claim_hash` is None for kinds without it. `stored` may hold revisions of others: they
-    only matter where they occupy a name.
+    `annotations` are the owner's. `claim_hash` is None for kinds without it. `stored` may hold revisions of others:
+    they only matter where they occupy a name.
     """
     raise NotImplementedError
 

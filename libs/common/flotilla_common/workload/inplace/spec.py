@@ -1,9 +1,11 @@
 """What one in-place update changes on a pod (common.md §9.3)."""
 
+import msgspec
+
 from flotilla_common.control.plan import Frozen, Json
 
 
-class ContainerMeta(Frozen):
+class ContainerMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Labels and annotations that a container reads through its env."""
 
     labels: dict[str, str] = {}
@@ -16,6 +18,6 @@ class UpdateSpec(Frozen):
     revision: str = ""
     images: dict[str, str] = {}
     resources: dict[str, Json] = {}  # {container: {limits, requests}}, changed entries only
-    metadata_patch: Json | None = None  # strategic merge patch {"metadata": …}; None when metadata stays
+    metadata_patch: Json | None = None  # strategic merge patch of the metadata's members; None when metadata stays
     ref_metadata: dict[str, ContainerMeta] = {}
     env_from_metadata: bool = False
