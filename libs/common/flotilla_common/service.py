@@ -26,11 +26,15 @@ from flotilla_common.gates import Gates
 from flotilla_common.health import Health
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config
-from flotilla_common.kube.interface import Api
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
 
 HEARTBEAT_SECONDS = 5.0
 """How often a replica says that it lives."""
+
+
+APISERVER_RETRY_SECONDS = 2.0
+"""How long to wait for an apiserver that is not there yet."""
 
 
 class Context:
@@ -61,6 +65,18 @@ class Context:
         self.log = structlog.get_logger(service=service, replica=replica)
         self.vitals: dict[str, Callable[[], object]] = {}
         """Figures for the heartbeat by name: lag, shards held, …"""
+
+    async def server_version(self) -> str:
+        """The apiserver's gitVersion, asked for until it answers."""
+        while True:
+            try:
+                answer = await self.api.raw("GET", "/version")
+                self.health.ready("apiserver", ok=True)
+                return msgspec.json.decode(answer, type=dict[str, str])["gitVersion"]
+            except (ApiError, Unreachable) as error:
+                self.health.ready("apiserver", ok=False, why=str(error))
+                self.log.warning("the apiserver does not answer", error=str(error))
+                await self.clock.sleep(APISERVER_RETRY_SECONDS)
 
     async def heartbeat(self) -> None:
         """Publish liveness and vitals until cancelled."""

@@ -6,6 +6,7 @@ labels and conditions once per version of the pod, not once per pass.
 
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 import msgspec
 
@@ -115,6 +116,11 @@ class Pod(Model, dict=True):
     def gates(self) -> frozenset[str]:
         """Condition types of the declared readiness gates."""
         return frozenset(gate.condition_type for gate in self.spec.readiness_gates)
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """Room for what planners derive from this version of the pod and would otherwise derive in every pass."""
+        return {}
 
     @cached_property
     def revision(self) -> str:

@@ -1,6 +1,6 @@
 """Controller metrics under the names that existing dashboards use (install.md §10)."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -11,7 +11,15 @@ ERRORS = Counter("controller_runtime_reconcile_errors", "Passes that ended with 
 SECONDS = Histogram("controller_runtime_reconcile_time_seconds", "Duration of a pass", ["controller"])
 ACTIVE = Gauge("controller_runtime_active_workers", "Workers that are busy", ["controller"])
 WORKERS = Gauge("controller_runtime_max_concurrent_reconciles", "Workers", ["controller"])
+LEADER = Gauge("kruise_manager_is_leader", "1 on a replica that serves a shard")
+MASTER = Gauge("leader_election_master_status", "1 on a replica that serves a shard", ["name"])
 DEPTH = Gauge("workqueue_depth", "Keys that wait for a worker", ["name"])
+
+
+def report_leadership(leads: Callable[[], bool]) -> None:
+    """Let the two leadership series follow `leads`."""
+    LEADER.set_function(lambda: float(leads()))
+    MASTER.labels("kruise-manager").set_function(lambda: float(leads()))
 
 
 class Sized(Protocol):

@@ -1,0 +1,107 @@
+"""From mirror tables to snapshots: which objects belong to a CloneSet, and which CloneSet a change concerns."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
+from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
+from flotilla_common.api.meta import Object, controller_of, group_of
+from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.gates import Gates
+from flotilla_common.mirror.table import Table
+
+OWNER = "owner"
+"""Index: objects by the uid of every CloneSet that they refer to, controller or not (common.md §7.8)."""
+
+ORPHANS = "orphans"
+"""Index: objects without a controller, by namespace."""
+
+
+def owner_uids(obj: Object) -> Iterable[str]:
+    """The uids of the CloneSets among an object's owners."""
+    return [uid for uid, _ in _owners(obj)]
+
+
+def orphan_namespace(obj: Object) -> Iterable[str]:
+    """The namespace of an object that nobody controls."""
+    return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
+
+
+def keys_of(old: Object | None, new: Object | None) -> set[Key]:
+    """The CloneSets that a change of a dependent concerns: its owners before and after."""
+    return {(obj.metadata.namespace, name) for obj in (old, new) if obj is not None for _, name in _owners(obj)}
+
+
+def _owners(obj: Object) -> Iterable[tuple[str, str]]:
+    """(uid, name) of the owners that are CloneSets, whatever version the reference says."""
+    return [
+        (reference.uid, reference.name)
+        for reference in obj.metadata.owner_references
+        if reference.kind == CLONE_SET.kind and group_of(reference.api_version) == CLONE_SET.group
+    ]
+
+
+class Gatherer:
+    """Builds the snapshot of one CloneSet from the mirror's tables."""
+
+    def __init__(
+        self,
+        *,
+        clonesets: Table[CloneSet],
+        pods: Table[Pod],
+        claims: Table[PersistentVolumeClaim],
+        revisions: Table[ControllerRevision],
+        nodes: Table[Node],
+        gates: Gates,
+        options: Options,
+    ) -> None:
+        self._clonesets = clonesets
+        self._pods = pods
+        self._claims = claims
+        self._revisions = revisions
+        self._nodes = nodes
+        self._gates = gates
+        self._options = options
+
+    def keys(self) -> list[Key]:
+        """All CloneSets."""
+        return [(obj.metadata.namespace, obj.metadata.name) for obj in self._clonesets]
+
+    def gather(self, key: Key, memory: Memory) -> CloneSetSnapshot | None:
+        """The CloneSet and its surroundings; None when it does not exist."""
+        cloneset = self._clonesets.get(*key)
+        if cloneset is None:
+            return None
+        namespace, name = key
+        uid = cloneset.metadata.uid
+        return CloneSetSnapshot(
+            cloneset=cloneset,
+            pods=list(self._pods.by_index(OWNER, uid)),
+            claims=list(self._claims.by_index(OWNER, uid)),
+            revisions=[*self._revisions.by_index(OWNER, uid), *self._revisions.by_index(ORPHANS, namespace)],
+            node_labels=NodeLabels(self._nodes),
+            gates=self._gates,
+            options=self._options,
+            failures=memory.failures,
+            pending_ids=tuple(pod[len(name) + 1 :] for pod in memory.unconfirmed if pod.startswith(f"{name}-")),
+        )
+
+
+class NodeLabels(Mapping[str, Mapping[str, str]]):
+    """Labels by node name, read from the mirror only when a rule asks for them."""
+
+    def __init__(self, nodes: Table[Node]) -> None:
+        self._nodes = nodes
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        node = self._nodes.get("", name)
+        if node is None:
+            raise KeyError(name)
+        return node.metadata.labels
+
+    def __iter__(self) -> Iterator[str]:
+        return (node.metadata.name for node in self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
