@@ -1,0 +1,117 @@
+"""Which pods go first when a CloneSet shrinks (cloneset.md §4.7).
+
+Pods of the old revision are taken before those of the new one as far as the partition asks for it. Within a group the
+cheapest loss goes first: what is not scheduled, not running or not available, then what users marked as cheap, then
+what crowds a node or a topology domain, then the youngest.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from flotilla_common.api.core import Pod
+from flotilla_common.workload.predicates import max_restarts, newest_first, phase_rank
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+HOSTNAME = "kubernetes.io/hostname"
+_COST_LIMIT = 2**31  # the annotation is an int32
+
+NodeLabels = Mapping[str, Mapping[str, str]]
+Key = tuple[float, ...]
+
+
+def choose(
+    new: Sequence[Pod],
+    old: Sequence[Pod],
+    count: int,
+    old_count: int,
+    *,
+    unavailable: Collection[str],
+    topology_keys: Sequence[str] = (),
+    node_labels: NodeLabels | None = None,
+) -> list[Pod]:
+    """`count` pods to delete, first the most dispensable; up to `old_count` of them from the old group.
+
+    `unavailable` holds the uids of pods that are not available; `topology_keys` are the template's spread
+    constraints.
+    """
+    from_old = min(count, old_count, len(old))
+    nodes = node_labels or {}
+    return [
+        *_first(old, from_old, unavailable, topology_keys, nodes),
+        *_first(new, min(count - from_old, len(new)), unavailable, topology_keys, nodes),
+    ]
+
+
+def deletion_cost(pod: Pod) -> int:
+    """The user's price of losing the pod; 0 unless it is a canonical int32."""
+    text = pod.metadata.annotations.get(DELETION_COST, "")
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or (digits[0] == "0" and text != "0"):
+        return 0
+    cost = int(text)
+    return cost if -_COST_LIMIT <= cost < _COST_LIMIT else 0
+
+
+def _first(
+    group: Sequence[Pod], count: int, unavailable: Collection[str], topology_keys: Sequence[str], nodes: NodeLabels
+) -> list[Pod]:
+    if count <= 0:
+        return []
+    if count >= len(group):
+        return list(group)
+    ranks = _spread_ranks(group, topology_keys, nodes) if topology_keys else _node_ranks(group)
+    return sorted(group, key=lambda pod: (*_key(pod, ranks, pod.metadata.uid not in unavailable), pod.metadata.name))[
+        :count
+    ]
+
+
+def _key(pod: Pod, ranks: Mapping[str, float], available: bool) -> Key:
+    """Smaller goes first."""
+    return (
+        bool(pod.spec.node_name),
+        phase_rank(pod),
+        available,
+        pod.ready,
+        deletion_cost(pod),
+        -ranks.get(pod.metadata.uid, 0.0),
+        newest_first(pod.ready_since) if pod.ready else 0.0,
+        -max_restarts(pod.status.container_statuses),
+        newest_first(pod.metadata.creation_timestamp),
+    )
+
+
+def _node_ranks(group: Sequence[Pod]) -> dict[str, float]:
+    """How crowded a pod's node is: of k pods on it the first gets k - 1, the last 0."""
+    ranks: dict[str, float] = {}
+    for members in _domains(group, lambda pod: pod.spec.node_name).values():
+        ranks |= _falling(members, {}, len(members) - 1, 1.0)
+    return ranks
+
+
+def _spread_ranks(group: Sequence[Pod], topology_keys: Sequence[str], nodes: NodeLabels) -> dict[str, float]:
+    """How crowded a pod's topology domains are, summed over the constraints."""
+    same_node = _node_ranks(group)
+    ranks: dict[str, float] = defaultdict(float)
+    for key in topology_keys:
+        domains = _domains(group, lambda pod, key=key: nodes.get(pod.spec.node_name, {}).get(key, ""))
+        weight = math.log(len(domains) + 2)
+        for members in domains.values():
+            earlier = {} if key == HOSTNAME else same_node
+            for uid, rank in _falling(members, earlier, len(members), weight).items():
+                ranks[uid] += rank
+    return ranks
+
+
+def _domains(group: Sequence[Pod], domain: Callable[[Pod], str]) -> dict[str, list[Pod]]:
+    domains: dict[str, list[Pod]] = defaultdict(list)
+    for pod in group:
+        name = domain(pod)
+        if name:
+            domains[name].append(pod)
+    return domains
+
+
+def _falling(members: Sequence[Pod], ranks: Mapping[str, float], first: int, weight: float) -> dict[str, float]:
+    ordered = sorted(members, key=lambda pod: (*_key(pod, ranks, False), pod.metadata.name))
+    return {pod.metadata.uid: (first - position) * weight for position, pod in enumerate(ordered)}

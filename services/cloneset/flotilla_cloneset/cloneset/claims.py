@@ -1,0 +1,106 @@
+"""The claims of a CloneSet: whose they are, and what becomes of those that nobody uses (cloneset.md §4.9).
+
+With reuse, the claims of a vanished pod wait for a new pod that takes over its instance id. Without, a claim follows
+its pod: it is handed to a pod that is about to go, so that garbage collection removes both together, and deleted when
+the pod is gone.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS
+from flotilla_common.api import keys
+from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.control.plan import Chain, Delete, Json, Notice, Patch, PatchType
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    """The CloneSet's claims that a pass may count on."""
+
+    by_id: Mapping[str, Sequence[PersistentVolumeClaim]] = {}
+    terminating: frozenset[str] = frozenset()  # names that are still taken, but not for long
+
+    def of(self, instance_id: str) -> Sequence[PersistentVolumeClaim]:
+        """The claims of one instance."""
+        return self.by_id.get(instance_id, ())
+
+
+def instance_id(pod: Pod | PersistentVolumeClaim) -> str:
+    """The id that ties a pod and its claims together; empty for none."""
+    return pod.metadata.labels.get(keys.INSTANCE_ID_LABEL, "")
+
+
+def own_claims(cloneset: CloneSet, claims: Iterable[PersistentVolumeClaim]) -> Claims:
+    """Sort the claims that the CloneSet controls by instance."""
+    by_id: dict[str, list[PersistentVolumeClaim]] = defaultdict(list)
+    terminating: set[str] = set()
+    for claim in claims:
+        controller = controller_of(claim.metadata)
+        if claim.metadata.deletion_timestamp is not None:
+            terminating.add(claim.metadata.name)
+        elif controller is not None and controller.uid == cloneset.metadata.uid:
+            by_id[instance_id(claim)].append(claim)
+    return Claims(by_id=by_id, terminating=frozenset(terminating))
+
+
+def clean_up(claims: Claims, active: Iterable[Pod], inactive: Iterable[Pod]) -> tuple[Claims, list[Chain]]:
+    """(the claims of active pods, the writes that dispose of the others)."""
+    if not claims.by_id:
+        return claims, []
+    living = {instance_id(pod) for pod in active}
+    leaving = {instance_id(pod): pod for pod in inactive}
+    chains: list[Chain] = []
+    for identity, members in claims.by_id.items():
+        if not identity or identity in living:
+            continue
+        pod = leaving.get(identity)
+        chains += [(_hand_over(claim, pod) if pod else delete_claim(claim, "clean up"),) for claim in members]
+    kept = {identity: members for identity, members in claims.by_id.items() if not identity or identity in living}
+    return Claims(by_id=kept, terminating=claims.terminating), chains[:MAX_CHAINS_PER_PASS]
+
+
+def delete_claim(claim: PersistentVolumeClaim, cause: str) -> Delete:
+    """Delete a claim of an instance that is not wanted any more."""
+    what = "clean up PVC" if cause == "clean up" else "delete pvc"
+    return Delete(
+        resource=CLAIM,
+        namespace=claim.metadata.namespace,
+        name=claim.metadata.name,
+        uid=claim.metadata.uid,
+        cause=cause,
+        phase="scale",
+        on_failure=Notice(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),
+    )
+
+
+def _hand_over(claim: PersistentVolumeClaim, pod: Pod) -> Patch:
+    """Make the pod the claim's controller in place of the CloneSet, on exactly the claim that was read."""
+    controller = controller_of(claim.metadata)
+    others = [
+        msgspec.to_builtins(reference) for reference in claim.metadata.owner_references if reference != controller
+    ]
+    owner: Json = {
+        "apiVersion": POD.api_version,
+        "kind": POD.kind,
+        "name": pod.metadata.name,
+        "uid": pod.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return Patch(
+        resource=CLAIM,
+        namespace=claim.metadata.namespace,
+        name=claim.metadata.name,
+        uid=claim.metadata.uid,
+        resource_version=claim.metadata.resource_version,
+        cause="hand the claim to its leaving pod",
+        phase="scale",
+        patch_type=PatchType.MERGE,
+        body={"metadata": {"ownerReferences": [*others, owner]}},
+        on_failure=Notice(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),
+    )

@@ -1,0 +1,132 @@
+"""Planning new pods (cloneset.md §4.5): how many of which revision, under which ids, with which claims."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from flotilla_cloneset.cloneset.bodies import (
+    KUBE_SYSTEM,
+    PodFactory,
+    claim_templates,
+    decode_template,
+    revision_template,
+)
+from flotilla_cloneset.cloneset.claims import instance_id
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named
+from flotilla_cloneset.cloneset.identity import fresh_ids
+from flotilla_cloneset.cloneset.numbers import Quantities
+from flotilla_cloneset.cloneset.situation import Situation
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.control.plan import Chain, Create, Json, Notice
+
+
+def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
+    """Plan up to `numbers.create_now` pods, old ones first. True when any is planned."""
+    count = min(numbers.create_now, MAX_CHAINS_PER_PASS)
+    ids = list(islice(_ids(here), count))
+    old = min(count, numbers.scale_up_old)
+    current = _factory(here, here.revisions.current)
+    update = _factory(here, here.revisions.update)
+    for factory in (current, update):
+        if not here.selector.matches(factory.labels("")):
+            text = f"the template of {factory.revision} makes pods that spec.selector does not match: none is created"
+            draft.reason("InvalidTemplate", text)
+            return False
+    waiting: list[Pod] = []
+    chains: list[Chain] = []
+    blocked: dict[str, Pod] = {instance_id(pod): pod for pod in here.census.inactive}
+    for position, identity in enumerate(ids):
+        factory = current if position < old else update
+        if identity in blocked:
+            waiting.append(blocked[identity])
+        elif not here.claims.terminating.isdisjoint(_claim_names(factory, identity)):
+            draft.reason("WaitingForClaim", f"waiting: the old claims of instance {identity} are still being deleted")
+        else:
+            chains.append(_chain(here, factory, identity))
+    if waiting:
+        text = f"waiting: {named(waiting)} must be gone before a new pod can take over its name and claims"
+        draft.reason("WaitingForTermination", text, waiting)
+    if chains:
+        draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
+    draft.stage(chains, slow_start=True)
+    return bool(chains)
+
+
+def _ids(here: Situation) -> Iterator[str]:
+    """Ids for new pods: creates without a known outcome, then those of free claims, then fresh ones."""
+    snapshot, census = here.snapshot, here.census
+    living = {instance_id(pod) for pod in census.active}
+    # A finished pod keeps its name for as long as it is there, which may be for ever: its id is not waited for.
+    finished = {instance_id(pod) for pod in census.inactive if pod.metadata.deletion_timestamp is None}
+    pending = [identity for identity in snapshot.pending_ids if identity not in living]
+    free = sorted(identity for identity in here.claims.by_id if identity and identity not in living | finished)
+    reused = list(dict.fromkeys((*pending, *free)))
+    yield from reused
+    names = [pod.metadata.name for pod in snapshot.pods]
+    every_claim = {instance_id(claim) for claim in snapshot.claims}
+    taken = {instance_id(pod) for pod in snapshot.pods} | every_claim | set(reused)
+    yield from fresh_ids(snapshot.cloneset.metadata.uid, [*names, *every_claim], taken)
+
+
+def _factory(here: Situation, revision: ControllerRevision) -> PodFactory:
+    snapshot = here.snapshot
+    meta = snapshot.cloneset.metadata
+    update = revision.metadata.name == here.revisions.update.metadata.name
+    system = meta.namespace in (KUBE_SYSTEM, snapshot.options.system_namespace)
+    return PodFactory(
+        cloneset=snapshot.cloneset,
+        template=decode_template(snapshot.cloneset.spec.template) if update else revision_template(revision.data),
+        revision=revision.metadata.name,
+        claims=claim_templates(snapshot.cloneset),
+        short_label=snapshot.gates.on("CloneSetShortHash"),
+        ready_gate=snapshot.gates.on("PodWebhook") and not system,
+        now=here.now,
+    )
+
+
+def _claim_names(factory: PodFactory, identity: str) -> list[str]:
+    return [template.claim_name(factory.cloneset.metadata.name, identity) for template in factory.claims]
+
+
+def _chain(here: Situation, factory: PodFactory, identity: str) -> Chain:
+    """Claims that are missing, then the pod: a claim that cannot be created keeps its pod from being created."""
+    existing = {claim.metadata.name for claim in here.claims.of(identity)}
+    claims = [
+        _create_claim(here, factory.claim(template, identity))
+        for template, name in zip(factory.claims, _claim_names(factory, identity), strict=True)
+        if name not in existing
+    ]
+    return (*claims, _create_pod(here, factory.pod(identity)))
+
+
+def _create_claim(here: Situation, body: Json) -> Create:
+    return Create(
+        resource=CLAIM,
+        namespace=here.snapshot.cloneset.metadata.namespace,
+        name=body["metadata"]["name"],
+        cause="scale up",
+        phase="scale",
+        body=body,
+        on_failure=_failed("pvc", body),
+    )
+
+
+def _create_pod(here: Situation, body: Json) -> Create:
+    name = body["metadata"]["name"]
+    return Create(
+        resource=POD,
+        namespace=here.snapshot.cloneset.metadata.namespace,
+        name=name,
+        cause="scale up",
+        phase="scale",
+        body=body,
+        on_success=Notice(reason="SuccessfulCreate", message=f"succeed to create pod {name}"),
+        on_failure=_failed("pod", body),
+    )
+
+
+def _failed(what: str, body: Json) -> Notice:
+    text = f", {what}: {msgspec.json.encode(body).decode()}"
+    return Notice(reason="FailedCreate", message=f"failed to create {what}: ", after=text, warning=True)

@@ -1,0 +1,34 @@
+"""Instance ids: the last five characters of a pod's name and of its claims' names (cloneset.md §4.5).
+
+Ids look random but are derived from what exists, so that planning the same view twice plans the same names: a plan
+that is repeated, after a crash or on a view that is behind, meets AlreadyExists instead of making a second pod.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels, and no digits that look like letters: ids spell no words."""
+LENGTH = 5
+
+
+def fresh_ids(uid: str, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+    """Endless ids that are not `taken`, determined by the CloneSet's uid and the names of what exists."""
+    seed = hashlib.sha256("\n".join((uid, *sorted(existing))).encode()).digest()
+    used = set(taken)
+    counter = 0
+    while True:
+        candidate = _id(seed, counter)
+        counter += 1
+        if candidate not in used:
+            used.add(candidate)
+            yield candidate
+
+
+def _id(seed: bytes, counter: int) -> str:
+    number = int.from_bytes(hashlib.sha256(seed + counter.to_bytes(8)).digest()[:8])
+    characters: list[str] = []
+    for _ in range(LENGTH):
+        number, index = divmod(number, len(ALPHABET))
+        characters.append(ALPHABET[index])
+    return "".join(characters)

@@ -1,0 +1,162 @@
+"""The quantities of a pass, from which scaling and updating follow (cloneset.md §4.3).
+
+`Targets` is what the spec asks for, with percentages resolved; `Side` is what is there, counted separately for pods
+of the new and of the old revision; `Quantities` is what follows from both. Everything is plain arithmetic over a
+dozen integers, so that a table test can hold each formula against its worked examples.
+"""
+
+import msgspec
+
+from flotilla_common.api.cloneset import CloneSet, RollingUpdate
+from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.numbers import lenient_value, partition_value
+from flotilla_common.control.plan import Frozen
+
+DEFAULT_MAX_UNAVAILABLE = "20%"
+
+
+class Targets(Frozen):
+    """What the spec asks for, in pods. `problems` names the fields that could not be read and the value used
+    instead."""
+
+    replicas: int
+    partition: int = 0
+    max_surge: int = 0
+    max_unavailable: int = 0
+    scale_limit: int | None = None  # scaleStrategy.maxUnavailable; None is unlimited
+    on_delete: bool = False
+    paused: bool = False
+    problems: tuple[str, ...] = ()
+
+    @property
+    def expected_updated(self) -> int:
+        """How many pods should be on the update revision (status.expectedUpdatedReplicas)."""
+        return self.replicas - self.partition
+
+
+class Side(msgspec.Struct, frozen=True):
+    """Active pods of one side of a rollout, the new or the old."""
+
+    all: int = 0
+    preparing_delete: int = 0
+    deleting: int = 0  # specified for deletion and not PreparingDelete
+    unavailable: int = 0  # neither PreparingDelete nor specified for deletion, and not available
+
+    @property
+    def active(self) -> int:
+        """Those that are not on their way out."""
+        return self.all - self.preparing_delete
+
+
+class Quantities(Frozen):
+    """What a pass may do, in pods."""
+
+    total: int
+    unavailable: int
+    use_surge: int
+    scale_up: int
+    scale_up_old: int
+    create_now: int
+    scale_down: int
+    scale_down_old: int
+    delete_ready: int
+    update: int  # negative: roll back to the current revision
+    update_budget: int
+
+
+def targets(cloneset: CloneSet) -> Targets:
+    """Resolve the percentages of the spec; what cannot be read counts as 0 and is named in `problems`."""
+    spec = cloneset.spec
+    problems: list[str] = []
+    limit = spec.scale_strategy.max_unavailable
+    scale_limit = (
+        None if limit is None else _lenient("scaleStrategy.maxUnavailable", limit, spec.replicas, True, problems)
+    )
+    rolling = spec.update_strategy.rolling_update or RollingUpdate()
+    if spec.update_strategy.type == "OnDelete":
+        allowed = _lenient("maxUnavailable", DEFAULT_MAX_UNAVAILABLE, spec.replicas, False, problems)
+        return Targets(replicas=spec.replicas, max_unavailable=allowed, scale_limit=scale_limit, on_delete=True)
+    surge = 0 if rolling.paused else _lenient("maxSurge", rolling.max_surge or 0, spec.replicas, True, problems)
+    wanted = DEFAULT_MAX_UNAVAILABLE if rolling.max_unavailable is None else rolling.max_unavailable
+    return Targets(
+        replicas=spec.replicas,
+        partition=_partition(rolling.partition, spec.replicas, problems),
+        max_surge=surge,
+        max_unavailable=_lenient("maxUnavailable", wanted, spec.replicas, surge == 0, problems),
+        scale_limit=scale_limit,
+        paused=rolling.paused,
+        problems=tuple(problems),
+    )
+
+
+def _lenient(field: str, value: IntOrString, total: int, round_up: bool, problems: list[str]) -> int:
+    try:
+        return max(lenient_value(value, total, round_up), 0)
+    except ValueError as error:
+        problems.append(f"{field}: {error}, 0 is used")
+        return 0
+
+
+def _partition(value: IntOrString | None, replicas: int, problems: list[str]) -> int:
+    try:
+        return partition_value(value, replicas)
+    except ValueError as error:
+        problems.append(f"partition: {error}, 0 is used")
+        return 0
+
+
+def quantities(want: Targets, new: Side, old: Side, *, rollback: bool, exclude_preparing: bool) -> Quantities:
+    """The numbers of a pass.
+
+    `rollback`: pods may go back to the current revision (gate CloneSetPartitionRollback, and the two revisions
+    differ). `exclude_preparing`: pods in PreparingDelete do not count while scaling.
+    """
+    total = new.all + old.all
+    deleting = new.deleting + old.deleting
+    unavailable = new.preparing_delete + old.preparing_delete + new.unavailable + old.unavailable
+    surplus_old = old.active - want.partition
+    surplus_new = new.active - (want.replicas - want.partition)
+    if not rollback:
+        surplus_old, surplus_new = max(surplus_old, 0), min(surplus_new, 0)
+    use_surge, use_surge_old = _surge(want, new.deleting, deleting, unavailable, surplus_old, surplus_new)
+    counted, counted_old = total, old.all
+    if exclude_preparing:
+        counted -= new.preparing_delete + old.preparing_delete
+        counted_old -= old.preparing_delete
+    wanted, wanted_old = want.replicas + use_surge, want.partition + use_surge_old
+    scale_up = max(wanted - counted, 0)
+    scale_down = max(counted - deleting - wanted, 0)
+    update = surplus_old if abs(surplus_old) <= abs(surplus_new) else -surplus_new
+    return Quantities(
+        total=total,
+        unavailable=unavailable,
+        use_surge=use_surge,
+        scale_up=scale_up,
+        scale_up_old=max(wanted_old - counted_old, 0),
+        create_now=scale_up if want.scale_limit is None else min(scale_up, max(want.scale_limit - unavailable, 0)),
+        scale_down=scale_down,
+        scale_down_old=max(counted_old - old.deleting - wanted_old, 0),
+        delete_ready=(
+            max(want.max_unavailable + total - want.replicas - unavailable, 0) if deleting or scale_down else 0
+        ),
+        update=update,
+        update_budget=want.max_unavailable + total - want.replicas if update else 0,
+    )
+
+
+def _surge(
+    want: Targets, deleting_new: int, deleting: int, unavailable: int, surplus_old: int, surplus_new: int
+) -> tuple[int, int]:
+    """(pods above replicas that are useful now, how many of them on the old revision)."""
+    if want.max_surge == 0:
+        return 0, 0
+    for_deletion = min(max(unavailable + deleting - want.max_unavailable, 0), deleting)
+    for_deletion_old = max(for_deletion - deleting_new, 0)
+    for_update = for_update_old = 0
+    if surplus_old * surplus_new < 0:
+        for_update = min(abs(surplus_old), abs(surplus_new))
+        fewer_old = abs(surplus_old) <= abs(surplus_new)
+        if (fewer_old and surplus_old < 0) or (not fewer_old and surplus_new > 0):
+            for_update_old = for_update
+    useful, useful_old = (for_update, for_update_old) if for_update > for_deletion else (for_deletion, for_deletion_old)
+    return min(want.max_surge, useful), min(want.max_surge, useful_old)

@@ -1,0 +1,209 @@
+"""One pass over one CloneSet, from snapshot to plan (cloneset.md §4.2).
+
+The steps, in order: revisions, ownership, claims, scale, refresh, update, history; then the status, which describes
+the pods as they were found. Scaling and updating never happen in the same pass. Nothing here waits, reads a clock or
+rolls dice: the same snapshot gives the same plan.
+"""
+
+from datetime import datetime
+
+from flotilla_cloneset.cloneset.census import Census, Question, take
+from flotilla_cloneset.cloneset.claims import clean_up, own_claims
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_cloneset.cloneset.numbers import targets
+from flotilla_cloneset.cloneset.ownership import adopt, release
+from flotilla_cloneset.cloneset.refresh import plan_refresh
+from flotilla_cloneset.cloneset.rollout import plan_update
+from flotilla_cloneset.cloneset.scale import plan_scale
+from flotilla_cloneset.cloneset.situation import Situation
+from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
+from flotilla_cloneset.cloneset.status import Facts, StatusPlan, plan_status
+from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.meta import OwnerReference
+from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.workload.hashing import claim_templates_hash
+from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, surplus_revisions
+
+
+def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
+    """Plan one pass. Never raises for what users can write into a CloneSet: it becomes a reason."""
+    cloneset = snapshot.cloneset
+    if cloneset.spec.replicas < 0:
+        return _refused("InvalidReplicas", f"spec.replicas is {cloneset.spec.replicas}")
+    try:
+        selector = Selector.compile(cloneset.spec.selector)
+    except ValueError as error:
+        return _refused("InvalidSelector", f"spec.selector: {error}")
+    if selector.empty:
+        return _refused("InvalidSelector", "spec.selector is empty")
+    try:
+        revisions = _revisions(snapshot, selector)
+    except ValueError as error:
+        return _refused("InvalidTemplate", f"spec.template: {error}")
+    draft = Draft()
+    here = _survey(snapshot, now, selector, revisions, draft)
+    if cloneset.metadata.deletion_timestamp is None:
+        _act(here, draft)
+        _forget_history(here, draft)
+    else:
+        draft.reason("Terminating", "the CloneSet is being deleted: its pods are left to garbage collection")
+    return _finish(here, draft, _status(here, now))
+
+
+def _refused(code: str, text: str) -> Plan:
+    """Nothing can be planned until the spec changes."""
+    return Plan(reasons=(Reason(code=code, message=f"nothing is done: {text}"),))
+
+
+def _revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
+    cloneset = snapshot.cloneset
+    meta = cloneset.metadata
+    owner = OwnerReference(
+        api_version=CLONE_SET.api_version,
+        kind=CLONE_SET.kind,
+        name=meta.name,
+        uid=meta.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+    return choose_revisions(
+        owner=owner,
+        namespace=meta.namespace,
+        selector=selector,
+        annotations=meta.annotations,
+        template=cloneset.spec.template,
+        claim_hash=claim_templates_hash(cloneset.spec.volume_claim_templates),
+        stored=tuple(snapshot.revisions),
+        current_name=cloneset.status.current_revision,
+        collision_count=cloneset.status.collision_count,
+    )
+
+
+def _survey(
+    snapshot: CloneSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, draft: Draft
+) -> Situation:
+    """Work out what there is and what is wanted, and plan what has to happen before anything else."""
+    cloneset = snapshot.cloneset
+    spec = cloneset.spec
+    question = Question(
+        uid=cloneset.metadata.uid,
+        selector=selector,
+        update_revision=revisions.update.metadata.name,
+        min_ready_seconds=spec.min_ready_seconds,
+        pods_to_delete=frozenset(spec.scale_strategy.pods_to_delete),
+        now=now,
+    )
+    census = take(snapshot.pods, question)
+    claims = own_claims(cloneset, snapshot.claims)
+    if cloneset.metadata.deletion_timestamp is None:
+        draft.stage((revisions.writes,))
+        draft.stage(release(cloneset, census.strays) + adopt(cloneset, census.orphans), stop_on_failure=False)
+        if not spec.scale_strategy.enable_pvc_reuse:
+            claims, chains = clean_up(claims, census.active, census.inactive)
+            draft.stage(chains)
+    want = targets(cloneset)
+    for problem in want.problems:
+        draft.reason("InvalidNumber", problem)
+    return Situation(
+        snapshot=snapshot,
+        now=now,
+        selector=selector,
+        revisions=revisions,
+        census=census,
+        claims=claims,
+        targets=want,
+    )
+
+
+def _act(here: Situation, draft: Draft) -> None:
+    """Scale, or else update; refresh in any case."""
+    refresh_at = len(draft.stages)
+    if "scale" in here.snapshot.failures:
+        # Scaling does not get on, a quota perhaps: every second pass belongs to the update, or it would wait for ever.
+        plan_refresh(here, draft, at=refresh_at)
+        if not plan_update(here, draft):
+            plan_scale(here, draft)
+        return
+    scaled = plan_scale(here, draft)
+    plan_refresh(here, draft, at=refresh_at)
+    if not scaled:
+        plan_update(here, draft)
+    draft.wake(here.census.available_at)
+
+
+def _forget_history(here: Situation, draft: Draft) -> None:
+    snapshot, revisions = here.snapshot, here.revisions
+    limit = snapshot.cloneset.spec.revision_history_limit
+    if len(snapshot.revisions) <= limit:
+        return
+    live = {pod.revision for pod in snapshot.pods} | {revisions.current.metadata.name, revisions.update.metadata.name}
+    surplus = surplus_revisions(snapshot.revisions, live, limit, owner_uid=snapshot.cloneset.metadata.uid)
+    draft.stage([(delete,) for delete in surplus[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+
+
+def _status(here: Situation, now: datetime) -> StatusPlan:
+    want, revisions = here.targets, here.revisions
+    facts = Facts(
+        counts=here.census.counts,
+        expected_updated=want.expected_updated,
+        paused=want.paused,
+        update_revision=revisions.update.metadata.name,
+        current_revision=revisions.current.metadata.name,
+        collision_count=revisions.collision_count,
+        label_selector=str(here.selector),
+        failures=here.snapshot.failures,
+    )
+    return plan_status(here.snapshot.cloneset, facts, now)
+
+
+def _finish(here: Situation, draft: Draft, status: StatusPlan) -> Plan:
+    draft.wake(status.wake_at)
+    counts, want = here.census.counts, here.targets
+    numbers = {
+        "replicas": want.replicas,
+        "total": counts.replicas,
+        "ready": counts.ready,
+        "available": counts.available,
+        "updated": counts.updated,
+        "updatedAvailable": counts.updated_available,
+        "expectedUpdated": want.expected_updated,
+        "partition": want.partition,
+        "maxUnavailable": want.max_unavailable,
+        "maxSurge": want.max_surge,
+    }
+    return Plan(
+        stages=tuple(draft.stages),
+        notices=tuple(draft.notices),
+        status=status.patch,
+        urgent_status=status.patch is not None and (status.urgent or bool(here.census.preparing_delete)),
+        after_status=_prune(here.snapshot.cloneset, here.census),
+        reasons=tuple(draft.reasons),
+        numbers=numbers | draft.numbers,
+        wake_at=draft.wake_at,
+        errors=tuple(draft.errors),
+    )
+
+
+def _prune(cloneset: CloneSet, census: Census) -> tuple[Stage, ...]:
+    """Take names off podsToDelete that are no active pods of this CloneSet (cloneset.md §4.10)."""
+    listed = cloneset.spec.scale_strategy.pods_to_delete
+    if not listed:
+        return ()
+    active = {pod.metadata.name for pod in census.active}
+    kept = [name for name in listed if name in active]
+    if len(kept) == len(listed):
+        return ()
+    meta = cloneset.metadata
+    patch = Patch(
+        resource=CLONE_SET,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        cause="names in podsToDelete are gone",
+        patch_type=PatchType.MERGE,
+        body={"spec": {"scaleStrategy": {"podsToDelete": kept or None}}},
+    )
+    return (Stage(chains=((patch,),), stop_on_failure=False),)

@@ -1,0 +1,121 @@
+"""The update step: which pods change their revision in this pass, and how (cloneset.md §4.8).
+
+Pods are taken in update order as long as maxUnavailable allows. A pod that is unavailable anyway costs no budget,
+unless it is on the target revision already: so broken old pods are repaired first, and a broken new revision stops
+the rollout.
+"""
+
+from collections.abc import Sequence
+
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named
+from flotilla_cloneset.cloneset.numbers import Quantities, quantities
+from flotilla_cloneset.cloneset.podupdate import UpdateRefused, plan_pod_updates
+from flotilla_cloneset.cloneset.situation import Situation
+from flotilla_common.api import keys
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.workload.lifecycle import PREPARING_DELETE, UPDATED
+from flotilla_common.workload.ordering import update_order
+from flotilla_common.workload.revisions import belongs
+
+
+def plan_update(here: Situation, draft: Draft) -> bool:
+    """Plan the update step. True when it changes anything."""
+    new, old = here.census.sides(preparing_update_is_new=False)
+    numbers = quantities(here.targets, new, old, rollback=here.rollback, exclude_preparing=False)
+    draft.numbers |= {"updateNum": numbers.update, "budget": numbers.update_budget}
+    if _stands_still(here, numbers, draft):
+        return False
+    backwards = numbers.update < 0
+    target = here.revisions.current if backwards else here.revisions.update
+    pool = here.census.new if backwards else here.census.old
+    rolling = here.rolling
+    waiting = [pod for pod in pool if _may_start(pod)]
+    ordered = update_order(waiting, here.census.active, rolling.priority_strategy, rolling.scatter_strategy)
+    head = ordered[: abs(numbers.update)]
+    chosen = _walk(here, head, target, numbers.update_budget)
+    if len(chosen) < len(head):
+        _say_what_blocks(here, numbers, draft)
+    mine = [pod for pod in chosen if pod.metadata.uid not in draft.touched][:MAX_CHAINS_PER_PASS]
+    try:
+        return plan_pod_updates(here, mine, target, draft)
+    except UpdateRefused as error:
+        draft.errors.append(("update", str(error)))
+        draft.reason("InPlaceImpossible", str(error), error.pods)
+        return bool(error.planned)
+
+
+def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
+    """Say why no pod is updated, if that is so."""
+    counts, want = here.census.counts, here.targets
+    if want.on_delete:
+        outdated = counts.replicas - counts.updated
+        if outdated:
+            draft.reason("OnDelete", f"{outdated} pods keep their revision until they are deleted: type is OnDelete")
+        return True
+    if want.paused:
+        draft.reason("PausedByUser", f"paused with {counts.updated} of {want.expected_updated} pods updated")
+        return True
+    if numbers.update != 0:
+        return False
+    if counts.updated == counts.replicas == want.replicas:
+        missing = counts.replicas - counts.updated_available
+        text = "all" if not missing else f"{counts.updated_available} of {counts.replicas}"
+        code = "WaitingForAvailability" if missing else "Complete"
+        draft.reason(code, f"all {counts.replicas} pods are on the update revision, {text} of them available")
+    elif counts.updated >= want.expected_updated and want.partition:
+        draft.reason(
+            "PartitionReached",
+            f"{counts.updated} pods are updated, partition {want.partition} keeps the other "
+            f"{counts.replicas - counts.updated} on older revisions",
+        )
+    return True
+
+
+def _may_start(pod: Pod) -> bool:
+    """Not on its way out, and not in the grace period of another update."""
+    if pod.state == PREPARING_DELETE:
+        return False
+    annotations = pod.metadata.annotations
+    if not annotations:
+        return True
+    grace = annotations.get(keys.IN_PLACE_GRACE) or annotations.get(keys.LEGACY_IN_PLACE_GRACE)
+    return not grace or pod.state == UPDATED
+
+
+def _walk(here: Situation, head: Sequence[Pod], target: ControllerRevision, budget: int) -> list[Pod]:
+    """Choose in order while the budget lasts (cloneset.md §4.8 step 6)."""
+    unavailable = here.census.unavailable
+    used = len(unavailable)
+    stuck = _unavailable_on(here, target)
+    chosen: list[Pod] = []
+    for pod in head:
+        if stuck + len(chosen) >= budget:
+            break
+        if pod.metadata.uid not in unavailable:
+            if used >= budget:
+                break
+            used += 1
+        chosen.append(pod)
+    return chosen
+
+
+def _unavailable_on(here: Situation, target: ControllerRevision) -> int:
+    counts = here.census.counts
+    if target.metadata.name == here.revisions.update.metadata.name:
+        return counts.updated - counts.updated_available
+    unavailable = here.census.unavailable
+    return sum(
+        pod.metadata.uid in unavailable and belongs(pod.revision, target.metadata.name) for pod in here.census.old
+    )
+
+
+def _say_what_blocks(here: Situation, numbers: Quantities, draft: Draft) -> None:
+    unavailable = here.census.unavailable
+    blockers = [pod for pod in here.census.active if pod.metadata.uid in unavailable]
+    limit = f"maxUnavailable {here.targets.max_unavailable}"
+    if numbers.update_budget > here.targets.max_unavailable:
+        limit += f" and {numbers.update_budget - here.targets.max_unavailable} surplus pods"
+    elif numbers.update_budget < here.targets.max_unavailable:
+        limit += f" less {here.targets.max_unavailable - numbers.update_budget} missing pods"
+    used = f"is used by {named(blockers)}" if blockers else "leaves no room"
+    draft.reason("WaitingForMaxUnavailable", f"waiting: {limit} {used}", blockers)

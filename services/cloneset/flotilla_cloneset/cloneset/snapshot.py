@@ -1,0 +1,42 @@
+"""Everything that planning one CloneSet needs to know, gathered before and frozen (DESIGN: plans are values).
+
+A snapshot can be taken from the mirrors, from a support bundle, or built by hand in a test; the planner never asks
+for more.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
+from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.control.subject import Subject
+from flotilla_common.gates import Gates
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the service that change decisions."""
+
+    exclude_preparing_delete: bool = False  # --cloneset-scaling-exclude-preparing-delete: for all CloneSets
+    system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
+    server_version: str = ""  # gitVersion of the apiserver: how cpu and memory are resized in place
+
+
+class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One CloneSet and its surroundings at one moment."""
+
+    cloneset: CloneSet
+    pods: Collection[Pod] = ()  # those of the namespace with an owner reference to it, in any state
+    claims: Collection[PersistentVolumeClaim] = ()  # likewise
+    revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's that match its selector
+    node_labels: Mapping[str, Mapping[str, str]] = {}  # by node name; needed only for topology spread constraints
+    gates: Gates = Gates()
+    options: Options = Options()
+    failures: Mapping[str, str] = {}  # error text of the previous pass by phase: scale, update
+    pending_ids: tuple[str, ...] = ()  # instance ids of creates with unknown outcome: they are used first
+
+    @property
+    def subject(self) -> Subject:
+        """The CloneSet, as events and the bus name it."""
+        return Subject.of(CLONE_SET, self.cloneset.metadata)

@@ -1,0 +1,193 @@
+"""The status of a CloneSet: counts, revisions, conditions, and whether writing them is worth it (cloneset.md §5).
+
+The counts describe the pods as the pass found them, before its own writes. The conditions already reflect the new
+spec.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.cloneset import CloneSet, CloneSetStatus
+from flotilla_common.api.meta import Condition
+from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.control.plan import Frozen, Patch, PatchType
+
+NO_DEADLINE = 2**31 - 1
+"""progressDeadlineSeconds that means the same as unset."""
+PROGRESSING = "Progressing"
+EXCEEDED = "ProgressDeadlineExceeded"
+UPDATING = "CloneSetUpdated"
+_FAILURES = {"scale": "FailedScale", "update": "FailedUpdate"}
+
+
+class Counts(Frozen):
+    """Active pods that match the selector."""
+
+    replicas: int = 0
+    ready: int = 0
+    available: int = 0
+    updated: int = 0
+    updated_ready: int = 0
+    updated_available: int = 0
+
+
+class Facts(Frozen):
+    """What the status says besides what the CloneSet itself holds."""
+
+    counts: Counts
+    expected_updated: int
+    paused: bool
+    update_revision: str
+    current_revision: str
+    collision_count: int
+    label_selector: str
+    failures: Mapping[str, str]
+
+
+class StatusPlan(Frozen):
+    """The status as it should be; `patch` is None when nothing that matters differs from the stored one."""
+
+    status: CloneSetStatus
+    patch: Patch | None = None
+    urgent: bool = False
+    wake_at: datetime | None = None  # when the progress deadline ends
+
+
+def settled_revision(facts: Facts, replicas: int) -> str:
+    """The current revision: it becomes the update revision once all pods carry that, ready or not (§5.2)."""
+    complete = facts.counts.updated == facts.counts.replicas == replicas
+    return facts.update_revision if complete else facts.current_revision
+
+
+def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> StatusPlan:
+    """Compute the status, and the write if it is due (§5.5)."""
+    now = now.replace(microsecond=0)  # as Kubernetes writes times
+    stored = cloneset.status
+    current = settled_revision(facts, cloneset.spec.replicas)
+    progressing, wake_at = _progressing(cloneset, facts, current, now)
+    status = CloneSetStatus(
+        observed_generation=cloneset.metadata.generation,
+        replicas=facts.counts.replicas,
+        ready_replicas=facts.counts.ready,
+        available_replicas=facts.counts.available,
+        updated_replicas=facts.counts.updated,
+        updated_ready_replicas=facts.counts.updated_ready,
+        updated_available_replicas=facts.counts.updated_available,
+        expected_updated_replicas=facts.expected_updated,
+        update_revision=facts.update_revision,
+        current_revision=current,
+        collision_count=facts.collision_count,
+        label_selector=facts.label_selector,
+        conditions=_conditions(stored.conditions, progressing, facts.failures, now),
+    )
+    urgent = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
+    due = urgent or msgspec.structs.replace(status, conditions=stored.conditions) != stored
+    patch = _patch(cloneset, status) if due else None
+    return StatusPlan(status=status, patch=patch, urgent=urgent, wake_at=wake_at)
+
+
+def _names(status: CloneSetStatus) -> tuple[object, ...]:
+    """What is worth a write at once: everything but the counts."""
+    return (
+        status.observed_generation,
+        status.update_revision,
+        status.current_revision,
+        status.label_selector,
+        status.expected_updated_replicas,
+        status.collision_count,
+    )
+
+
+def _patch(cloneset: CloneSet, status: CloneSetStatus) -> Patch:
+    """A merge patch of the whole status, conditional on the version that was read."""
+    content: dict[str, Any] = msgspec.to_builtins(status)
+    for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas"):
+        content[member] = content[member] or None  # absent when 0
+    return Patch(
+        resource=CLONE_SET,
+        namespace=cloneset.metadata.namespace,
+        name=cloneset.metadata.name,
+        uid=cloneset.metadata.uid,
+        cause="status",
+        body={"status": content},
+        patch_type=PatchType.MERGE,
+        subresource="status",
+        resource_version=cloneset.metadata.resource_version,
+    )
+
+
+def _find(conditions: list[Condition], kind: str) -> Condition | None:
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def _progressing(
+    cloneset: CloneSet, facts: Facts, current: str, now: datetime
+) -> tuple[Condition | None, datetime | None]:
+    """Condition Progressing (absent without a deadline), and when it has to be judged again (§5.3)."""
+    deadline = cloneset.spec.progress_deadline_seconds
+    if deadline is None or deadline == NO_DEADLINE:
+        return None, None
+    stored = _find(cloneset.status.conditions, PROGRESSING)
+    status, reason, message = _verdict(cloneset, facts, current, stored, now)
+    if stored is not None and (stored.status, stored.reason) == (status, reason):
+        condition = stored
+    else:
+        moved = stored is None or stored.status != status or stored.last_transition_time is None
+        condition = Condition(
+            type=PROGRESSING,
+            status=status,
+            reason=reason,
+            message=message,
+            last_update_time=now,
+            last_transition_time=now if moved or stored is None else stored.last_transition_time,
+        )
+    if reason != UPDATING:
+        return condition, None
+    # One second on top, because stored times have no fractions.
+    return condition, (condition.last_update_time or now) + timedelta(seconds=deadline + 1)
+
+
+def _verdict(
+    cloneset: CloneSet, facts: Facts, current: str, stored: Condition | None, now: datetime
+) -> tuple[str, str, str]:
+    counts, replicas = facts.counts, cloneset.spec.replicas
+    if current == facts.update_revision and (counts.replicas == counts.updated == counts.updated_available == replicas):
+        return "True", "CloneSetAvailable", "CloneSet is available"
+    if facts.paused:
+        return "True", "CloneSetPaused", "CloneSet is paused"
+    if facts.expected_updated < replicas and facts.expected_updated <= counts.updated_available:
+        return "True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
+    if stored is not None and (stored.reason == EXCEEDED or _timed_out(cloneset, stored, now)):
+        return "False", EXCEEDED, f"CloneSet revision {facts.update_revision} has timed out progressing"
+    return "True", UPDATING, "CloneSet is progressing"
+
+
+def _timed_out(cloneset: CloneSet, stored: Condition, now: datetime) -> bool:
+    """Only the state CloneSetUpdated runs against the clock, so that time spent paused or available does not
+    count."""
+    deadline = timedelta(seconds=cloneset.spec.progress_deadline_seconds or 0)
+    since = stored.last_update_time
+    return stored.reason == UPDATING and since is not None and since + deadline < now
+
+
+def _conditions(
+    stored: list[Condition], progressing: Condition | None, failures: Mapping[str, str], now: datetime
+) -> list[Condition]:
+    """The stored conditions with Progressing replaced, and a first FailedScale or FailedUpdate added (§5.4)."""
+    conditions = [condition for condition in stored if condition.type != PROGRESSING]
+    for phase, kind in _FAILURES.items():
+        text = failures.get(phase)
+        if text is None:
+            continue
+        failed = Condition(type=kind, status="True", message=text, last_transition_time=now)
+        existing = _find(conditions, kind)
+        if existing is None:
+            conditions.append(failed)
+        elif existing.status != "True":
+            conditions[conditions.index(existing)] = failed
+    if progressing is not None:
+        conditions.append(progressing)
+    return conditions
