@@ -1,0 +1,94 @@
+"""Which cluster and which bus a command means, and the way to them.
+
+The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then the places where kubectl looks. The bus:
+`--nats`, FLOTILLA_NATS, the local set. The local set tells both in `set.json` in its state folder.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from flotilla_cli.cluster.layout import default_state_dir
+from flotilla_common.kube.client import KubeClient
+from flotilla_common.kube.config import ConfigError, load_config
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+SET_FILE = "set.json"
+
+
+class LocalSet(msgspec.Struct, frozen=True):
+    """What `flotilla up` wrote down for the other commands."""
+
+    kubeconfig: str = ""
+    nats: str = ""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The cluster that is meant, in the terms of a kubeconfig; an empty file means kubectl's own places."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+
+def local_set(state_dir: Path | None = None) -> LocalSet:
+    """The local set; empty if there is none."""
+    path = (state_dir or default_state_dir()) / SET_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=LocalSet)
+    except FileNotFoundError:
+        return LocalSet()
+    except (OSError, msgspec.MsgspecError) as error:
+        raise click.ClickException(f"{path} cannot be read ({error}); `flotilla down` removes it") from error
+
+
+def target_of(kubeconfig: str, context: str) -> Target:
+    """The cluster for these options."""
+    return Target(kubeconfig or os.environ.get("KUBECONFIG") or local_set().kubeconfig, context)
+
+
+def nats_url_of(option: str) -> str:
+    """The bus for this option; empty if none is known."""
+    return option or os.environ.get("FLOTILLA_NATS") or local_set().nats
+
+
+def cluster_options(command: Command) -> Command:
+    """--kubeconfig and --context."""
+    file_option = click.option("--kubeconfig", default="", metavar="FILE", help="The cluster's kubeconfig.")
+    context_option = click.option("--context", default="", help="The kubeconfig's context.")
+    return file_option(context_option(command))
+
+
+def bus_option(command: Command) -> Command:
+    """--nats."""
+    return click.option("--nats", default="", metavar="URL", help="The bus; default: FLOTILLA_NATS, the local set.")(
+        command
+    )
+
+
+@asynccontextmanager
+async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]:
+    """The apiserver, closed at the end. `timeout` in seconds holds for each request."""
+    api = KubeClient(await load_config(target), user_agent="flotilla", timeout=timeout)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+@contextmanager
+def reported() -> Generator[None]:
+    """Turn what can go wrong with a cluster into one line for the user and exit code 1."""
+    try:
+        yield
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+    except Unreachable as error:
+        raise click.ClickException(f"the apiserver does not answer: {error}") from error
+    except ApiError as error:
+        raise click.ClickException(error.message) from error

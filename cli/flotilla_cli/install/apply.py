@@ -1,0 +1,90 @@
+"""Server-side apply of an installation's objects, one by one, saying what became of each."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from flotilla_cli.install import endpoint
+from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.api.resources import CRD
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError
+
+FIELD_MANAGER = "flotilla"
+ESTABLISHED_SECONDS = 15.0
+"""How long new CRDs may take until the apiserver serves them; it takes less than a second as a rule."""
+
+_APPLY = "application/apply-patch+yaml"
+_SERVER_KEEPS = ("managedFields", "resourceVersion", "generation")
+
+
+class InstallError(Exception):
+    """An object could not be applied or removed; the message names it."""
+
+
+async def apply(
+    api: Api, wanted: Sequence[Json], *, dry_run: bool = False, set_endpoints: bool = False
+) -> AsyncIterator[tuple[Json, str]]:
+    """Apply the objects in order; yields each with `created`, `configured` or `unchanged`.
+
+    With `set_endpoints` existing objects get the wanted webhook endpoints, else they keep theirs. Raises InstallError,
+    Unreachable.
+    """
+    made: set[str] = set()  # namespaces that a dry run would have made
+    for document in wanted:
+        if dry_run and namespace_of(document) in made:
+            yield document, "created"
+            continue
+        try:
+            result = await _apply_one(api, document, dry_run=dry_run, set_endpoints=set_endpoints)
+        except ApiError as error:
+            raise InstallError(f"{title(document)}: {error.message}") from error
+        if result == "created" and document["kind"] == "Namespace":
+            made.add(name_of(document))
+        yield document, result
+
+
+async def established(api: Api, definition: Json, clock: Clock) -> bool:
+    """Wait until the apiserver serves the kind of a CRD. False when that takes too long."""
+    deadline = clock.monotonic() + ESTABLISHED_SECONDS
+    while clock.monotonic() < deadline:
+        live = msgspec.json.decode(await api.get(CRD, "", name_of(definition)))
+        conditions = mappings(member(live, "status").get("conditions"))
+        if any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions):
+            return True
+        await clock.sleep(0.1)
+    return False
+
+
+async def read(api: Api, document: Json) -> Json | None:
+    """The object as it is on the cluster."""
+    try:
+        return msgspec.json.decode(await api.get(resource_of(document), namespace_of(document), name_of(document)))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+
+
+async def _apply_one(api: Api, document: Json, *, dry_run: bool, set_endpoints: bool) -> str:
+    resource, namespace, name = resource_of(document), namespace_of(document), name_of(document)
+    live = await read(api, document)
+    if live is not None:
+        if not set_endpoints:
+            document = endpoint.keep(document, live)
+        elif (other := endpoint.switched(document, live)) is not None:
+            if dry_run:
+                return "configured"
+            await api.replace(resource, namespace, name, msgspec.json.encode(other))
+    params = {"fieldManager": FIELD_MANAGER, "force": "true"} | ({"dryRun": "All"} if dry_run else {})
+    reply = await api.patch(resource, namespace, name, msgspec.json.encode(document), _APPLY, params=params)
+    if live is None:
+        return "created"
+    return "unchanged" if _substance(live) == _substance(msgspec.json.decode(reply)) else "configured"
+
+
+def _substance(document: Json) -> Json:
+    """The object without what every write may change."""
+    metadata = {key: value for key, value in member(document, "metadata").items() if key not in _SERVER_KEEPS}
+    return document | {"metadata": metadata}

@@ -1,0 +1,42 @@
+"""The resources of an installation's objects, found by kind, and what of an object identifies it in print."""
+
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.resources import CRD, MUTATING, NAMESPACE, VALIDATING, Resource
+
+_RBAC = "rbac.authorization.k8s.io"
+SERVICE = Resource("", "v1", "services", "Service")
+_ALL = (
+    NAMESPACE,
+    CRD,
+    MUTATING,
+    VALIDATING,
+    SERVICE,
+    Resource("", "v1", "serviceaccounts", "ServiceAccount"),
+    Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
+    Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    Resource(_RBAC, "v1", "roles", "Role"),
+    Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
+)
+_BY_KIND = {resource.kind: resource for resource in _ALL}
+
+
+def resource_of(document: Json) -> Resource:
+    """The resource of an installation's object."""
+    return _BY_KIND[document["kind"]]
+
+
+def namespace_of(document: Json) -> str:
+    """The object's namespace; empty for cluster-scoped ones."""
+    return text(member(document, "metadata").get("namespace"))
+
+
+def name_of(document: Json) -> str:
+    """The object's name."""
+    return text(member(document, "metadata").get("name"))
+
+
+def title(document: Json) -> str:
+    """The object as kubectl names it: `clusterrole.rbac.authorization.k8s.io/flotilla-watcher`."""
+    resource = resource_of(document)
+    group = f".{resource.group}" if resource.group else ""
+    return f"{resource.kind.lower()}{group}/{name_of(document)}"

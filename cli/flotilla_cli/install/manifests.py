@@ -1,0 +1,79 @@
+"""Everything that `flotilla install` puts on a cluster, in the order in which it is applied (install.md §1).
+
+The webhook configurations come last: from then on the apiserver asks the webhook. Certificates are not here: the
+webhook writes its own into Secret, configurations and CRDs.
+"""
+
+from flotilla_cli.install import rbac
+from flotilla_common.api import crds
+from flotilla_common.api.documents import Json
+from flotilla_common.api.webhooks import (
+    CONVERT_PATH,
+    MUTATING_CONFIGURATION,
+    SERVICE,
+    VALIDATING_CONFIGURATION,
+    mutating_entries,
+    path_of,
+    validating_entries,
+)
+from flotilla_common.gates import Gates
+
+SECRETS_NAMESPACE = "kruise-daemon-config"
+"""Where users put image pull secrets for the node agent."""
+
+
+def manifests(gates: Gates, webhook_url: str = "") -> list[Json]:
+    """All objects. With `webhook_url` (https://host:port) the apiserver calls that instead of the Service."""
+    return [
+        *_namespaces(),
+        *definitions(webhook_url),
+        *rbac.objects(),
+        _service(),
+        _configuration(MUTATING_CONFIGURATION, mutating_entries(gates), webhook_url),
+        _configuration(VALIDATING_CONFIGURATION, validating_entries(gates), webhook_url),
+    ]
+
+
+def definitions(webhook_url: str = "") -> list[Json]:
+    """The CRDs."""
+    found = crds.manifests()
+    for definition in found if webhook_url else ():
+        conversion = definition["spec"]["conversion"]
+        if conversion["strategy"] == "Webhook":
+            conversion["webhook"]["clientConfig"] = {"url": webhook_url + CONVERT_PATH}
+    return found
+
+
+def _namespaces() -> list[Json]:
+    # The label keeps the webhook out of its own namespace: its pods must start while it is down.
+    own = {"name": rbac.NAMESPACE, "labels": {"control-plane": "openkruise"}}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": own},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SECRETS_NAMESPACE}},
+    ]
+
+
+def _service() -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": SERVICE, "namespace": rbac.NAMESPACE},
+        "spec": {
+            "selector": {"control-plane": "controller-manager"},
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 9876}],
+        },
+    }
+
+
+def _configuration(name: str, entries: list[Json], webhook_url: str) -> Json:
+    kind = "MutatingWebhookConfiguration" if name == MUTATING_CONFIGURATION else "ValidatingWebhookConfiguration"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "webhooks": [_reached_at(entry, webhook_url) for entry in entries] if webhook_url else entries,
+    }
+
+
+def _reached_at(entry: Json, webhook_url: str) -> Json:
+    return entry | {"clientConfig": {"url": webhook_url + path_of(entry)}}

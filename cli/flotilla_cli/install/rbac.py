@@ -1,0 +1,125 @@
+"""Who may do what: one ServiceAccount per service, with exactly the verbs that it uses (DESIGN §1).
+
+Names that scripts know from the reference are kept where the thing exists (install.md §1): `kruise-manager-role` is the
+one that users extend with their own workload kinds; it comes without rules, and later installations leave its rules
+alone.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from flotilla_common.api import crds
+from flotilla_common.api.documents import Json
+from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+
+NAMESPACE = "kruise-system"
+SERVICES = ("watcher", "cloneset", "webhook")
+
+_GROUP = "rbac.authorization.k8s.io"
+_READ = ("get", "list", "watch")
+_CERTIFICATES = "kruise-webhook-certs"
+
+
+def account(service: str) -> str:
+    """The ServiceAccount of a service."""
+    return f"flotilla-{service}"
+
+
+def objects() -> list[Json]:
+    """All accounts, roles and bindings."""
+    return [*_accounts(), *_cluster_wide(), *_own_namespace(), _view()]
+
+
+def _accounts() -> list[Json]:
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account(service), "namespace": NAMESPACE}}
+        for service in SERVICES
+    ]
+
+
+def _cluster_wide() -> Iterable[Json]:
+    for service, rules in (("watcher", _watcher()), ("cloneset", _cloneset()), ("webhook", _webhook())):
+        yield _role(f"flotilla-{service}", rules)
+        yield _binding(f"flotilla-{service}", f"flotilla-{service}", [service])
+    yield _role("kruise-manager-role", None)
+    yield _binding("kruise-manager-rolebinding", "kruise-manager-role", SERVICES)
+
+
+def _own_namespace() -> Iterable[Json]:
+    leases = [_rule("coordination.k8s.io", ["leases"], "create", "delete", "get", "list", "patch", "update", "watch")]
+    yield _role("kruise-leader-election-role", leases, NAMESPACE)
+    yield _binding("kruise-leader-election-rolebinding", "kruise-leader-election-role", SERVICES, NAMESPACE)
+    webhook = [
+        _rule("", ["secrets"], "create"),
+        _rule("", ["secrets"], *_READ, "patch", "update", names=[_CERTIFICATES]),
+        _rule("", ["configmaps"], *_READ),
+        _rule("", ["podtemplates"], "create"),  # dry runs: the apiserver itself checks pod templates
+    ]
+    yield _role("kruise-webhook-role", webhook, NAMESPACE)
+    yield _binding("kruise-webhook-rolebinding", "kruise-webhook-role", ["webhook"], NAMESPACE)
+
+
+def _watcher() -> list[Json]:
+    return [
+        _rule("", ["nodes", "persistentvolumeclaims", "pods"], *_READ),
+        _rule("apps", ["controllerrevisions"], *_READ),
+        _rule("apps.kruise.io", ["clonesets"], *_READ),
+    ]
+
+
+def _cloneset() -> list[Json]:
+    return [
+        _rule("", ["pods"], "create", "delete", *_READ, "patch"),
+        _rule("", ["pods/status"], "patch"),
+        _rule("", ["pods/resize"], "patch"),
+        _rule("", ["persistentvolumeclaims"], "create", "delete", *_READ, "patch"),
+        _rule("", ["nodes"], *_READ),
+        _rule("", ["events"], "create", "patch"),
+        _rule("apps", ["controllerrevisions"], "create", "delete", *_READ, "patch", "update"),
+        _rule("apps.kruise.io", ["clonesets"], *_READ, "patch"),
+        _rule("apps.kruise.io", ["clonesets/status"], "patch"),
+        _rule("apps.kruise.io", ["clonesets/finalizers"], "update"),  # to own objects with blockOwnerDeletion
+    ]
+
+
+def _webhook() -> list[Json]:
+    definitions = [manifest["metadata"]["name"] for manifest in crds.manifests()]
+    configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+    named = [MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION]
+    return [
+        _rule("*", ["*"], "list"),  # deletion protection of CRDs and namespaces: is anything left inside?
+        _rule("", ["namespaces", "pods"], *_READ),
+        _rule("apps.kruise.io", ["clonesets"], *_READ),
+        _rule("admissionregistration.k8s.io", configurations, *_READ),
+        _rule("admissionregistration.k8s.io", configurations, "patch", "update", names=named),
+        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], *_READ),
+        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], "patch", "update", names=definitions),
+    ]
+
+
+def _view() -> Json:
+    """Whoever may view a namespace may view what Flotilla runs in it."""
+    plurals = sorted(manifest["spec"]["names"]["plural"] for manifest in crds.manifests())
+    role = _role("aggregate-kruise-view", [_rule("apps.kruise.io", plurals, *_READ)])
+    return role | {"metadata": role["metadata"] | {"labels": {f"{_GROUP}/aggregate-to-view": "true"}}}
+
+
+def _rule(group: str, resources: Sequence[str], *verbs: str, names: Sequence[str] = ()) -> Json:
+    rule: Json = {"apiGroups": [group], "resources": list(resources), "verbs": sorted(verbs)}
+    return rule | ({"resourceNames": list(names)} if names else {})
+
+
+def _role(name: str, rules: list[Json] | None, namespace: str = "") -> Json:
+    role = _object("Role" if namespace else "ClusterRole", name, namespace)
+    return role if rules is None else role | {"rules": rules}
+
+
+def _binding(name: str, role: str, services: Sequence[str], namespace: str = "") -> Json:
+    reference = {"apiGroup": _GROUP, "kind": "Role" if namespace else "ClusterRole", "name": role}
+    subjects = [{"kind": "ServiceAccount", "name": account(one), "namespace": NAMESPACE} for one in services]
+    kind = "RoleBinding" if namespace else "ClusterRoleBinding"
+    return _object(kind, name, namespace) | {"roleRef": reference, "subjects": subjects}
+
+
+def _object(kind: str, name: str, namespace: str) -> Json:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": f"{_GROUP}/v1", "kind": kind, "metadata": metadata}

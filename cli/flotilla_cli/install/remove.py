@@ -1,0 +1,104 @@
+"""Taking an installation off a cluster, in an order in which nothing gets stuck.
+
+The webhook configurations go first, so that no webhook that may be gone already is asked. Then conversion is switched
+off, without which objects of converted kinds could not be listed or deleted (install.md §8). Then the CRDs with what is
+left of their objects, then the rest, backwards.
+"""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from flotilla_cli.install.apply import InstallError, read
+from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_cli.install.manifests import SECRETS_NAMESPACE, definitions, manifests
+from flotilla_common.api.documents import Json, member
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import CRD, SECRET, Resource
+from flotilla_common.clock import Clock
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api, ApiError
+
+GONE_SECONDS = 30.0
+"""How long the removal of a CRD and its objects may take; finalizers on the objects can hold it up."""
+
+_PAGE = 500
+_NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+
+
+class _Named(Model):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+async def custom_resources(api: Api) -> list[str]:
+    """What users have made of our kinds, as `clonesets.apps.kruise.io default/sample`. Raises ApiError, Unreachable."""
+    found: list[str] = []
+    for definition in definitions():
+        if await read(api, definition) is not None:
+            found.extend([f"{name_of(definition)} {name}" async for name in _names(api, _resource(definition))])
+    return found
+
+
+async def remove(api: Api, clock: Clock, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
+    """Remove everything; yields each object with `deleted`, `kept: …` or `still there: …`; absent ones are left out."""
+    for document in _in_order():
+        try:
+            result = await _remove_one(api, clock, document, dry_run=dry_run)
+        except ApiError as error:
+            raise InstallError(f"{title(document)}: {error.message}") from error
+        if result:
+            yield document, result
+
+
+def _in_order() -> list[Json]:
+    documents = list(reversed(manifests(Gates.parse(""))))
+    rank = {"MutatingWebhookConfiguration": 0, "ValidatingWebhookConfiguration": 0, "CustomResourceDefinition": 1}
+    return sorted(documents, key=lambda document: rank.get(document["kind"], 2))
+
+
+async def _remove_one(api: Api, clock: Clock, document: Json, *, dry_run: bool) -> str:
+    if await read(api, document) is None:
+        return ""
+    if name_of(document) == SECRETS_NAMESPACE and (await api.list(SECRET, SECRETS_NAMESPACE, limit=1)).items:
+        return "kept: it holds secrets"
+    if dry_run:
+        return "deleted"
+    resource = resource_of(document)
+    if resource == CRD:
+        await api.patch(CRD, "", name_of(document), _NO_CONVERSION, "application/merge-patch+json")
+    try:
+        await api.delete(resource, namespace_of(document), name_of(document))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+    if resource == CRD and not await _gone(api, clock, document):
+        return "still there: objects of its kind have finalizers that nobody removes"
+    return "deleted"
+
+
+async def _gone(api: Api, clock: Clock, document: Json) -> bool:
+    deadline = clock.monotonic() + GONE_SECONDS
+    while await read(api, document) is not None:
+        if clock.monotonic() > deadline:
+            return False
+        await clock.sleep(0.1)
+    return True
+
+
+async def _names(api: Api, resource: Resource) -> AsyncIterator[str]:
+    token = ""
+    while True:
+        page = await api.list(resource, limit=_PAGE, token=token)
+        for raw in page.items:
+            meta = msgspec.json.decode(raw, type=_Named).metadata
+            yield f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        token = page.next_token
+        if not token:
+            return
+
+
+def _resource(definition: Json) -> Resource:
+    spec = member(definition, "spec")
+    storage = next(version["name"] for version in spec["versions"] if version["storage"])
+    names = spec["names"]
+    return Resource(spec["group"], storage, names["plural"], names["kind"], spec["scope"] == "Namespaced")

@@ -1,0 +1,142 @@
+"""`flotilla install` and `flotilla uninstall`: Flotilla's CRDs, roles and webhook configurations on any cluster."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
+from flotilla_cli.install.apply import InstallError, apply, established
+from flotilla_cli.install.kinds import name_of, title
+from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.remove import custom_resources, remove
+from flotilla_common.api.documents import Json
+from flotilla_common.clock import SystemClock
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api, ApiError
+
+SHOWN = 20
+"""Custom resources that are listed by name when they keep an installation from being removed."""
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "--webhook-url", default="", metavar="https://IP:PORT", help="The webhook, if it runs outside the cluster."
+)
+@click.option("--feature-gates", default="", metavar="A=true,…", help="They decide which webhooks are called.")
+@click.option("--dry-run", is_flag=True, help="Let the apiserver check everything, and change nothing.")
+@click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print the manifests instead.")
+@click.option(
+    "--split",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With -o yaml: write one file per CRD and one for the rest into this folder.",
+)
+def install(
+    kubeconfig: str,
+    context: str,
+    webhook_url: str,
+    feature_gates: str,
+    dry_run: bool,
+    output: str | None,
+    split: Path | None,
+) -> None:
+    """Install Flotilla on a cluster: CRDs, namespaces, roles, webhook configurations.
+
+    Safe to repeat. The services themselves are started by `flotilla run` or by the chart.
+    """
+    wanted = _wanted(webhook_url.rstrip("/"), feature_gates)
+    if split is not None and not output:
+        raise click.UsageError("--split goes with -o yaml")
+    if output:
+        _print(wanted, split)
+        return
+    with reported():
+        asyncio.run(_install(target_of(kubeconfig, context), wanted, dry_run=dry_run, set_endpoints=bool(webhook_url)))
+
+
+@click.command()
+@cluster_options
+@click.option("--force", is_flag=True, help="Even if custom resources exist: they and all their pods are deleted.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and change nothing.")
+def uninstall(kubeconfig: str, context: str, force: bool, dry_run: bool) -> None:
+    """Remove Flotilla from a cluster. Refuses while objects of its kinds exist."""
+    with reported():
+        asyncio.run(_uninstall(target_of(kubeconfig, context), force=force, dry_run=dry_run))
+
+
+def _wanted(webhook_url: str, feature_gates: str) -> list[Json]:
+    if webhook_url and not webhook_url.startswith("https://"):
+        raise click.UsageError("--webhook-url must begin with https://: the apiserver calls webhooks over TLS only")
+    try:
+        return manifests(Gates.parse(feature_gates), webhook_url)
+    except ValueError as error:
+        raise click.UsageError(f"--feature-gates: {error}") from error
+
+
+async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set_endpoints: bool) -> None:
+    clock = SystemClock()
+    async with open_api(target) as api:
+        try:
+            async for document, result in apply(api, wanted, dry_run=dry_run, set_endpoints=set_endpoints):
+                _say(document, result, dry_run=dry_run)
+        except InstallError as error:
+            raise click.ClickException(str(error)) from error
+        definitions = [document for document in wanted if document["kind"] == "CustomResourceDefinition"]
+        for definition in definitions if not dry_run else ():
+            if not await established(api, definition, clock):
+                raise click.ClickException(f"{title(definition)} was applied, but the apiserver does not serve it yet")
+
+
+async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
+    clock = SystemClock()
+    async with open_api(target) as api:
+        if not force:
+            await _refuse_while_used(api)
+        try:
+            async for document, result in remove(api, clock, dry_run=dry_run):
+                _say(document, result, dry_run=dry_run)
+        except InstallError as error:
+            raise click.ClickException(str(error)) from error
+
+
+async def _refuse_while_used(api: Api) -> None:
+    try:
+        left = await custom_resources(api)
+    except ApiError as error:
+        raise click.ClickException(
+            f"cannot tell whether custom resources exist ({error.message}); see --force"
+        ) from error
+    if not left:
+        return
+    for line in left[:SHOWN]:
+        click.echo(line, err=True)
+    if len(left) > SHOWN:
+        click.echo(f"… and {len(left) - SHOWN} more", err=True)
+    raise click.ClickException(
+        f"nothing was removed: custom resources exist ({len(left)}). Delete them first, or use --force: "
+        "then they are deleted with their pods"
+    )
+
+
+def _say(document: Json, result: str, *, dry_run: bool) -> None:
+    click.echo(f"{title(document)} {result}{' (server dry run)' if dry_run else ''}")
+
+
+def _print(wanted: Sequence[Json], split: Path | None) -> None:
+    if split is None:
+        click.echo(_yaml(wanted), nl=False)
+        return
+    split.mkdir(parents=True, exist_ok=True)
+    definitions = [document for document in wanted if document["kind"] == "CustomResourceDefinition"]
+    files = {f"{name_of(document)}.yaml": [document] for document in definitions}
+    files["flotilla.yaml"] = [document for document in wanted if document not in definitions]
+    for name, documents in files.items():
+        (split / name).write_text(_yaml(documents), encoding="utf-8")
+        click.echo(split / name)
+
+
+def _yaml(documents: Sequence[Json]) -> str:
+    return "---\n".join(msgspec.yaml.encode(document).decode() for document in documents)
