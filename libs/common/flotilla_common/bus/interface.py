@@ -30,6 +30,13 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int = -1
 
 
+class StreamState(msgspec.Struct, frozen=True):
+    """How far a stream is, and which stream it is: one that was lost and made again has another `created`."""
+
+    last_sequence: int
+    created: str
+
+
 class PublishRefused(Exception):
     """An expected-sequence header did not match: another publisher was here."""
 
@@ -70,8 +77,23 @@ class Bus(Protocol):
         headers: Mapping[str, str] | None = None,
         *,
         expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
     ) -> int:
-        """Store a message in the stream that owns the subject; returns its sequence. PublishRefused, BusError."""
+        """Store a message in the stream that owns the subject; returns its sequence. With a TTL the stream forgets it
+        after that time. PublishRefused, BusError."""
+        ...
+
+    async def send(
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
+    ) -> Awaitable[int]:
+        """`publish` in two steps: returns when the message is on its way, behind those sent before it; awaiting the
+        result waits for its sequence. BusError (at once when the bus is down), then PublishRefused, BusError."""
         ...
 
     def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
@@ -82,6 +104,14 @@ class Bus(Protocol):
         """The sequence of the newest message that the stream ever stored."""
         ...
 
+    async def stream_state(self, stream: str) -> StreamState | None:
+        """How far the stream is; None when it does not exist."""
+        ...
+
+    async def stream_subjects(self, stream: str) -> set[str]:
+        """All subjects that hold a message."""
+        ...
+
     async def get_last(self, stream: str, subject: str) -> Message | None:
         """The newest message of one subject."""
         ...
@@ -89,9 +119,9 @@ class Bus(Protocol):
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        """Read `stream` in order from the last message per subject on. `on_reset` is called before a re-read from
-        the start
-        (lost messages, wiped stream, stalled consumer): what follows is complete again."""
+        """Read `stream` in order from the last message per subject on; the filter `>` reads all of it. A stream that
+        does not exist yet is waited for. `on_reset` is called before a re-read from the start (wiped stream, long
+        absence): what follows is complete again. Neither callback may raise."""
         ...
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:

@@ -26,7 +26,7 @@ def kube_marker(resource: Resource) -> str:
 
 
 def kube_filter(resource: Resource) -> str:
-    """All messages of the resource, markers included."""
+    """All objects of the resource, without the marker; the whole stream is followed with `>`."""
     return f"kube.v1.{resource.id}.>"
 
 

@@ -1,0 +1,189 @@
+"""The connection to NATS: one client that is there, is reconnecting, or is made anew after it gave up.
+
+nats-py reconnects by itself, but it closes for good on some protocol errors, and its reader can die quietly. So
+frequent pings notice a dead peer, and a closed client is replaced. Whoever holds subscriptions hears of both: `attach`
+callbacks run on every new client, `resumed` callbacks after every reconnect of the same one.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Protocol, cast
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from flotilla_common.bus.interface import BusError
+from flotilla_common.clock import Clock
+
+CONNECT_SECONDS = 2
+"""One attempt to connect; the bus is near."""
+
+RECONNECT_SECONDS = 0.25
+"""Between attempts: a restarted server is found again at once, and nobody is hurt by four attempts per second."""
+
+PING_SECONDS = 4
+"""With two pings unanswered a paused or vanished server is noticed within 12 s."""
+
+PENDING_BYTES = 32 << 20
+"""Bytes that may wait for the socket: four objects of the largest payload."""
+
+OnClient = Callable[[Client], Awaitable[None]]
+OnMsg = Callable[[Msg], Awaitable[None]]
+
+
+class _Subscribes(Protocol):
+    """nats-py's subscribe with its types spelled out."""
+
+    async def subscribe(
+        self, subject: str, queue: str, cb: OnMsg, *, pending_msgs_limit: int, pending_bytes_limit: int
+    ) -> Subscription: ...
+
+
+async def subscribe(client: Client, subject: str, on_msg: OnMsg, queue: str = "") -> Subscription:
+    """Subscribe without nats-py's own limits: it would drop messages beyond them without a trace. Flow control bounds
+    what a stream sends us."""
+    typed = cast("_Subscribes", client)
+    return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=0, pending_bytes_limit=0)
+
+
+class Connection:
+    """Starts to connect when first asked for, and keeps trying until closed."""
+
+    def __init__(self, servers: list[str], *, name: str, creds: str, clock: Clock) -> None:
+        self._servers = servers
+        self._name = name
+        self._creds = creds
+        self._clock = clock
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._attached: list[OnClient] = []
+        self._resumed: list[Callable[[], None]] = []
+        self._ready = asyncio.Event()
+        self._trouble = ""
+        self._log = structlog.get_logger(bus=",".join(servers))
+
+    @property
+    def connected(self) -> bool:
+        """A server answers. Asking starts the connection."""
+        self.start()
+        return self._client is not None and self._client.is_connected
+
+    def start(self) -> None:
+        """Begin to connect, if nobody did so yet."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._keep())
+
+    def now(self) -> Client:
+        """The connected client. BusError when there is none."""
+        self.start()
+        if self._client is None or not self._client.is_connected:
+            raise BusError("not connected to the bus")
+        return self._client
+
+    async def ready(self, timeout: float) -> Client:
+        """The connected client, waited for. BusError when it takes too long."""
+        self.start()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._ready.wait()
+        except TimeoutError as error:
+            raise BusError(f"no connection to the bus within {timeout:g} s") from error
+        return self.now()
+
+    async def attach(self, on_client: OnClient) -> None:
+        """Call `on_client` with the client, now if there is one, and with every one that replaces it."""
+        self._attached.append(on_client)
+        if self.connected and self._client is not None:
+            await on_client(self._client)
+
+    def detach(self, on_client: OnClient) -> None:
+        """Undo `attach`."""
+        with contextlib.suppress(ValueError):
+            self._attached.remove(on_client)
+
+    def on_resumed(self, callback: Callable[[], None]) -> None:
+        """Call back after every reconnect."""
+        self._resumed.append(callback)
+
+    def off_resumed(self, callback: Callable[[], None]) -> None:
+        """Undo `on_resumed`."""
+        with contextlib.suppress(ValueError):
+            self._resumed.remove(callback)
+
+    async def close(self) -> None:
+        """Give the connection up for good."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _keep(self) -> None:
+        while True:
+            closed = asyncio.Event()
+            try:
+                client = await self._connect(closed)
+            except (OSError, nats.errors.Error) as error:
+                self._log.warning("cannot connect to the bus", error=str(error))
+                await self._clock.sleep(RECONNECT_SECONDS)
+                continue
+            self._client = client
+            self._log.info("connected to the bus", server=str(client.connected_server_version))
+            self._ready.set()
+            for on_client in list(self._attached):
+                await self._hand_out(on_client, client)
+            await closed.wait()
+            self._ready.clear()
+            self._log.warning("the bus client gave up, making a new one", error=str(client.last_error or ""))
+
+    async def _hand_out(self, on_client: OnClient, client: Client) -> None:
+        try:
+            await on_client(client)
+        except (BusError, OSError, nats.errors.Error) as error:
+            self._log.warning("cannot subscribe", error=str(error))
+
+    async def _connect(self, closed: asyncio.Event) -> Client:
+        client = Client()
+        self._client = client
+
+        async def on_closed() -> None:
+            closed.set()
+
+        async def on_error(error: Exception) -> None:
+            text = str(error) or type(error).__name__
+            if text != self._trouble:  # the same refusal comes four times a second while a server is away
+                self._log.warning("bus", error=text)
+            self._trouble = text
+
+        async def on_disconnected() -> None:
+            self._ready.clear()
+            self._log.warning("disconnected from the bus")
+
+        async def on_reconnected() -> None:
+            self._trouble = ""
+            self._ready.set()
+            self._log.info("reconnected to the bus")
+            for callback in list(self._resumed):
+                callback()
+
+        await client.connect(
+            self._servers,
+            name=self._name,
+            error_cb=on_error,
+            closed_cb=on_closed,
+            disconnected_cb=on_disconnected,
+            reconnected_cb=on_reconnected,
+            connect_timeout=CONNECT_SECONDS,
+            reconnect_time_wait=RECONNECT_SECONDS,  # pyright: ignore[reportArgumentType] - used as a float
+            max_reconnect_attempts=-1,
+            ping_interval=PING_SECONDS,
+            max_outstanding_pings=2,
+            pending_size=PENDING_BYTES,
+            user_credentials=self._creds or None,
+        )
+        return client

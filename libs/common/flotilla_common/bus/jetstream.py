@@ -1,0 +1,175 @@
+"""The parts of the JetStream API that we use, typed: streams, consumers, last messages (NATS ADR-1, ADR-31, ADR-43).
+
+The API is requests with JSON on `$JS.API.…`. Speaking it directly keeps its types ours and its errors one exception.
+"""
+
+import base64
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client
+
+from flotilla_common.bus.interface import BusError, StreamSpec
+
+API_SECONDS = 5.0
+"""How long an API request may take before its outcome counts as unknown."""
+
+DUPLICATE_WINDOW = timedelta(milliseconds=100)
+"""We send no message ids, so the smallest window that the server accepts: it costs memory per subject."""
+
+NOT_FOUND = frozenset({10059, 10037})
+"""Error codes: stream not found, no message found."""
+
+IN_USE = 10058
+"""Error code: the stream exists with another configuration."""
+
+
+class StreamMissing(BusError):
+    """The stream, or what was asked of it, does not exist."""
+
+
+class JetStreamError(BusError):
+    """The server refused a request."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _State(msgspec.Struct):
+    last_seq: int = 0
+    subjects: dict[str, int] | None = None
+
+
+class StreamInfo(msgspec.Struct):
+    """What we read of a stream's state."""
+
+    created: str = ""
+    state: _State = msgspec.field(default_factory=_State)
+    total: int = 0
+
+
+class _ConsumerInfo(msgspec.Struct):
+    name: str = ""
+
+
+class _Stored(msgspec.Struct):
+    subject: str = ""
+    seq: int = 0
+    hdrs: str = ""
+    data: str = ""
+
+
+class _StoredMessage(msgspec.Struct):
+    message: _Stored
+
+
+class _Refusal(msgspec.Struct):
+    error: _Error | None = None
+
+
+class _Ignored(msgspec.Struct):
+    pass
+
+
+T = TypeVar("T")
+
+
+class JetStream:
+    """Requests to the JetStream API through a client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def stream_info(self, name: str) -> StreamInfo:
+        """StreamMissing, BusError."""
+        return await self._call(f"STREAM.INFO.{name}", {}, StreamInfo)
+
+    async def subjects(self, name: str) -> set[str]:
+        """All subjects that hold a message."""
+        found: set[str] = set()
+        while True:
+            request = {"subjects_filter": ">", "offset": len(found)}
+            info = await self._call(f"STREAM.INFO.{name}", request, StreamInfo)
+            page = info.state.subjects or {}
+            found |= page.keys()
+            if not page or len(found) >= info.total:
+                return found
+
+    async def ensure_stream(self, spec: StreamSpec) -> None:
+        """Create it, or bring it up to date."""
+        try:
+            await self._call(f"STREAM.CREATE.{spec.name}", stream_config(spec), _Ignored)
+        except JetStreamError as error:
+            if error.code != IN_USE:
+                raise
+            await self._call(f"STREAM.UPDATE.{spec.name}", stream_config(spec), _Ignored)
+
+    async def create_consumer(self, stream: str, config: dict[str, Any]) -> str:
+        """An ephemeral consumer; returns its name."""
+        request = {"stream_name": stream, "config": config}
+        info = await self._call(f"CONSUMER.CREATE.{stream}", request, _ConsumerInfo)
+        return info.name
+
+    async def delete_consumer(self, stream: str, name: str) -> None:
+        await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, _Ignored)
+
+    async def last_message(self, stream: str, subject: str) -> tuple[str, bytes, dict[str, str], int] | None:
+        """(subject, data, headers, sequence) of the newest message of a subject, as the stream's leader has it."""
+        try:
+            found = await self._call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject}, _StoredMessage)
+        except StreamMissing:
+            return None
+        stored = found.message
+        return stored.subject, base64.b64decode(stored.data), parse_headers(stored.hdrs), stored.seq
+
+    async def _call(self, subject: str, request: dict[str, Any], reply: type[T]) -> T:
+        payload = msgspec.json.encode(request)
+        try:
+            message = await self._client.request(f"$JS.API.{subject}", payload, timeout=API_SECONDS)
+        except nats.errors.NoRespondersError as error:
+            raise BusError("the bus has no JetStream") from error
+        except (nats.errors.Error, TimeoutError, OSError) as error:
+            raise BusError(f"{subject}: {str(error) or type(error).__name__}") from error
+        problem = msgspec.json.decode(message.data, type=_Refusal).error
+        if problem is not None:
+            if problem.err_code in NOT_FOUND:
+                raise StreamMissing(f"{subject}: {problem.description}")
+            raise JetStreamError(problem.err_code, f"{subject}: {problem.description}")
+        return msgspec.json.decode(message.data, type=reply)
+
+
+def stream_config(spec: StreamSpec) -> dict[str, Any]:
+    """The server's configuration of a stream. File storage: the memory store walks every gap (nats-server #7821)."""
+    return {
+        "name": spec.name,
+        "subjects": list(spec.subjects),
+        "storage": "file",
+        "retention": "limits",
+        "discard": "old",
+        "num_replicas": 1,
+        "max_consumers": -1,
+        "max_msgs": -1,
+        "max_bytes": spec.max_bytes,
+        "max_age": int(spec.max_age_seconds * 1e9),
+        "max_msg_size": -1,
+        "max_msgs_per_subject": 1 if spec.last_value else -1,
+        "duplicate_window": int(DUPLICATE_WINDOW.total_seconds() * 1e9),
+        "allow_direct": spec.last_value,
+        "allow_msg_ttl": spec.last_value,
+    }
+
+
+def parse_headers(encoded: str) -> dict[str, str]:
+    """Headers as the API returns them: base64 of a header block."""
+    lines = base64.b64decode(encoded).decode().split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines if line)
+    return {name.strip(): value.strip() for name, _, value in pairs}

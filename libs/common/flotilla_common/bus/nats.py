@@ -1,0 +1,240 @@
+"""The bus on NATS.
+
+Connects when first used and never gives up; while there is no connection, publishing fails at once and following waits.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from flotilla_common.bus.connection import Connection, OnMsg, subscribe
+from flotilla_common.bus.interface import (
+    BusError,
+    Follow,
+    Message,
+    OnMessage,
+    OnRequest,
+    StreamSpec,
+    StreamState,
+)
+from flotilla_common.bus.jetstream import JetStream, StreamMissing
+from flotilla_common.bus.ordered import OrderedFollow
+from flotilla_common.bus.publishing import Publisher
+from flotilla_common.clock import Clock, SystemClock
+
+DEFAULT_SERVER = "nats://127.0.0.1:4222"
+
+READY_SECONDS = 5.0
+"""How long an operation that cannot fail at once waits for the connection."""
+
+SOON_LIMIT = 10_000
+"""Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
+
+REQUEST_ERROR = "error"
+"""The header that carries the text when a request's handler failed."""
+
+
+class BusSettings(Protocol):
+    """What of the settings decides which bus is meant."""
+
+    @property
+    def nats_url(self) -> str: ...
+
+    @property
+    def nats_creds(self) -> str: ...
+
+
+class NatsBus:
+    """The `Bus` on NATS."""
+
+    def __init__(self, settings: BusSettings, *, name: str, clock: Clock | None = None) -> None:
+        servers = [url.strip() for url in (settings.nats_url or DEFAULT_SERVER).split(",") if url.strip()]
+        self._clock = clock or SystemClock()
+        self._connection = Connection(servers, name=name, creds=settings.nats_creds, clock=self._clock)
+        self._publisher = Publisher(self._connection, self._clock)
+        self._follows: list[Follow] = []
+        self._soon: asyncio.Queue[tuple[str, bytes, Mapping[str, str]]] = asyncio.Queue(SOON_LIMIT)
+        self._sender: asyncio.Task[None] | None = None
+        self.dropped = 0
+        """Fire-and-forget messages that were lost because the bus was down or slow."""
+
+    @property
+    def connected(self) -> bool:
+        return self._connection.connected
+
+    async def ensure_stream(self, spec: StreamSpec) -> None:
+        await JetStream(await self._connection.ready(READY_SECONDS)).ensure_stream(spec)
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
+    ) -> int:
+        sent = await self.send(
+            subject, data, headers, expect_last_sequence=expect_last_sequence, ttl_seconds=ttl_seconds
+        )
+        return await sent
+
+    async def send(
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
+    ) -> Awaitable[int]:
+        made = dict(headers or {})
+        if expect_last_sequence is not None:
+            made["Nats-Expected-Last-Sequence"] = str(expect_last_sequence)
+        if ttl_seconds is not None:
+            made["Nats-TTL"] = str(max(int(ttl_seconds), 1))
+        return await self._publisher.send(subject, data, made)
+
+    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        if not self._connection.connected:
+            self.dropped += 1
+            return
+        try:
+            self._soon.put_nowait((subject, data, headers or {}))
+        except asyncio.QueueFull:
+            self.dropped += 1
+            return
+        if self._sender is None:
+            self._sender = asyncio.get_running_loop().create_task(self._send_soon())
+
+    async def last_sequence(self, stream: str) -> int:
+        state = await self.stream_state(stream)
+        if state is None:
+            raise StreamMissing(f"stream {stream} does not exist")
+        return state.last_sequence
+
+    async def stream_state(self, stream: str) -> StreamState | None:
+        try:
+            info = await (await self._jetstream()).stream_info(stream)
+        except StreamMissing:
+            return None
+        return StreamState(info.state.last_seq, info.created)
+
+    async def stream_subjects(self, stream: str) -> set[str]:
+        return await (await self._jetstream()).subjects(stream)
+
+    async def get_last(self, stream: str, subject: str) -> Message | None:
+        found = await (await self._jetstream()).last_message(stream, subject)
+        if found is None:
+            return None
+        name, data, headers, sequence = found
+        return Message(subject=name, data=data, headers=headers, sequence=sequence)
+
+    async def follow(
+        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+    ) -> Follow:
+        follow = OrderedFollow(self._connection, self._clock, stream, subject_filter, on_message, on_reset)
+        self._follows.append(follow)
+        return follow
+
+    async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
+        async def receive(message: Msg) -> None:
+            on_message(_plain(message))
+
+        return await self._live(subject_filter, "", receive)
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        client = self._connection.now()
+        try:
+            reply = await client.request(subject, data, timeout=timeout)
+        except nats.errors.NoRespondersError as error:
+            raise BusError(f"nobody serves {subject}") from error
+        except (nats.errors.Error, TimeoutError, OSError) as error:
+            raise BusError(f"request to {subject}: {str(error) or type(error).__name__}") from error
+        if reply.headers and REQUEST_ERROR in reply.headers:
+            raise BusError(reply.headers[REQUEST_ERROR])
+        return reply.data
+
+    async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
+        running: set[asyncio.Task[None]] = set()
+
+        async def receive(message: Msg) -> None:
+            task = asyncio.get_running_loop().create_task(self._answer(message, on_request))
+            running.add(task)
+            task.add_done_callback(running.discard)
+
+        return await self._live(subject_filter, queue, receive)
+
+    async def close(self) -> None:
+        for follow in self._follows:
+            await follow.stop()
+        if self._sender is not None:
+            self._sender.cancel()
+            await asyncio.gather(self._sender, return_exceptions=True)
+        await self._publisher.close()
+        await self._connection.close()
+
+    async def _jetstream(self) -> JetStream:
+        return JetStream(self._connection.now())
+
+    async def _live(self, subject_filter: str, queue: str, receive: OnMsg) -> Follow:
+        follow = LiveFollow(self._connection, subject_filter, queue, receive)
+        await self._connection.attach(follow.subscribe)
+        self._follows.append(follow)
+        return follow
+
+    async def _answer(self, message: Msg, on_request: OnRequest) -> None:
+        try:
+            reply, headers = await on_request(_plain(message)), None
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises, the asker hears of it
+            structlog.get_logger().exception("request failed", subject=message.subject)
+            reply, headers = b"", {REQUEST_ERROR: (str(error) or type(error).__name__).replace("\n", " ")}
+        if message.reply:
+            with contextlib.suppress(BusError, nats.errors.Error, OSError):
+                await self._connection.now().publish(message.reply, reply, headers=headers)
+
+    async def _send_soon(self) -> None:
+        while True:
+            subject, data, headers = await self._soon.get()
+            try:
+                await self._connection.now().publish(subject, data, headers=dict(headers) or None)
+            except (BusError, nats.errors.Error, OSError):
+                self.dropped += 1
+
+
+class LiveFollow:
+    """A plain subscription that moves on to every new client."""
+
+    def __init__(self, connection: Connection, subject: str, queue: str, receive: OnMsg) -> None:
+        self._connection = connection
+        self._subject = subject
+        self._queue = queue
+        self._receive = receive
+        self._subscription: Subscription | None = None
+
+    @property
+    def healthy(self) -> bool:
+        return self._subscription is not None and self._connection.connected
+
+    async def subscribe(self, client: Client) -> None:
+        """Subscribe on this client."""
+        self._subscription = await subscribe(client, self._subject, self._receive, self._queue)
+        await client.flush()
+
+    async def stop(self) -> None:
+        self._connection.detach(self.subscribe)
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            with contextlib.suppress(nats.errors.Error, OSError):
+                await subscription.unsubscribe()
+
+
+def _plain(message: Msg) -> Message:
+    return Message(subject=message.subject, data=message.data, headers=message.headers or {})

@@ -1,0 +1,222 @@
+"""A lossless ordered read of a stream: the last message of every subject, then everything new.
+
+The consumer on the server is ours to watch, because an ordered consumer can stall in silence. Four things are
+checked: the consumer's own sequence has no gap, heartbeats come, their numbers agree with ours, and the stream is still
+the one that we read (created then, not shorter). Whatever fails, a new consumer goes on after the last message, or from
+the start when the stream is another one or we were away for too long; then `on_reset` is called first.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from flotilla_common.bus.connection import Connection, subscribe
+from flotilla_common.bus.interface import BusError, Message, OnMessage
+from flotilla_common.bus.jetstream import JetStream, StreamInfo, StreamMissing
+from flotilla_common.clock import Clock
+
+HEARTBEAT_SECONDS = 1.0
+"""The server says this often that an idle consumer lives."""
+
+SILENCE_SECONDS = 3.0
+"""Without any word for this long the consumer counts as dead."""
+
+CHECK_SECONDS = 0.5
+"""How often liveness is looked at."""
+
+INFO_SECONDS = 5.0
+"""How often the stream is compared with the one that we read."""
+
+RESUME_SECONDS = 60.0
+"""Away for longer, we read from the start: tombstones of deletes may have expired meanwhile."""
+
+INACTIVE_SECONDS = 30.0
+"""The server forgets a consumer that nobody listens to after this time."""
+
+
+class OrderedFollow:
+    """See `Bus.follow`. Runs until stopped; a missing stream or a dead bus is a state, not an error."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock,
+        stream: str,
+        subject_filter: str,
+        on_message: OnMessage,
+        on_reset: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._stream = stream
+        self._filter = subject_filter
+        self._on_message = on_message
+        self._on_reset = on_reset
+        self._client: Client | None = None
+        self._subscription: Subscription | None = None
+        self._consumer = ""
+        self._reading = 0  # counts consumers; messages of an earlier one are ignored
+        self._attached = False
+        self._expected = 1  # the consumer's next sequence
+        self._sequence = 0  # the stream's, of the last message that we passed on
+        self._created = ""
+        self._heard = clock.monotonic()
+        self._checked = 0.0
+        self._wake = asyncio.Event()
+        self._log = structlog.get_logger(stream=stream)
+        self._task = asyncio.get_running_loop().create_task(self._supervise())
+        connection.on_resumed(self._look_again)
+
+    @property
+    def healthy(self) -> bool:
+        return self._attached and self._connection.connected
+
+    async def stop(self) -> None:
+        self._connection.off_resumed(self._look_again)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._drop()
+
+    def _look_again(self) -> None:
+        """The connection was away: the consumer may be gone, and messages of the meantime with it."""
+        self._attached = False
+        self._wake.set()
+
+    async def _supervise(self) -> None:
+        while True:
+            try:
+                await self._tend()
+            except StreamMissing:
+                self._attached = False
+            except (BusError, nats.errors.Error, OSError) as error:
+                self._attached = False
+                self._log.warning("cannot follow", error=str(error) or type(error).__name__)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await self._wake.wait()
+            self._wake.clear()
+
+    async def _tend(self) -> None:
+        if not self._connection.connected:
+            return
+        client = self._connection.now()
+        now = self._clock.monotonic()
+        if self._attached and client is self._client and now - self._heard < SILENCE_SECONDS:
+            if now - self._checked < INFO_SECONDS:
+                return
+            info = await JetStream(client).stream_info(self._stream)
+            self._checked = now
+            if self._same(info):
+                return
+        await self._attach(client)
+
+    def _same(self, info: StreamInfo) -> bool:
+        return info.created == self._created and info.state.last_seq >= self._sequence
+
+    async def _attach(self, client: Client) -> None:
+        """Make a new consumer, after the last message or from the start."""
+        self._attached = False
+        await self._drop()
+        stream = JetStream(client)
+        info = await stream.stream_info(self._stream)
+        away = self._clock.monotonic() - self._heard
+        resume = bool(self._created) and self._same(info) and away < RESUME_SECONDS
+        if self._created and not resume:
+            self._log.info("reading the stream again", was=self._created, now=info.created, away=round(away, 1))
+            self._on_reset()
+        if not resume:
+            self._sequence = 0
+        self._created = info.created
+        self._expected = 1
+        self._client = client
+        self._reading += 1
+        inbox, receive = client.new_inbox(), partial(self._receive, self._reading)
+        self._subscription = await subscribe(client, inbox, receive)
+        reading = self._reading
+        self._consumer = await stream.create_consumer(self._stream, self._config(inbox, resume))
+        self._heard = self._checked = self._clock.monotonic()
+        self._attached = reading == self._reading  # unless it lost messages already
+
+    def _config(self, inbox: str, resume: bool) -> dict[str, Any]:
+        start: dict[str, Any] = (
+            {"deliver_policy": "by_start_sequence", "opt_start_seq": self._sequence + 1}
+            if resume
+            else {"deliver_policy": "last_per_subject"}
+        )
+        return start | {
+            "deliver_subject": inbox,
+            "filter_subject": self._filter,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "replay_policy": "instant",
+            "flow_control": True,
+            "idle_heartbeat": int(HEARTBEAT_SECONDS * 1e9),
+            "inactive_threshold": int(INACTIVE_SECONDS * 1e9),
+            "mem_storage": True,
+            "num_replicas": 1,
+        }
+
+    async def _drop(self) -> None:
+        """Leave the old consumer behind. The server would forget it by itself."""
+        subscription, self._subscription = self._subscription, None
+        client, consumer = self._client, self._consumer
+        self._client, self._consumer = None, ""
+        if subscription is None or client is None or not client.is_connected:
+            return
+        with contextlib.suppress(nats.errors.Error, BusError, OSError):
+            await subscription.unsubscribe()
+            if consumer:
+                await JetStream(client).delete_consumer(self._stream, consumer)
+
+    async def _receive(self, reading: int, message: Msg) -> None:
+        if reading != self._reading:
+            return
+        headers = message.headers
+        if headers is not None and "Status" in headers:
+            await self._control(message, headers)
+            return
+        fields = message.reply.split(".")
+        shift = len(fields) - 9 if len(fields) >= 11 else 0  # with a domain the subject has more parts in front
+        stream_sequence, sequence, pending = int(fields[5 + shift]), int(fields[6 + shift]), int(fields[8 + shift])
+        self._heard = self._clock.monotonic()
+        if sequence != self._expected:
+            self._lost(f"message {sequence} came instead of {self._expected}")
+            return
+        self._expected = sequence + 1
+        self._sequence = stream_sequence
+        self._on_message(
+            Message(
+                subject=message.subject,
+                data=message.data,
+                headers=headers or {},
+                sequence=stream_sequence,
+                pending=pending,
+            )
+        )
+
+    async def _control(self, message: Msg, headers: dict[str, str]) -> None:
+        """A heartbeat or a flow-control request. Both are answered in their place among the messages."""
+        if headers["Status"] != "100":
+            self._lost(f"status {headers['Status']} {headers.get('Description', '')}")
+            return
+        self._heard = self._clock.monotonic()
+        answer = message.reply or headers.get("Nats-Consumer-Stalled", "")
+        if answer:
+            await self._connection.now().publish(answer)
+        last = headers.get("Nats-Last-Consumer")
+        if last is not None and int(last) != self._expected - 1:
+            self._lost(f"the server has sent {last} messages, {self._expected - 1} came")
+
+    def _lost(self, why: str) -> None:
+        self._log.warning("the consumer lost messages, making a new one", why=why)
+        self._reading += 1
+        self._attached = False
+        self._wake.set()
