@@ -1,0 +1,50 @@
+"""The admin's view of the local apiserver: is it ready, and is this object there."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Json
+from flotilla_common.kube import kubeconfig
+from flotilla_common.kube.client import KubeClient
+from flotilla_common.kube.config import from_kubeconfig
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+PATIENCE = 30.0  # seconds per request: everything is on this machine
+USER_AGENT = "flotilla-up"
+
+
+@asynccontextmanager
+async def admin(path: Path, clock: Clock) -> AsyncGenerator[Api]:
+    """A client with the credentials of this kubeconfig, for the time of the block."""
+    config = from_kubeconfig(kubeconfig.read([path]), clock)
+    client = KubeClient(config, user_agent=USER_AGENT, timeout=PATIENCE)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def not_ready(path: Path, clock: Clock) -> str:
+    """Empty when the apiserver behind this kubeconfig serves, else what keeps it from doing so."""
+    async with admin(path, clock) as api:
+        try:
+            await api.raw("GET", "/readyz")
+        except (ApiError, Unreachable) as error:
+            return str(error)
+    return ""
+
+
+async def ensure(api: Api, resource: Resource, body: Json, namespace: str = "") -> bool:
+    """Create an object unless there is one of its name. True when it was made."""
+    try:
+        await api.create(resource, namespace, msgspec.json.encode(body))
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+        return False
+    return True

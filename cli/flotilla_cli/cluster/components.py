@@ -1,0 +1,141 @@
+"""The command line of each control-plane component.
+
+Only loopback addresses, no leader election (there is one of each), and client limits that never are the bottleneck:
+measurements shall show the cost of writes, not of a throttled client.
+"""
+
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.ports import HOST, free_ports
+
+QPS = "3000"  # twice what this apiserver can do on two cores, so that it is no limit
+BURST = "6000"
+NODE_GRACE = "10m"  # fake nodes show a heartbeat every one to two minutes, later when the machine is overloaded
+SERVICE_RANGE = "10.96.0.0/16"
+POD_RANGE = "10.128.0.0/9"  # a /20 per node: 2,048 nodes with 4,094 pods each
+
+
+class Ports(msgspec.Struct, frozen=True):
+    """Where the control plane listens, on the loopback address."""
+
+    apiserver: int
+    etcd: int
+    etcd_peer: int
+
+    @classmethod
+    def choose(cls, apiserver: int = 0) -> "Ports":
+        """Free ports, except where one is given."""
+        chosen = free_ports(3)
+        return cls(apiserver or chosen[0], chosen[1], chosen[2])
+
+
+class Places(msgspec.Struct, frozen=True):
+    """The files of one control plane under its state folder."""
+
+    state_dir: Path
+
+    @property
+    def certificates(self) -> Path:
+        return self.state_dir / "certificates"
+
+    @property
+    def authority(self) -> Path:
+        """The apiserver's own certificate with its issuer: what clients trust."""
+        return self.certificates / "apiserver.crt"
+
+    @property
+    def tokens(self) -> Path:
+        return self.state_dir / "tokens.csv"
+
+    @property
+    def signing_key(self) -> Path:
+        return self.state_dir / "service-account.key"
+
+    def kubeconfig(self, component: str) -> Path:
+        """`kubeconfig` for people, `<component>.kubeconfig` for the rest."""
+        return self.state_dir / ("kubeconfig" if component == "admin" else f"{component}.kubeconfig")
+
+    def log(self, component: str) -> Path:
+        return self.state_dir / "logs" / f"{component}.log"
+
+
+def etcd(places: Places, ports: Ports, *, durable: bool) -> list[str]:
+    """etcd with one member. Not `durable`: a power cut may lose data, and the disk is no bottleneck."""
+    client, peer = f"http://{HOST}:{ports.etcd}", f"http://{HOST}:{ports.etcd_peer}"
+    return [
+        "etcd",
+        f"--data-dir={places.state_dir / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--quota-backend-bytes=4294967296",
+        "--log-level=warn",
+        *([] if durable else ["--unsafe-no-fsync"]),
+    ]
+
+
+def apiserver(places: Places, ports: Ports, extra: list[str]) -> list[str]:
+    """kube-apiserver with token users, RBAC, and limits wide enough for benchmarks (fairness stays on)."""
+    return [
+        "kube-apiserver",
+        f"--etcd-servers=http://{HOST}:{ports.etcd}",
+        f"--bind-address={HOST}",
+        f"--advertise-address={HOST}",
+        "--endpoint-reconciler-type=none",  # a loopback address may not stand in an EndpointSlice
+        f"--secure-port={ports.apiserver}",
+        f"--cert-dir={places.certificates}",
+        f"--token-auth-file={places.tokens}",
+        "--authorization-mode=Node,RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={places.signing_key}",
+        f"--service-account-signing-key-file={places.signing_key}",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--allow-privileged",
+        "--enable-aggregator-routing",
+        "--max-requests-inflight=3000",
+        "--max-mutating-requests-inflight=1500",
+        "--shutdown-watch-termination-grace-period=0s",
+        *extra,
+    ]
+
+
+def controller_manager(places: Places) -> list[str]:
+    """kube-controller-manager with one identity per controller."""
+    return [
+        "kube-controller-manager",
+        f"--kubeconfig={places.kubeconfig('kube-controller-manager')}",
+        "--use-service-account-credentials",
+        f"--service-account-private-key-file={places.signing_key}",
+        f"--root-ca-file={places.authority}",
+        "--allocate-node-cidrs",
+        f"--cluster-cidr={POD_RANGE}",
+        "--node-cidr-mask-size=20",
+        f"--node-monitor-grace-period={NODE_GRACE}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        f"--kube-api-qps={QPS}",
+        f"--kube-api-burst={BURST}",
+    ]
+
+
+def scheduler(places: Places) -> list[str]:
+    """kube-scheduler; its limits can only be set in a file."""
+    path = places.state_dir / "scheduler.yaml"
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {
+            "kubeconfig": str(places.kubeconfig("kube-scheduler")),
+            "qps": float(QPS),
+            "burst": int(BURST),
+        },
+    }
+    write_private(path, yaml.safe_dump(document))
+    return ["kube-scheduler", f"--config={path}", "--secure-port=0"]

@@ -1,0 +1,143 @@
+"""A control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and our volume provisioner.
+
+    plane = ControlPlane(Path("state"), toolset, clock)
+    await plane.start()      # ready in a few seconds; what already runs is left alone
+    await plane.add_nodes(10)
+    … plane.kubeconfig …
+    await plane.stop()
+
+`start` is the repair as well: it starts what does not run. What was started is recorded in the state folder, so that
+another command can look after it later.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster import components, credentials, kwok
+from flotilla_cli.cluster.admin import admin, ensure, not_ready
+from flotilla_cli.cluster.components import Places, Ports
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.ports import HOST
+from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.records import Records
+from flotilla_common.api.resources import NODE
+from flotilla_common.clock import Clock
+
+ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "volumes")
+READY_WITHIN = 90.0  # seconds; it takes 4 on an idle machine, and many times that under a parallel build
+POLL = 0.1
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user of the library may choose.
+
+    `durable`: etcd syncs to disk. `bound`: the processes die with us (tests). `apiserver_flags`: appended to its own.
+    """
+
+    durable: bool = True
+    bound: bool = False
+    apiserver_flags: tuple[str, ...] = ()
+    pace: kwok.Pace = kwok.Pace()
+
+
+class ControlPlane:
+    """One control plane in one state folder; see the module's story."""
+
+    def __init__(
+        self,
+        state_dir: Path,
+        programs: Callable[[str], Path],
+        clock: Clock,
+        ports: Ports | None = None,
+        options: Options | None = None,
+    ) -> None:
+        self.ports = ports or Ports.choose()
+        self.places = Places(state_dir)
+        self.options = options or Options()
+        self.records = Records(state_dir)
+        self._programs = programs
+        self._clock = clock
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's kubeconfig."""
+        return self.places.kubeconfig("admin")
+
+    @property
+    def server(self) -> str:
+        """The apiserver's address."""
+        return f"https://{HOST}:{self.ports.apiserver}"
+
+    async def start(self, say: Callable[[str], None] = lambda _: None) -> None:
+        """Start what does not run, and return when the apiserver serves. `say` is told each step."""
+        tokens = credentials.write_tokens(self.places.tokens)
+        credentials.write_signing_key(self.places.signing_key)
+        for component, token in tokens.items():
+            credentials.write_kubeconfig(self.places.kubeconfig(component), self.server, self.places.authority, token)
+        for component in ORDER:
+            self.ensure(component)
+            if component == "kube-apiserver":
+                say("waiting for the apiserver")
+                await self._ready()
+
+    def ensure(self, component: str) -> Process:
+        """The component's process, started if it does not run."""
+        current = self.records.get(component)
+        if current and is_alive(current):
+            return current
+        argv = self._command(component)
+        return self.records.spawn(component, argv, self.places.log(component), bound=self.options.bound)
+
+    async def add_nodes(self, count: int) -> None:
+        """Make fake nodes `node-0` … `node-<count-1>` where they do not exist."""
+        async with admin(self.kubeconfig, self._clock) as api:
+            for index in range(count):
+                await ensure(api, NODE, kwok.node(index))
+
+    async def stop(self, grace: float = 10) -> None:
+        """Stop every component, clients first, so that nothing logs errors about a missing apiserver."""
+        await self.records.stop(reversed(ORDER), self._clock, grace)
+
+    def _command(self, component: str) -> list[str]:
+        if component == "volumes":
+            return [sys.executable, "-m", "flotilla_cli.cluster.volumes", str(self.kubeconfig)]
+        program, *arguments = self._arguments(component)
+        return [str(self._programs(program)), *arguments]
+
+    def _arguments(self, component: str) -> list[str]:
+        match component:
+            case "etcd":
+                return components.etcd(self.places, self.ports, durable=self.options.durable)
+            case "kube-apiserver":
+                return components.apiserver(self.places, self.ports, list(self.options.apiserver_flags))
+            case "kube-controller-manager":
+                return components.controller_manager(self.places)
+            case "kube-scheduler":
+                return components.scheduler(self.places)
+            case _:
+                return kwok.command(self.places, self.options.pace)
+
+    async def _ready(self) -> None:
+        deadline = self._clock.monotonic() + READY_WITHIN
+        problem = "it has not written its certificate"
+        while self._clock.monotonic() < deadline:
+            self._require("etcd")
+            self._require("kube-apiserver")
+            if self.places.authority.exists():
+                problem = await not_ready(self.kubeconfig, self._clock)
+                if not problem:
+                    return
+            await self._clock.sleep(POLL)
+        log = self.places.log("kube-apiserver")
+        raise ClusterError(
+            f"The apiserver is not ready after {READY_WITHIN:.0f} s ({problem}). End of {log}:\n{tail(log)}"
+        )
+
+    def _require(self, component: str) -> None:
+        process = self.records.get(component)
+        if process is None or not is_alive(process):
+            log = self.places.log(component)
+            raise ClusterError(f"{component} ended right after its start. End of {log}:\n{tail(log)}")

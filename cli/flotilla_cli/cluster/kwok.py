@@ -1,0 +1,178 @@
+"""Fake nodes that behave like kubelets: kwok with stages of our own.
+
+kwok's built-in pod stage is no kubelet: it sets readiness gates True itself and never notices a new image. Ours reports
+what a kubelet would, in as few status patches as possible: one when a pod starts, one per image change, one per change
+of readiness.
+
+- `Ready` is True only while every readiness gate's condition is True, and follows them in both directions.
+- A changed image restarts the container: new imageID and containerID, restartCount + 1, an event.
+- An image with the tag `broken` is never pulled: its container stays unready until the image changes again.
+- A pod with the annotation `fake.flotilla.dev/complete` succeeds, as a job's would.
+- A pod in deletion goes after a short while; finalizers keep it, as always.
+
+Conditions that others wrote stay: every patch merges conditions by their type.
+
+Nodes prove their life by a rare heartbeat in their status instead of leases: with leases, a kwok that replaces a killed
+one waits for them to expire, and then does not look at pods that were waiting already.
+"""
+
+from importlib import resources
+from typing import Any
+
+import msgspec
+import yaml
+
+from flotilla_cli.cluster.components import Places
+from flotilla_cli.cluster.layout import write_private
+
+Json = dict[str, Any]
+SELECTOR = "kwok.x-k8s.io/node=fake"
+HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
+WORKERS = 16  # status patches at a time; kwok's default of 4 would be the bottleneck of a benchmark
+
+RUNS = '.status.podIP // "" | length > 0 | tostring'
+RESTARTS = (
+    "[.spec.containers[] as $c | .status.containerStatuses[]? | select(.name == $c.name and .image != $c.image)]"
+    " | length > 0 | tostring"
+)
+READINESS_CHANGED = (
+    "(([.spec.readinessGates[]?.conditionType]"
+    ' - [.status.conditions[]? | select(.status == "True") | .type] | length == 0)'
+    ' and ([.spec.containers[] | select(.image | endswith(":broken"))] | length == 0))'
+    ' != ([.status.conditions[]? | select(.type == "Ready" and .status == "True")] | length == 1) | tostring'
+)
+DELETING = '.metadata.deletionTimestamp // "" | length > 0 | tostring'
+GRACE_LEFT = ".metadata.deletionGracePeriodSeconds // 0 | tostring"
+NODE_READY = '[.status.conditions[]? | select(.type == "Ready" and .status == "True")] | length | tostring'
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How long a fake kubelet takes, in milliseconds: between `x` and twice `x`, like a fast real one."""
+
+    start: int = 200
+    restart: int = 200
+    readiness: int = 10
+    stop: int = 100
+    complete: int = 1000
+
+
+def command(places: Places, pace: Pace) -> list[str]:
+    """kwok's command line; its stages are written beside the other files."""
+    config = places.state_dir / "kwok.yaml"
+    write_private(config, yaml.safe_dump_all(stages(pace), sort_keys=False))
+    return [
+        "kwok",
+        f"--kubeconfig={places.kubeconfig('kwok')}",
+        f"--config={config}",
+        f"--manage-nodes-with-annotation-selector={SELECTOR}",
+    ]
+
+
+def stages(pace: Pace) -> list[Json]:
+    """kwok's configuration: its options, and the stages of nodes and pods."""
+    options = {"podPlayStageParallelism": WORKERS, "nodePlayStageParallelism": 4}
+    living = [_is(DELETING, "false"), {"key": ".status.phase", "operator": "NotIn", "values": ["Succeeded", "Failed"]}]
+    restarted = {
+        "type": "Normal",
+        "reason": "Killing",
+        "message": "Container definition changed, will be restarted",  # kwok cannot name the container
+    }
+    return [
+        {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options},
+        _stage("Node", "node-ready", [_isnt(NODE_READY, "1")], 0, _patch("node-ready")),
+        _stage("Node", "node-heartbeat", [_is(NODE_READY, "1")], HEARTBEAT, _patch("node-heartbeat")),
+        _stage("Pod", "pod-start", [*living, _is(RUNS, "false")], pace.start, _patch("pod-status")),
+        _stage(
+            "Pod",
+            "pod-restart",
+            [*living, _is(RUNS, "true"), _is(RESTARTS, "true")],
+            pace.restart,
+            {"event": restarted, **_patch("pod-status")},
+        ),
+        _stage(
+            "Pod",
+            "pod-readiness",
+            [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "true")],
+            pace.readiness,
+            _patch("pod-status"),
+        ),
+        _completion(pace),
+        _stage("Pod", "pod-stop", [_is(DELETING, "true"), _isnt(GRACE_LEFT, "0")], pace.stop, {"delete": True}),
+    ]
+
+
+def _completion(pace: Pace) -> Json:
+    running = [
+        _is(DELETING, "false"),
+        _is(".status.phase", "Running"),
+        {"key": '.metadata.annotations["fake.flotilla.dev/complete"]', "operator": "Exists"},
+    ]
+    return _stage("Pod", "pod-complete", running, pace.complete, _patch("pod-complete"))
+
+
+def _stage(kind: str, name: str, expressions: list[Json], delay: int, then: Json) -> Json:
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceRef": {"apiGroup": "v1", "kind": kind},
+            "selector": {"matchExpressions": expressions},
+            "delay": {"durationMilliseconds": delay, "jitterDurationMilliseconds": 2 * delay},
+            "next": then,
+        },
+    }
+
+
+def _patch(template: str) -> Json:
+    text = resources.files("flotilla_cli.cluster").joinpath(f"stages/{template}.tmpl").read_text(encoding="utf-8")
+    return {"patches": [{"subresource": "status", "root": "status", "type": "strategic", "template": text}]}
+
+
+def _is(key: str, value: str) -> Json:
+    return {"key": key, "operator": "In", "values": [value]}
+
+
+def _isnt(key: str, value: str) -> Json:
+    return {"key": key, "operator": "NotIn", "values": [value]}
+
+
+def node(index: int, zones: int = 3) -> Json:
+    """A fake node as its kubelet would register it: 32 cores, 256 GiB, room for 500 pods, in one of `zones` zones."""
+    name = f"node-{index}"
+    room = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "500"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "topology.kubernetes.io/zone": f"zone-{index % zones}",
+                "type": "kwok",
+            },
+        },
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": f"10.64.{index // 250}.{index % 250 + 1}"},
+                {"type": "Hostname", "address": name},
+            ],
+            "capacity": room,
+            "allocatable": room,
+            "nodeInfo": {
+                "architecture": "amd64",
+                "operatingSystem": "linux",
+                "kubeletVersion": "fake",
+                "osImage": "",
+                "kernelVersion": "",
+                "containerRuntimeVersion": "containerd://fake",
+                "kubeProxyVersion": "",
+                "machineID": "",
+                "systemUUID": "",
+                "bootID": "",
+            },
+        },
+    }

@@ -1,0 +1,29 @@
+"""Where things lie: one state folder per local cluster, one cache of programs per user."""
+
+import os
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    """Downloaded and built programs: FLOTILLA_CACHE, or `flotilla` in the user's cache folder."""
+    own = os.environ.get("FLOTILLA_CACHE")
+    return Path(own) if own else _xdg("XDG_CACHE_HOME", ".cache") / "flotilla"
+
+
+def default_state_dir() -> Path:
+    """The state folder of `flotilla up`: FLOTILLA_STATE, or `flotilla/up` in the user's state folder."""
+    own = os.environ.get("FLOTILLA_STATE")
+    return Path(own) if own else _xdg("XDG_STATE_HOME", ".local/state") / "flotilla" / "up"
+
+
+def _xdg(variable: str, fallback: str) -> Path:
+    return Path(os.environ.get(variable) or Path.home() / fallback)
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.touch(mode=0o600)
+    partial.write_bytes(content.encode() if isinstance(content, str) else content)
+    partial.replace(path)

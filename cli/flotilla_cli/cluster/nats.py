@@ -1,0 +1,104 @@
+"""An embedded nats-server: JetStream on disk, loopback only, messages up to 8 MiB."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.ports import HOST, free_ports
+from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.records import Records
+from flotilla_common.clock import Clock, SystemClock
+
+NAME = "nats-server"
+MAX_PAYLOAD = 8 * 1024 * 1024
+READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
+POLL = 0.02
+
+CONFIGURATION = """\
+server_name: flotilla
+host: {host}
+port: {port}
+http: "{host}:{monitor}"
+max_payload: {max_payload}
+# The mirrors of a large cluster are filled in one burst: a slow consumer is better served late than cut off.
+max_pending: 268435456
+write_deadline: "30s"
+jetstream {{
+  store_dir: {store}
+  max_memory_store: 268435456
+  max_file_store: 8589934592
+}}
+"""
+
+
+class NatsServer(msgspec.Struct, frozen=True):
+    """A running nats-server. `url` is for clients, `monitor` serves /healthz, /varz, /jsz."""
+
+    url: str
+    monitor: str
+    process: Process
+    state_dir: Path
+
+    async def stop(self, clock: Clock, grace: float = 5) -> None:
+        """Stop it. What it stored stays in the state folder."""
+        await Records(self.state_dir).stop([NAME], clock, grace)
+
+
+async def start_nats(
+    state_dir: Path,
+    port: int = 0,
+    *,
+    program: Callable[[str], Path],
+    monitor_port: int = 0,
+    bound: bool = False,
+    clock: Clock | None = None,
+) -> NatsServer:
+    """Start nats-server on the given or free ports, or take the running one of this state folder; return when it
+    serves. `bound`: it dies with us."""
+    clock = clock or SystemClock()
+    chosen = free_ports(2)
+    port, monitor_port = port or chosen[0], monitor_port or chosen[1]
+    records = Records(state_dir)
+    process = records.get(NAME)
+    if process is None or not is_alive(process):
+        config = state_dir / "nats.conf"
+        text = CONFIGURATION.format(
+            host=HOST,
+            port=port,
+            monitor=monitor_port,
+            max_payload=MAX_PAYLOAD,
+            store=msgspec.json.encode(str(state_dir / "nats")).decode(),
+        )
+        write_private(config, text)
+        write_private(state_dir / "nats.json", msgspec.json.encode([port, monitor_port]))
+        process = records.spawn(
+            NAME, [str(program(NAME)), "--config", str(config)], state_dir / "logs" / f"{NAME}.log", bound=bound
+        )
+    port, monitor_port = msgspec.json.decode((state_dir / "nats.json").read_bytes(), type=tuple[int, int])
+    server = NatsServer(f"nats://{HOST}:{port}", f"http://{HOST}:{monitor_port}", process, state_dir)
+    await _ready(server, clock)
+    return server
+
+
+async def _ready(server: NatsServer, clock: Clock) -> None:
+    deadline = clock.monotonic() + READY_WITHIN
+    while clock.monotonic() < deadline and is_alive(server.process):
+        if await nats_healthy(server.monitor):
+            return
+        await clock.sleep(POLL)
+    log = Path(server.process.log)
+    raise ClusterError(f"nats-server did not become ready. End of {log}:\n{tail(log)}")
+
+
+async def nats_healthy(monitor: str) -> bool:
+    """Whether the server behind this monitoring address serves, JetStream included."""
+    timeout = aiohttp.ClientTimeout(total=2)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(f"{monitor}/healthz") as reply:
+            return reply.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        return False

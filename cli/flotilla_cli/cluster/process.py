@@ -1,0 +1,130 @@
+"""Processes with an identity that outlives us: a pid can be reused, a pid with its start time and boot cannot.
+
+Everything is started in a session of its own, so that it survives the end of the command that started it; tests instead
+bind it to their own life. Each process carries the state folder in its environment: so even a process whose record was
+never written (we were killed in between) can be found again, exactly, and never by name.
+"""
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from flotilla_common.clock import Clock
+
+MARK = "FLOTILLA_STATE_DIR"  # in the environment of everything that belongs to one state folder
+POLL = 0.02  # seconds between looks at a process that was asked to stop
+
+
+class Process(msgspec.Struct, frozen=True):
+    """One started program. `started` is in clock ticks since boot `boot`: together with the pid it is unique."""
+
+    name: str
+    pid: int
+    started: int
+    boot: str
+    argv: list[str]
+    log: str
+
+
+def boot_id() -> str:
+    """This boot of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when there is none, or only its zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *fields = stat.rpartition(")")[2].split()  # the name before it may contain anything
+    return None if state in "ZX" else int(fields[18])
+
+
+def spawn(
+    name: str,
+    argv: Sequence[str],
+    log: Path,
+    *,
+    state_dir: Path,
+    bound: bool = False,
+    env: Mapping[str, str] | None = None,
+) -> Process:
+    """Start a program in its own session, its output appended to `log`. `bound`: it is killed when we end, however that
+    happens."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = ["setpriv", "--pdeathsig", "KILL", "--", *argv] if bound else list(argv)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    pid = os.posix_spawnp(
+        command[0],
+        command,
+        {**os.environ, **(env or {}), MARK: str(state_dir)},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    return Process(name, pid, start_ticks(pid) or 0, boot_id(), list(argv), str(log))
+
+
+def is_alive(process: Process) -> bool:
+    """Whether exactly this process still runs; buries it when it was our child and ended."""
+    reap(process.pid)
+    return process.boot == boot_id() and start_ticks(process.pid) == process.started
+
+
+def reap(pid: int) -> None:
+    """Take the exit status of an ended child. A process that is not our child is someone else's to bury."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+async def stop(process: Process, clock: Clock, grace: float = 10) -> None:
+    """Ask the process's session to end, and after `grace` seconds kill it. Harmless when it is gone."""
+    for signum, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
+        if not is_alive(process):
+            return
+        if signum is signal.SIGKILL or grace > 0:
+            send(process, signum)
+        deadline = clock.monotonic() + patience
+        while is_alive(process) and clock.monotonic() < deadline:
+            await clock.sleep(POLL)
+
+
+def send(process: Process, signum: int) -> None:
+    """Signal the process and its descendants (its group)."""
+    try:
+        os.killpg(process.pid, signum)
+    except ProcessLookupError:
+        return
+
+
+def marked(state_dir: Path) -> Iterator[Process]:
+    """Every running process of ours that carries the mark of this state folder, ourselves excepted."""
+    wanted = f"{MARK}={state_dir}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environ = (entry / "environ").read_bytes()
+            argv = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # ended meanwhile, or another user's
+        ticks = start_ticks(int(entry.name))
+        if ticks is not None and wanted in environ.split(b"\0"):
+            yield Process(Path(argv[0]).name if argv else "?", int(entry.name), ticks, boot_id(), argv, "")
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The end of a log, for error messages."""
+    try:
+        return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return "(no log)"

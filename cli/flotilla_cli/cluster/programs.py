@@ -1,0 +1,74 @@
+"""Which programs the local cluster needs, from which version on, and the pinned versions to get when there are none."""
+
+import re
+from importlib import resources
+
+import msgspec
+
+Version = tuple[int, ...]
+
+
+class Product(msgspec.Struct, frozen=True):
+    """One Go project: its pinned version, and the program → package that is built from its module (`gomod/<name>`)."""
+
+    name: str
+    version: str
+    packages: dict[str, str]
+    linked: tuple[str, ...] = ()  # -X assignments, so that the programs know their version
+
+    @property
+    def dotted(self) -> str:
+        """The version without its v."""
+        return self.version.removeprefix("v")
+
+    def module_files(self) -> dict[str, bytes]:
+        """go.mod, go.sum and tools.go of the build."""
+        folder = resources.files("flotilla_cli.cluster").joinpath("gomod", self.name)
+        return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+_KUBERNETES = "v1.36.3"
+_COMPONENT = "k8s.io/component-base/version"
+KUBERNETES = Product(
+    "kubernetes",
+    _KUBERNETES,
+    {
+        name: f"k8s.io/kubernetes/cmd/{name}"
+        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+    },
+    (f"{_COMPONENT}.gitVersion={_KUBERNETES}", f"{_COMPONENT}.gitMajor=1", f"{_COMPONENT}.gitMinor=36"),
+)
+ETCD = Product("etcd", "v3.7.3", {"etcd": "go.etcd.io/etcd/server/v3"})
+KWOK = Product("kwok", "v0.8.0", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, ("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",))
+NATS = Product("nats", "v2.15.2", {"nats-server": "github.com/nats-io/nats-server/v2"})
+PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS)
+
+VERSION_SET = "_".join(f"{product.name}-{product.dotted}" for product in PRODUCTS)
+
+
+class Program(msgspec.Struct, frozen=True):
+    """One program: how it says its version, and the oldest that will do."""
+
+    name: str
+    product: Product
+    minimum: Version
+    ask: tuple[str, ...] = ("--version",)
+
+    def version(self, output: str) -> Version | None:
+        """The version in what it says."""
+        found = re.search(r"v?(\d+)\.(\d+)\.(\d+)", output)
+        return tuple(map(int, found.groups())) if found else None
+
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("etcd", ETCD, (3, 5, 0)),
+        Program("kube-apiserver", KUBERNETES, (1, 32, 0)),
+        Program("kube-controller-manager", KUBERNETES, (1, 32, 0)),
+        Program("kube-scheduler", KUBERNETES, (1, 32, 0)),
+        Program("kubectl", KUBERNETES, (1, 30, 0), ("version", "--client")),
+        Program("kwok", KWOK, (0, 7, 0)),  # the stages here were only tried from this one on
+        Program("nats-server", NATS, (2, 12, 0)),  # per-message TTL markers, which tombstones need
+    )
+}

@@ -1,0 +1,92 @@
+"""Private control planes for tests: real etcd, apiserver, controllers, scheduler and nats-server on free ports.
+
+They sync nothing to disk, and are bound to the test process: even `kill -9` of pytest leaves no process behind.
+
+    async with control_plane(tmp_path) as cluster:
+        cluster.kubectl("apply", "-f", "-", input=manifest)
+"""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from flotilla_cli.cluster.control_plane import ControlPlane, Options
+from flotilla_cli.cluster.kwok import Pace
+from flotilla_cli.cluster.locate import search
+from flotilla_cli.cluster.nats import NatsServer, start_nats
+from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_common.clock import SystemClock
+
+
+class MissingPrograms(Exception):
+    """The control plane's programs are not on this machine; `scripts/up` gets them."""
+
+
+def programs() -> Callable[[str], Path]:
+    """The path of each program; never downloads or builds."""
+    result = search(PROGRAMS.values())
+    missing = sorted(PROGRAMS.keys() - result.found.keys())
+    if missing:
+        raise MissingPrograms(f"{', '.join(missing)}: run scripts/up once, it gets them. Tried: {result.tried}")
+    return result.found.__getitem__
+
+
+async def eventually(check: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait until the check holds, looking ten times a second; raises TimeoutError."""
+    clock = SystemClock()
+    async with asyncio.timeout(seconds):
+        while not check():
+            await clock.sleep(0.1)
+
+
+class Cluster:
+    """A running control plane and how to talk to it."""
+
+    def __init__(self, plane: ControlPlane, program: Callable[[str], Path]) -> None:
+        self.plane = plane
+        self.kubeconfig = plane.kubeconfig
+        self._program = program
+
+    def kubectl(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> str:
+        """Run kubectl and return what it prints; raises with its error output."""
+        reply = subprocess.run(
+            [self._program("kubectl"), "--kubeconfig", self.kubeconfig, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if check and reply.returncode:
+            raise AssertionError(f"kubectl {' '.join(arguments)}: {reply.stderr or reply.stdout}")
+        return reply.stdout
+
+    def read(self, *arguments: str) -> dict[str, Any]:
+        """`kubectl get … -o json`."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    async def nats(self) -> NatsServer:
+        """A nats-server beside this control plane (the same one every time)."""
+        return await start_nats(self.plane.places.state_dir, program=self._program, bound=True)
+
+
+@asynccontextmanager
+async def control_plane(
+    state_dir: Path, *, nodes: int = 3, pace: Pace | None = None, apiserver_flags: tuple[str, ...] = ()
+) -> AsyncGenerator[Cluster]:
+    """A control plane with fake nodes for the time of the block."""
+    program = programs()
+    clock = SystemClock()
+    options = Options(durable=False, bound=True, apiserver_flags=apiserver_flags, pace=pace or Pace())
+    plane = ControlPlane(state_dir, program, clock, options=options)
+    try:
+        await plane.start()
+        await plane.add_nodes(nodes)
+        yield Cluster(plane, program)
+    finally:
+        await plane.records.stop(["nats-server"], clock, grace=0)
+        await plane.stop(grace=0)  # nothing here is worth a farewell
