@@ -1,0 +1,135 @@
+"""The webhook service on one page: what it answers, with which certificate, and how the apiserver finds it.
+
+It needs neither the bus nor a mirror: it answers from the request, and asks the apiserver directly where a rule looks
+further. So it serves while NATS is down.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from structlog.contextvars import bind_contextvars
+
+from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING, Resource
+from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.service import Context, Service
+from flotilla_common.settings import Settings
+from flotilla_webhook import tls
+from flotilla_webhook.census import Census
+from flotilla_webhook.cloneset import CloneSetAdmission
+from flotilla_webhook.conversion import convert
+from flotilla_webhook.following import Follower
+from flotilla_webhook.keeper import Keeper
+from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.pods import PodAdmission
+from flotilla_webhook.protection import Protection
+from flotilla_webhook.recording import recorder
+from flotilla_webhook.registration import GROUPS, Endpoint, Registration
+from flotilla_webhook.review import Handler
+from flotilla_webhook.server import build
+from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, Store
+from flotilla_webhook.templates import ApiserverJudge
+
+CA_FILE = "ca-cert.pem"
+
+_PROBE_SECONDS = 10.0
+
+
+async def run(context: Context) -> None:
+    """Serve admission and conversion until cancelled; fail if certificate or registration is not right in time."""
+    bind_contextvars(service=context.service, replica=context.replica)
+    settings, clock = context.settings, context.clock
+    metrics = Metrics()
+    handlers = handlers_of(context, metrics)
+    certificate = tls.Certificate()
+    directory = Path(settings.webhook_cert_dir)
+    endpoint = Endpoint(settings.namespace, settings.webhook_service, _url(settings))
+    keeper = Keeper(
+        store=_store(context),
+        directory=directory,
+        host=_host(settings),
+        renew_before=timedelta(days=settings.certs_renew_before),
+        registration=Registration(context.api, endpoint, context.gates, handlers),
+        use=certificate.use,
+        clock=clock,
+    )
+    app = build(handlers, convert, metrics, clock)
+    sock = tls.listen(settings.webhook_port)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(keeper.run())
+        for follower in _followers(context, keeper):
+            group.create_task(follower.run())
+        await _in_time(settings, keeper, keeper.certified)
+        group.create_task(tls.serve(app, certificate, sock))
+        group.create_task(_report(context, keeper, sock.getsockname()[1], directory / CA_FILE))
+        await _in_time(settings, keeper, keeper.initialised)
+
+
+def handlers_of(context: Context, metrics: Metrics) -> dict[str, Handler]:
+    """Every admission path that is served, with its handler."""
+    api, gates = context.api, context.gates
+    protection = Protection(gates, Census(api), metrics, recorder(context.settings.protection_log_path))
+    clonesets = CloneSetAdmission(api, ApiserverJudge(api), protection, gates)
+    return clonesets.handlers() | protection.handlers() | PodAdmission(gates).handlers()
+
+
+def _store(context: Context) -> Store:
+    settings = context.settings
+    if context.gates.on("EnableExternalCerts"):
+        return ExternalStore(context.api, settings.namespace, settings.webhook_secret)
+    if settings.webhook_cert_writer == "fs" or (settings.webhook_host and not settings.webhook_cert_writer):
+        return FileStore(Path(settings.webhook_cert_dir))
+    return SecretStore(context.api, settings.namespace, settings.webhook_secret)
+
+
+def _url(settings: Settings) -> str:
+    """Where the apiserver calls us from outside the cluster; empty inside."""
+    if settings.webhook_host:
+        return f"https://{settings.webhook_host}:{settings.webhook_port}"
+    return settings.webhook_url.rstrip("/")
+
+
+def _host(settings: Settings) -> str:
+    """The name that the certificate must be for."""
+    service = f"{settings.webhook_service}.{settings.namespace}.svc"
+    return settings.webhook_host or urlsplit(settings.webhook_url).hostname or service
+
+
+def _followers(context: Context, keeper: Keeper) -> list[Follower]:
+    """Everything whose change calls for a pass: the configurations, the CRDs, the Secret."""
+
+    def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "") -> Follower:
+        return Follower(context.api, context.clock, resource, keeper.wake, namespace=namespace, interesting=interesting)
+
+    secret = context.settings.webhook_secret
+    return [
+        follow(MUTATING, lambda name: name == MUTATING_CONFIGURATION),
+        follow(VALIDATING, lambda name: name == VALIDATING_CONFIGURATION),
+        follow(CRD, lambda name: name.partition(".")[2] in GROUPS),
+        follow(SECRET, lambda name: name == secret, context.settings.namespace),
+    ]
+
+
+async def _in_time(settings: Settings, keeper: Keeper, event: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(settings.webhook_initialize_timeout):
+            await event.wait()
+    except TimeoutError as late:
+        seconds = settings.webhook_initialize_timeout
+        raise RuntimeError(f"webhook not initialised within {seconds:g} s: {keeper.failure}") from late
+
+
+async def _report(context: Context, keeper: Keeper, port: int, ca_file: Path) -> None:
+    """Readiness: everything has been right once, and the server answers over TLS."""
+    while True:
+        why = "" if keeper.initialised.is_set() else keeper.failure
+        why = why or await tls.probe(port, ca_file)
+        context.health.ready("webhook-ready", not why, why)
+        await context.clock.sleep(_PROBE_SECONDS if not why else 1.0)
+
+
+def service() -> Service:
+    """The service, for `flotilla run` and for its own process."""
+    return Service("webhook", run)

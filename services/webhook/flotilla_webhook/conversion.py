@@ -1,0 +1,58 @@
+"""ConversionReview: every object of a request into the wanted version, or none (webhooks.md §6).
+
+Which kinds can be converted is the table below; the rules are pure functions of the API library.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from flotilla_common.api.admission import cloneset_conversion
+from flotilla_common.api.documents import Json, text
+
+Converter = Callable[[Json, str], Json]
+
+KINDS: Mapping[tuple[str, str], Converter] = {
+    ("apps.kruise.io", "CloneSet"): cloneset_conversion.convert,
+}
+
+_VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
+
+
+class _Request(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion")
+    objects: list[Json] = []
+
+
+class _Review(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    request: _Request
+
+
+_decoder = msgspec.json.Decoder(_Review)
+
+
+def convert(body: bytes) -> bytes:
+    """The answer to a ConversionReview. Raises ValueError for anything that is none of ours."""
+    review = _decoder.decode(body)
+    if review.api_version not in _VERSIONS:
+        raise ValueError(f"unsupported ConversionReview version {review.api_version!r}")
+    request = review.request
+    response: Json = {"uid": request.uid}
+    try:
+        response["convertedObjects"] = [_converted(item, request.desired_api_version) for item in request.objects]
+        response["result"] = {"status": "Success"}
+    except ValueError as fault:
+        response |= {"convertedObjects": [], "result": {"status": "Failure", "message": str(fault)}}
+    return msgspec.json.encode({"apiVersion": review.api_version, "kind": "ConversionReview", "response": response})
+
+
+def _converted(document: Json, version: str) -> Json:
+    source, kind = text(document.get("apiVersion")), text(document.get("kind"))
+    converter = KINDS.get((source.partition("/")[0], kind))
+    if converter is None:
+        raise ValueError(f"{source}, Kind={kind} is not a kind that can be converted")
+    if source == version:
+        raise ValueError(f"conversion of {kind} from {source} to itself was asked for")
+    return converter(document, version)

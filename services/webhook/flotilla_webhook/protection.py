@@ -1,0 +1,126 @@
+"""Deletion protection: a label on an object that refuses its deletion (deletionprotection.md).
+
+The label is read from the stored object in the request, never from a cache: its owner may have removed it a moment ago.
+What is counted below a namespace or a CRD is listed live; it is asked for only when a labelled one is deleted.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mappings, member, strings, text
+from flotilla_common.api.webhooks import DELETE_PROTECTION
+from flotilla_common.gates import Gates
+from flotilla_webhook.census import Census, CensusError
+from flotilla_webhook.metrics import BareCounter, Metrics
+from flotilla_webhook.review import ALLOWED, Answer, Handler, Request, error, identity
+
+_PREFIX = "forbidden by ResourcesProtectionDeletion for "
+_ALWAYS = f"{_PREFIX}{DELETE_PROTECTION}=Always"
+_CASCADING = f"{_PREFIX}{DELETE_PROTECTION}=Cascading and "
+_CRD_VERSIONS = ("v1", "v1beta1")
+
+Check = Callable[[Json], Awaitable[str]]
+"""Why an object labelled Cascading must stay; empty if nothing alive is below it."""
+
+
+class Protection:
+    """The rules, with what they look at and where refusals are recorded."""
+
+    def __init__(self, gates: Gates, census: Census, metrics: Metrics, record: Callable[[bytes], None]) -> None:
+        self.gates = gates
+        self.census = census
+        self.metrics = metrics
+        self.record = record
+
+    def handlers(self) -> dict[str, Handler]:
+        """The handlers of the native kinds, by path."""
+        paths: dict[str, Handler] = {
+            "/validate-apps-deployment": self.workload,
+            "/validate-apps-replicaset": self.workload,
+            "/validate-apps-statefulset": self.workload,
+            "/validate-namespace": self.namespace,
+            "/validate-customresourcedefinition": self.definition,
+        }
+        if self.gates.on("ResourcesDeletionProtection"):
+            paths |= {"/validate-service": self.unrecorded, "/validate-ingress": self.unrecorded}
+        return paths
+
+    async def workload(self, request: Request) -> Answer:
+        """Cascading refuses while replicas are wanted, whatever the number of pods."""
+        return await self._decide(request, _replicas_wanted, self.metrics.workloads)
+
+    async def namespace(self, request: Request) -> Answer:
+        """Cascading refuses while active pods or bound claims are in it."""
+        return await self._decide(request, self._occupied, self.metrics.namespaces)
+
+    async def definition(self, request: Request) -> Answer:
+        """Cascading refuses while custom resources of it exist."""
+        if request.kind.version not in _CRD_VERSIONS:
+            return ALLOWED
+        return await self._decide(request, self._in_use, self.metrics.definitions)
+
+    async def unrecorded(self, request: Request) -> Answer:
+        """Services and Ingresses: only Always, no metric, no record."""
+        return await self._decide(request, _never, None)
+
+    async def _decide(self, request: Request, cascading: Check, counter: BareCounter | None) -> Answer:
+        old = request.old_object
+        if request.operation != "DELETE" or request.sub_resource or old is None:
+            return ALLOWED
+        if not isinstance(old.get("metadata"), dict):
+            return error(400, "the old object has no metadata")
+        if not self.gates.on("ResourcesDeletionProtection") or member(old, "metadata").get("deletionTimestamp"):
+            return ALLOWED
+        label = strings(member(old, "metadata").get("labels")).get(DELETE_PROTECTION)
+        why = _ALWAYS if label == "Always" else await cascading(old) if label == "Cascading" else ""
+        if not why:
+            return ALLOWED
+        if counter is not None:
+            self._count(request, old, counter)
+        return error(403, why)
+
+    def _count(self, request: Request, old: Json, counter: BareCounter) -> None:
+        namespace, name = identity(old, request)
+        kind, user = request.kind.kind, request.user_info.username
+        series = f"{kind}_{namespace}_{name}" if counter is self.metrics.workloads else name
+        counter.count(series, user)
+        line = {"Event": "DeletionProtection", "Kind": kind, "Namespace": namespace, "Name": name, "UserAgent": user}
+        self.record(msgspec.json.encode(line))
+
+    async def _occupied(self, namespace: Json) -> str:
+        name = text(member(namespace, "metadata").get("name"))
+        try:
+            pods = await self.census.active_pods(name)
+        except CensusError as failure:
+            return f"{_PREFIX}list pods error: {failure}"
+        if pods:
+            return f"{_CASCADING}active pods {pods}>0"
+        try:
+            claims = await self.census.bound_claims(name)
+        except CensusError as failure:
+            return f"{_PREFIX}list pvc error: {failure}"
+        return f'{_CASCADING}"Bound" status pvc {claims}>0' if claims else ""
+
+    async def _in_use(self, definition: Json) -> str:
+        if not self.gates.on("DeletionProtectionForCRDCascadingGate"):
+            return "feature-gate DeletionProtectionForCRDCascadingGate is not enabled"
+        spec = member(definition, "spec")
+        versions = [text(item.get("name")) for item in mappings(spec.get("versions")) if item.get("storage") is True]
+        group, version = text(spec.get("group")), versions[0] if versions else text(spec.get("version"))
+        names = member(spec, "names")
+        try:
+            living = await self.census.custom_resources(group, version, text(names.get("plural")))
+        except CensusError as failure:
+            return f"failed to list CRs of {group}/{version}, Kind={text(names.get('listKind'))}: {failure}"
+        return f"{_CASCADING}active CRs {living}>0" if living else ""
+
+
+async def _replicas_wanted(workload: Json) -> str:
+    replicas = member(workload, "spec").get("replicas")
+    wanted = replicas if isinstance(replicas, int) else 0
+    return f"{_CASCADING}replicas {wanted}>0" if wanted > 0 else ""
+
+
+async def _never(_: Json) -> str:
+    return ""

@@ -1,0 +1,146 @@
+"""Keeping the apiserver's view of the webhook right: both webhook configurations, and the CRDs' conversion.
+
+webhooks.md §3.4 and §6. Objects are written only when they differ from what they must be, always on the version that
+was read, so that replicas agree instead of overwriting each other.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.resources import CRD, MUTATING, VALIDATING, Resource
+from flotilla_common.api.webhooks import (
+    CONVERT_PATH,
+    MUTATING_CONFIGURATION,
+    VALIDATING_CONFIGURATION,
+    bound,
+    mutating_entries,
+    path_of,
+)
+from flotilla_common.control.plan import PatchType
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
+
+CONFIGURATIONS = {MUTATING: MUTATING_CONFIGURATION, VALIDATING: VALIDATING_CONFIGURATION}
+GROUPS = frozenset({"apps.kruise.io", "policy.kruise.io"})
+_TEMPLATE = "template"  # the annotation that holds the entries as they were installed
+_REVIEW_VERSIONS = ["v1", "v1beta1"]
+
+
+class RegistrationError(Exception):
+    """The configuration cannot be brought into the state that it must have."""
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where the apiserver reaches the webhook: at `url` (https://host:port) if set, else through the Service."""
+
+    namespace: str
+    service: str
+    url: str = ""
+
+    def conversion(self, ca_bundle: str) -> Json:
+        """The client configuration of CRD conversion."""
+        if self.url:
+            return {"url": self.url + CONVERT_PATH, "caBundle": ca_bundle}
+        service = {"namespace": self.namespace, "name": self.service, "path": CONVERT_PATH, "port": 443}
+        return {"service": service, "caBundle": ca_bundle}
+
+
+class Registration:
+    """What must be registered, and the writes that make it so."""
+
+    def __init__(self, api: Api, endpoint: Endpoint, gates: Gates, paths: Iterable[str]) -> None:
+        self.api = api
+        self.endpoint = endpoint
+        self.paths = frozenset(paths)
+        self.external = gates.on("EnableExternalCerts")
+        # A pod rule stands in the configuration only while it is needed, so it is ours and not the installer's.
+        armed = [entry for entry in mutating_entries(gates) if entry["name"] == "mpod.kb.io"]
+        self.armed: Mapping[Resource, list[Json]] = {MUTATING: armed, VALIDATING: []}
+
+    async def sync(self, ca: bytes) -> list[str]:
+        """Bring everything in step with the CA; what was written. ApiError, Unreachable, RegistrationError."""
+        ca_bundle = base64.b64encode(ca).decode()
+        written: list[str] = []
+        for resource, name in CONFIGURATIONS.items():
+            written += await self._sync_configuration(resource, name, ca_bundle)
+        token = ""
+        while True:
+            page = await self.api.list(CRD, limit=100, token=token)
+            for raw in page.items:
+                written += await self._sync_definition(raw, ca_bundle)
+            token = page.next_token
+            if not token:
+                return written
+
+    async def _sync_configuration(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
+        stored = msgspec.json.decode(await self.api.get(resource, "", name), type=Json)
+        if self.external:
+            self._check_configuration(name, stored, ca_bundle)
+            return []
+        wanted = self.configuration(resource, stored, ca_bundle)
+        if wanted == stored:
+            return []
+        await self.api.replace(resource, "", name, msgspec.json.encode(wanted))
+        return [name]
+
+    def configuration(self, resource: Resource, stored: Json, ca_bundle: str) -> Json:
+        """The configuration object as it must be, made from the stored one and its template."""
+        annotations = member(stored, "metadata", "annotations")
+        template = text(annotations.get(_TEMPLATE)) or msgspec.json.encode(stored.get("webhooks") or []).decode()
+        entries = [entry for entry in _entries(template) if path_of(entry) in self.paths]
+        named = {entry.get("name") for entry in entries}
+        entries = [entry for entry in self.armed[resource] if entry["name"] not in named] + entries
+        metadata = member(stored, "metadata") | {"annotations": annotations | {_TEMPLATE: template}}
+        return stored | {"metadata": metadata, "webhooks": [self._bound(entry, ca_bundle) for entry in entries]}
+
+    def _bound(self, entry: Json, ca_bundle: str) -> Json:
+        client = member(entry, "clientConfig")
+        if "service" in client:
+            here = {"namespace": self.endpoint.namespace, "name": self.endpoint.service}
+            entry = entry | {"clientConfig": client | {"service": mapping(client["service"]) | here}}
+        return bound(entry, ca_bundle, self.endpoint.url)
+
+    def _check_configuration(self, name: str, stored: Json, ca_bundle: str) -> None:
+        for entry in mappings(stored.get("webhooks")):
+            if path_of(entry) in self.paths and member(entry, "clientConfig").get("caBundle") != ca_bundle:
+                raise RegistrationError(f"{entry.get('name')} of {name} does not have the caBundle of the Secret yet")
+
+    async def _sync_definition(self, raw: bytes, ca_bundle: str) -> list[str]:
+        definition = msgspec.json.decode(raw, type=Json)
+        spec = member(definition, "spec")
+        conversion = member(spec, "conversion")
+        if spec.get("group") not in GROUPS or conversion.get("strategy") != "Webhook":
+            return []
+        name = text(member(definition, "metadata").get("name"))
+        client = self.endpoint.conversion(ca_bundle)
+        stored = member(conversion, "webhook", "clientConfig")
+        if self.external:
+            if stored.get("caBundle") != ca_bundle:
+                raise RegistrationError(f"the conversion of {name} does not have the caBundle of the Secret yet")
+            return []
+        webhook = {"clientConfig": client, "conversionReviewVersions": _REVIEW_VERSIONS}
+        if conversion == {"strategy": "Webhook", "webhook": webhook}:
+            return []
+        await self.api.patch(CRD, "", name, _conversion_patch(definition, client, webhook), PatchType.MERGE)
+        return [name]
+
+
+def _conversion_patch(definition: Json, client: Json, webhook: Json) -> bytes:
+    """A merge patch that also removes the other way of reaching the webhook."""
+    both: Json = {"service": None, "url": None} | client
+    return msgspec.json.encode(
+        {
+            "metadata": {"resourceVersion": member(definition, "metadata").get("resourceVersion")},
+            "spec": {"conversion": {"webhook": webhook | {"clientConfig": both}}},
+        }
+    )
+
+
+def _entries(template: str) -> list[Json]:
+    try:
+        return msgspec.json.decode(template, type=list[Json])
+    except msgspec.MsgspecError as fault:
+        raise RegistrationError(f"annotation {_TEMPLATE} is not a list of webhook entries: {fault}") from fault

@@ -1,0 +1,136 @@
+"""Where the certificate lives (webhooks.md §4): in the Secret that all replicas share, in files, or with somebody else.
+
+A save says whether it was ours that was stored: when another replica was faster, its certificate is the one to use.
+"""
+
+import base64
+import binascii
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from flotilla_common.api.documents import Json, member, strings, text
+from flotilla_common.api.resources import SECRET
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_webhook.certfiles import read_files, write_files
+from flotilla_webhook.certificates import Bundle
+
+OWN_KEYS = ("ca-key.pem", "ca-cert.pem", "key.pem", "cert.pem")
+"""CA key, CA certificate, key, certificate, as we keep them."""
+
+EXTERNAL_KEYS = ("ca.key", "ca.crt", "tls.key", "tls.crt")
+"""The same, as cert-manager keeps them."""
+
+
+class StoreError(Exception):
+    """The store does not hold what it must."""
+
+
+class Store(Protocol):
+    """A place for one bundle."""
+
+    external: bool
+    """Somebody else issues and renews: never written, never judged."""
+
+    async def load(self) -> Bundle | None:
+        """What is stored; None if there is nothing, or nothing complete."""
+        ...
+
+    async def save(self, bundle: Bundle) -> bool:
+        """Store in place of what `load` returned last; False if somebody else stored something since."""
+        ...
+
+
+class SecretStore:
+    """The Secret `name`; writes are conditional on the version that was read."""
+
+    external = False
+
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
+        self.api = api
+        self.namespace = namespace
+        self.name = name
+        self._read: Json | None = None
+
+    async def load(self) -> Bundle | None:
+        self._read = await _secret(self.api, self.namespace, self.name)
+        return _bundle(self._read, OWN_KEYS) if self._read is not None else None
+
+    async def save(self, bundle: Bundle) -> bool:
+        data = {key: base64.b64encode(value).decode() for key, value in files_of(bundle).items()}
+        try:
+            if self._read is None:
+                metadata = {"name": self.name, "namespace": self.namespace}
+                secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+                await self.api.create(SECRET, self.namespace, msgspec.json.encode(secret))
+            else:
+                changed = self._read | {"data": member(self._read, "data") | data}
+                await self.api.replace(SECRET, self.namespace, self.name, msgspec.json.encode(changed))
+        except ApiError as refusal:
+            if refusal.code == 409:  # AlreadyExists or Conflict: another replica was faster
+                return False
+            raise
+        return True
+
+
+class ExternalStore:
+    """The Secret that cert-manager fills. Raises StoreError while it has not."""
+
+    external = True
+
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
+        self.api = api
+        self.namespace = namespace
+        self.name = name
+
+    async def load(self) -> Bundle:
+        secret = await _secret(self.api, self.namespace, self.name)
+        bundle = _bundle(secret, EXTERNAL_KEYS) if secret is not None else None
+        if bundle is None:
+            raise StoreError(f"Secret {self.namespace}/{self.name} does not hold {', '.join(EXTERNAL_KEYS)} yet")
+        return bundle
+
+    async def save(self, bundle: Bundle) -> bool:
+        raise StoreError("certificates from outside are never written")
+
+
+class FileStore:
+    """Files in the directory that is served from."""
+
+    external = False
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    async def load(self) -> Bundle | None:
+        files = read_files(self.directory, OWN_KEYS)
+        return Bundle(*(files[key] for key in OWN_KEYS)) if files else None
+
+    async def save(self, bundle: Bundle) -> bool:
+        write_files(self.directory, files_of(bundle))
+        return True
+
+
+def files_of(bundle: Bundle) -> dict[str, bytes]:
+    """The six files: the four of ours, and key and certificate under their usual names."""
+    values = (bundle.ca_key, bundle.ca_cert, bundle.key, bundle.cert)
+    return dict(zip(OWN_KEYS, values, strict=True)) | {"tls.key": bundle.key, "tls.crt": bundle.cert}
+
+
+async def _secret(api: Api, namespace: str, name: str) -> Json | None:
+    try:
+        return msgspec.json.decode(await api.get(SECRET, namespace, name), type=Json)
+    except ApiError as refusal:
+        if refusal.code == 404:
+            return None
+        raise
+
+
+def _bundle(secret: Json, keys: tuple[str, ...]) -> Bundle | None:
+    data = strings(secret.get("data"))
+    try:
+        values = [base64.b64decode(text(data.get(key)), validate=True) for key in keys]
+    except binascii.Error:
+        return None
+    return Bundle(*values) if all(values) else None

@@ -1,0 +1,84 @@
+"""TLS with a certificate that can change under a running server.
+
+uvicorn reads its certificate once. The SSLContext that it was given stays ours: loading a new chain into it is enough,
+every handshake from then on uses it, and connections that are open go on.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Generator
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+_GRACE_SECONDS = 5  # an admission call that is running when we stop gets its answer; the apiserver waits up to 30
+
+
+class Certificate:
+    """The server's TLS context."""
+
+    def __init__(self) -> None:
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+
+    def use(self, directory: Path) -> None:
+        """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) if they do not fit."""
+        self.context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn as a part of a process: signals belong to the process, not to it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def listen(port: int, host: str = "0.0.0.0") -> socket.socket:  # noqa: S104 - the apiserver comes from outside
+    """The listening socket; a port of 0 takes a free one. Raises OSError that says which port is taken."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as failure:
+        sock.close()
+        raise OSError(failure.errno, f"webhook port {port} on {host}: {failure.strerror}") from failure
+    return sock
+
+
+async def serve(app: FastAPI, certificate: Certificate, sock: socket.socket) -> None:
+    """Serve until cancelled; then finish what is being answered."""
+    config = uvicorn.Config(
+        app,
+        ssl_context_factory=lambda _config, _default: certificate.context,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    server = _Server(config)
+    task = asyncio.ensure_future(server.serve(sockets=[sock]))
+    try:
+        await asyncio.shield(task)
+    finally:
+        server.should_exit = True
+        await task
+
+
+async def probe(port: int, ca_file: Path) -> str:
+    """Why GET https://localhost:<port>/healthz does not succeed; empty if it does. Trusts the CA file as it is now."""
+    try:
+        trust = ssl.create_default_context(cafile=ca_file)
+        async with asyncio.timeout(5):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname="localhost")
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            status = await reader.readline()
+            writer.close()
+            with contextlib.suppress(OSError):  # the answer is in; how the connection ends does not matter
+                await writer.wait_closed()
+    except (OSError, TimeoutError) as failure:
+        return f"/healthz over TLS: {failure or type(failure).__name__}"
+    return "" if b" 200 " in status else f"/healthz over TLS: {status.decode(errors='replace').strip()}"
