@@ -93,7 +93,7 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
             "ownerReferences": [owner_reference(self.cloneset)],
         }
         if meta.get("finalizers"):
-            metadata["finalizers"] = list(meta["finalizers"])
+            metadata["finalizers"] = sequence(meta["finalizers"])
         gates = [*sequence(spec.get("readinessGates"))]
         for gate in (keys.IN_PLACE_READY, keys.POD_READY) if self.ready_gate else (keys.IN_PLACE_READY,):
             if {"conditionType": gate} not in gates:
