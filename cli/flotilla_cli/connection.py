@@ -14,6 +14,8 @@ import click
 import msgspec
 
 from flotilla_cli.cluster.layout import default_state_dir
+from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.bus.nats import NatsBus
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ConfigError, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -34,6 +36,13 @@ class Target(msgspec.Struct, frozen=True):
 
     kubeconfig: str = ""
     context: str = ""
+
+
+class BusTarget(msgspec.Struct, frozen=True):
+    """The bus that is meant."""
+
+    nats_url: str
+    nats_creds: str
 
 
 def local_set(state_dir: Path | None = None) -> LocalSet:
@@ -64,6 +73,13 @@ def cluster_options(command: Command) -> Command:
     return file_option(context_option(command))
 
 
+def namespace_option(command: Command) -> Command:
+    """-n; one value for all commands, so that a shell history can be edited from one to the next."""
+    return click.option("-n", "--namespace", default="default", show_default=True, help="The object's namespace.")(
+        command
+    )
+
+
 def bus_option(command: Command) -> Command:
     """--nats."""
     return click.option("--nats", default="", metavar="URL", help="The bus; default: FLOTILLA_NATS, the local set.")(
@@ -81,9 +97,19 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
         await api.close()
 
 
+@asynccontextmanager
+async def open_bus(url: str) -> AsyncGenerator[Bus]:
+    """The bus, closed at the end. It connects when first used."""
+    bus = NatsBus(BusTarget(url, os.environ.get("FLOTILLA_NATS_CREDS", "")), name="flotilla")
+    try:
+        yield bus
+    finally:
+        await bus.close()
+
+
 @contextmanager
 def reported() -> Generator[None]:
-    """Turn what can go wrong with a cluster into one line for the user and exit code 1."""
+    """Turn what can go wrong with cluster and bus into one line for the user and exit code 1."""
     try:
         yield
     except ConfigError as error:
@@ -92,3 +118,5 @@ def reported() -> Generator[None]:
         raise click.ClickException(f"the apiserver does not answer: {error}") from error
     except ApiError as error:
         raise click.ClickException(error.message) from error
+    except BusError as error:
+        raise click.ClickException(f"the bus does not answer: {error}") from error

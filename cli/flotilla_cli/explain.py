@@ -1,0 +1,107 @@
+"""`flotilla explain`: why an object stands where it stands, in the words of the service that planned it last."""
+
+import asyncio
+import contextlib
+import io
+from datetime import datetime
+
+import click
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from flotilla_cli.ages import age
+from flotilla_cli.connection import bus_option, namespace_option, nats_url_of, open_bus, reported
+from flotilla_cli.kinds import find_kind
+from flotilla_cli.tree.why import Why, last_why
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus.interface import Bus
+from flotilla_common.clock import Clock, SystemClock
+
+HEARTBEAT_SECONDS = 6.0
+"""Services show a heartbeat every 5 seconds."""
+
+NO_BUS = "no bus is known: give --nats URL, or set FLOTILLA_NATS; `flotilla up` starts one"
+PLAIN_WIDTH = 400
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("name")
+@namespace_option
+@bus_option
+@click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published.")
+def explain(kind: str, name: str, namespace: str, nats: str, output: str | None) -> None:
+    """Tell what a workload waits for and why: the last plan's reasons and numbers."""
+    resource, clock = find_kind(kind), SystemClock()
+    url = nats_url_of(nats)
+    if not url:
+        raise click.ClickException(NO_BUS)
+    with reported():
+        why = asyncio.run(_explain(url, resource, namespace, name, clock))
+    if output == "json":
+        click.echo(msgspec.json.encode(why))
+    else:
+        console = Console(highlight=False)
+        console.print(render(why, clock.now())) if console.is_terminal else click.echo(
+            plain(why, clock.now()), nl=False
+        )
+
+
+async def _explain(url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> Why:
+    async with open_bus(url) as bus:
+        why = await last_why(bus, resource, namespace, name)
+        if why is None:
+            raise click.ClickException(await _nothing(bus, resource, namespace, name, clock))
+        return why
+
+
+async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, clock: Clock) -> str:
+    """The sentence for an object that nothing was published about: it depends on whether the service lives."""
+    service = resource.kind.lower()
+    beat = asyncio.Event()
+    await bus.subscribe(f"heartbeat.v1.{service}.*", lambda _: beat.set())
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(HEARTBEAT_SECONDS):
+            await beat.wait()
+    what = f"nothing was published about {service} {namespace}/{name}"
+    if beat.is_set():
+        return f"{what}: the {service} service runs, so there is no such object, or it was not planned since the bus was wiped"
+    return f"{what}, and the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
+
+
+def render(why: Why, now: datetime) -> Text:
+    """The record for people."""
+    text = Text(f"{why.kind} {why.namespace}/{why.name}", style="bold")
+    text.append(
+        f"  generation {why.generation}, planned {age(why.at, now)} ago by {why.service}/{why.replica}\n", "default"
+    )
+    if not why.reasons and not why.errors:
+        text.append("nothing to wait for\n", style="green")
+    for reason in why.reasons:
+        text.append("  • ", style="yellow").append(reason.message).append(f"  [{reason.code}]\n", style="dim")
+    for failure in why.errors:
+        phase = f"{failure.phase}: " if failure.phase else ""
+        text.append("  ✗ ", style="red").append(f"{phase}{failure.message}\n")
+    _append_facts(text, why, now)
+    return text
+
+
+def _append_facts(text: Text, why: Why, now: datetime) -> None:
+    writes = ", ".join(f"{count} {verb}" for verb, count in why.actions.items() if count) or "none"
+    text.append(f"writes planned: {writes}\n")
+    if why.wake_at is not None:
+        seconds = (why.wake_at - now).total_seconds()
+        text.append(f"looks again by itself {f'in {seconds:.0f}s' if seconds > 0 else 'now'}\n")
+    width = max((len(name) for name in why.numbers), default=0)
+    if why.numbers:
+        text.append("numbers:\n")
+    for name, number in why.numbers.items():
+        text.append(f"  {name:<{width}}  {number}\n")
+
+
+def plain(why: Why, now: datetime) -> str:
+    """The record as text without colours, never wrapped."""
+    output = io.StringIO()
+    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(render(why, now), end="")
+    return output.getvalue()

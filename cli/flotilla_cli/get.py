@@ -1,0 +1,171 @@
+"""`flotilla get`: a workload as a tree, once or live."""
+
+import asyncio
+import contextlib
+
+import click
+import msgspec
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from flotilla_cli.connection import (
+    Target,
+    bus_option,
+    cluster_options,
+    namespace_option,
+    nats_url_of,
+    open_api,
+    open_bus,
+    reported,
+    target_of,
+)
+from flotilla_cli.kinds import find_kind
+from flotilla_cli.tree.live import Gone, LiveTree
+from flotilla_cli.tree.render import plain, render
+from flotilla_cli.tree.why import last_why
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.clock import Clock, SystemClock
+
+BUS_SECONDS = 1.0
+"""How long a tree waits for the reasons from the bus before it does without them."""
+
+REFRESH_SECONDS = 0.25
+"""Between two drawings: more often than that nobody can read."""
+
+LINES_AROUND = 12
+"""Lines of a terminal that are not for pods; the rest is shared by the revisions."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    output: str | None
+    everything: bool
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("name")
+@namespace_option
+@cluster_options
+@bus_option
+@click.option("-w", "--watch", is_flag=True, help="Keep showing it as it changes.")
+@click.option("--all", "everything", is_flag=True, help="Every pod, even if they do not fit on the screen.")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document; with -w one per line.")
+def get(
+    kind: str,
+    name: str,
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+    nats: str,
+    watch: bool,
+    everything: bool,
+    output: str | None,
+) -> None:
+    """Show a workload: its revisions, their pods, and what it waits for."""
+    wish = Wish(resource=find_kind(kind), namespace=namespace, name=name, output=output, everything=everything)
+    with reported(), contextlib.suppress(KeyboardInterrupt):
+        try:
+            asyncio.run(_get(wish, target_of(kubeconfig, context), nats_url_of(nats), watch=watch))
+        except Gone as error:
+            raise click.ClickException(f"{wish.resource.kind} {namespace}/{name} is gone") from error
+
+
+async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> None:
+    clock = SystemClock()
+    async with contextlib.AsyncExitStack() as stack:
+        api = await stack.enter_async_context(open_api(target))
+        bus = await stack.enter_async_context(open_bus(nats_url)) if nats_url else None
+        tree = LiveTree(api, clock, wish.namespace, wish.name)
+        await tree.load()
+        await _hear(tree, wish, bus)
+        show = _Screen(wish, clock)
+        if not watch:
+            show.once(tree)
+            return
+        if bus is not None:
+            await bus.subscribe(subjects.why(wish.resource, wish.namespace, wish.name), tree.hear)
+        await _watch(tree, show, clock)
+
+
+async def _hear(tree: LiveTree, wish: Wish, bus: Bus | None) -> None:
+    """The reasons, if the bus has them soon: the tree is worth having without."""
+    if bus is not None:
+        with contextlib.suppress(BusError, TimeoutError):
+            async with asyncio.timeout(BUS_SECONDS):
+                tree.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
+
+
+async def _watch(tree: LiveTree, show: "_Screen", clock: Clock) -> None:
+    async def draw() -> None:
+        with show:
+            while True:
+                show.again(tree)
+                await tree.changed.wait()
+                tree.changed.clear()
+                await clock.sleep(REFRESH_SECONDS)
+
+    gone = False
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(tree.keep())
+            group.create_task(draw())
+    except* Gone:
+        gone = True
+    if gone:
+        raise Gone
+
+
+class _Screen:
+    """Where trees are shown: a terminal that is redrawn, plain text, or JSON."""
+
+    def __init__(self, wish: Wish, clock: Clock) -> None:
+        self._wish = wish
+        self._clock = clock
+        self._console = Console(highlight=False)
+        self._terminal = self._console.is_terminal and wish.output is None
+        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+        self._last = ""
+
+    def once(self, tree: LiveTree) -> None:
+        """Show the tree and be done."""
+        if self._terminal:
+            limit = 0 if self._wish.everything else max(self._console.height, LINES_AROUND)
+            self._console.print(render(tree.view(), self._clock.now(), limit))
+        else:
+            click.echo(self._text(tree), nl=False)
+
+    def again(self, tree: LiveTree) -> None:
+        """Show the tree in place of the one before; plain text and JSON only if it is another."""
+        if self._terminal:
+            self._live.update(self._drawing(tree), refresh=True)
+        elif (text := self._text(tree)) != self._last:
+            self._last = text
+            click.echo(text if self._wish.output else f"{text}\n", nl=False)
+
+    def __enter__(self) -> None:
+        if self._terminal:
+            self._live.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._terminal:
+            self._live.stop()
+
+    def _drawing(self, tree: LiveTree) -> Group:
+        view = tree.view()
+        room = max(self._console.height - LINES_AROUND, 5) // max(len(view.revisions), 1)
+        drawing = render(view, self._clock.now(), 0 if self._wish.everything else room)
+        return Group(drawing, Text(f"stale: {tree.trouble}" if tree.trouble else "", style="red"))
+
+    def _text(self, tree: LiveTree) -> str:
+        view = tree.view()
+        if self._wish.output == "json":
+            return msgspec.json.encode(view).decode() + "\n"
+        return plain(view, self._clock.now())

@@ -1,0 +1,136 @@
+"""What the tree shows, read from the apiserver and kept fresh by watches; the reasons come over the bus."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_cli.tree.facts import PodFacts, read_pod
+from flotilla_cli.tree.view import SetView, view
+from flotilla_cli.tree.why import Why, decode_why
+from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import CLONE_SET, POD, REVISION, Resource
+from flotilla_common.bus.interface import Message
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+PAGE = 500
+RETRY_SECONDS = 1.0
+"""Pause before a watch that broke is started again."""
+
+
+class Gone(Exception):
+    """The object does not exist (any more)."""
+
+
+class _Named(Model):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class LiveTree:
+    """The present state of one CloneSet, its pods and its revisions."""
+
+    def __init__(self, api: Api, clock: Clock, namespace: str, name: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._namespace = namespace
+        self._name = name
+        self._set: CloneSet | None = None
+        self._pods: dict[str, PodFacts] = {}
+        self._revisions: dict[str, ControllerRevision] = {}
+        self.why: Why | None = None
+        self.changed = asyncio.Event()
+        self.trouble = ""  # why the tree may be out of date; empty when it is not
+
+    async def load(self) -> None:
+        """Read everything once. Raises ApiError (404 when there is no such object), Unreachable."""
+        await self._load_set()
+        await self._list(POD, self._take_pod, self._pods.clear)
+        await self._list(REVISION, self._take_revision, self._revisions.clear)
+
+    async def keep(self) -> None:
+        """Follow all changes until cancelled. Raises Gone when the object is deleted."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow(CLONE_SET, self._take_set, lambda: None))
+            group.create_task(self._follow(POD, self._take_pod, self._pods.clear))
+            group.create_task(self._follow(REVISION, self._take_revision, self._revisions.clear))
+
+    def hear(self, message: Message) -> None:
+        """Take in a record of why.v1; one that cannot be read is as good as none."""
+        self.why = decode_why(message.data)
+        self.changed.set()
+
+    def view(self) -> SetView:
+        """The tree as it is now. Raises Gone."""
+        if self._set is None:
+            raise Gone
+        return view(self._set, list(self._pods.values()), list(self._revisions.values()), self.why)
+
+    async def _load_set(self) -> None:
+        raw = await self._api.get(CLONE_SET, self._namespace, self._name)
+        self._set = msgspec.json.decode(raw, type=CloneSet)
+
+    async def _list(
+        self, resource: Resource, take: Callable[[bytes | msgspec.Raw], None], clear: Callable[[], None]
+    ) -> str:
+        token, first = "", True
+        while True:
+            page = await self._api.list(resource, self._namespace, limit=PAGE, token=token)
+            if first:
+                clear()
+            for raw in page.items:
+                take(raw)
+            first, token = False, page.next_token
+            if not token:
+                return page.resource_version
+
+    async def _follow(
+        self, resource: Resource, take: Callable[[bytes | msgspec.Raw], None], clear: Callable[[], None]
+    ) -> None:
+        """LIST and WATCH, again and again: the watch may break, the object must be seen as it is."""
+        while True:
+            try:
+                version = await self._list(resource, take, clear)
+                self.trouble = ""
+                async for event in self._api.watch(resource, version, namespace=self._namespace):
+                    if event.type == "DELETED":
+                        self._drop(resource, event.object)
+                    elif event.type in ("ADDED", "MODIFIED"):
+                        take(event.object)
+                    self.changed.set()
+            except (ApiError, Unreachable) as error:
+                self.trouble = str(error)
+                self.changed.set()
+                await self._clock.sleep(RETRY_SECONDS)
+
+    def _take_set(self, raw: bytes | msgspec.Raw) -> None:
+        if msgspec.json.decode(raw, type=_Named).metadata.name == self._name:
+            self._set = msgspec.json.decode(raw, type=CloneSet)
+
+    def _take_pod(self, raw: bytes | msgspec.Raw) -> None:
+        meta = msgspec.json.decode(raw, type=_Named).metadata
+        if self._owns(meta):
+            self._pods[meta.name] = read_pod(raw)
+        else:
+            self._pods.pop(meta.name, None)
+
+    def _take_revision(self, raw: bytes | msgspec.Raw) -> None:
+        meta = msgspec.json.decode(raw, type=_Named).metadata
+        if self._owns(meta):
+            # A copy: the revision keeps its data raw, and a slice would hold on to the whole page it came in.
+            self._revisions[meta.name] = msgspec.json.decode(bytes(raw), type=ControllerRevision)
+
+    def _drop(self, resource: Resource, raw: msgspec.Raw) -> None:
+        name = msgspec.json.decode(raw, type=_Named).metadata.name
+        if resource == POD:
+            self._pods.pop(name, None)
+        elif resource == REVISION:
+            self._revisions.pop(name, None)
+        elif name == self._name:
+            raise Gone
+
+    def _owns(self, meta: ObjectMeta) -> bool:
+        assert self._set is not None
+        return any(reference.uid == self._set.metadata.uid for reference in meta.owner_references)

@@ -1,0 +1,112 @@
+"""The tree on a terminal, or as plain text of the same shape."""
+
+import io
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from flotilla_cli.ages import age
+from flotilla_cli.tree.view import PodView, RevisionView, SetView
+
+PLAIN_WIDTH = 400
+"""Columns of plain text: nothing is ever cut or wrapped in a pipe."""
+
+
+def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
+    """The tree as rich draws it, with at most `limit` pods per revision (0: all)."""
+    tree = Tree(_title(view, now), guide_style="dim")
+    for line in view.waiting_for:
+        tree.add(Text(f"waiting for {line}" if view.told_by == "status" else line, style="yellow"))
+    if not view.waiting_for:
+        tree.add(Text("nothing to wait for", style="green"))
+    for revision in view.revisions:
+        branch = tree.add(_revision(revision))
+        shown = revision.pods[:limit] if limit else revision.pods
+        if shown:
+            branch.add(_pods(shown, now))
+        if len(shown) < len(revision.pods):
+            branch.add(Text(_rest(revision.pods[len(shown) :]), style="dim"))
+    if view.older_revisions:
+        tree.add(Text(f"{view.older_revisions} older revision{'s'[: view.older_revisions != 1]} kept", style="dim"))
+    return tree
+
+
+def plain(view: SetView, now: datetime) -> str:
+    """The whole tree as text without colours."""
+    output = io.StringIO()
+    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(render(view, now))
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
+
+
+def short_image(image: str) -> str:
+    """An image without its registry, and of a digest only the beginning."""
+    name, at, digest = image.rpartition("/")[2].partition("@")
+    return f"{name}{at}{digest[: len('sha256:') + 12]}"
+
+
+def _title(view: SetView, now: datetime) -> Text:
+    numbers = view.numbers
+    title = Text(f"{view.kind} {view.namespace}/{view.name}", style="bold")
+    title.append(
+        f"  {numbers['desired']} desired, {numbers['total']} exist, {numbers['ready']} ready, ", style="default"
+    )
+    title.append(f"{numbers['updated']} of {numbers['expectedUpdated']} updated", style="default")
+    if view.deleting:
+        title.append("  deleting", style="red")
+    elif view.paused:
+        title.append("  paused", style="yellow")
+    title.append(f"  age {age(view.created, now)}", style="dim")
+    return title
+
+
+def _revision(revision: RevisionView) -> Text:
+    marks = [mark for mark, on in (("update", revision.update), ("current", revision.current)) if on]
+    line = Text(f"revision {revision.name}")
+    if revision.number:
+        line.append(f" (#{revision.number})", style="dim")
+    if marks:
+        line.append(f"  {' and '.join(marks)}", style="cyan")
+    line.append(f"  {revision.serving}/{len(revision.pods)} ready")
+    if revision.images:
+        line.append(f"  {', '.join(revision.images)}", style="dim")
+    return line
+
+
+def _pods(pods: Sequence[PodView], now: datetime) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name in ("icon", "name", "state", "lifecycle", "ready", "restarts", "age", "node", "images", "waiting"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("restarts", "age") else "left")
+    for pod in pods:
+        icon, style = _icon(pod)
+        restarts = "1 restart" if pod.restarts == 1 else f"{pod.restarts} restarts"
+        images = ", ".join(short_image(image) for image in pod.images)
+        waiting = f"waits for {pod.waiting_for}" if pod.waiting_for else ""
+        cells = [pod.name, pod.state, pod.lifecycle or "-", pod.ready, restarts, age(pod.created, now), pod.node or "-"]
+        table.add_row(Text(icon, style=style), *cells, Text(images, style="dim"), Text(waiting, style="yellow"))
+    return table
+
+
+def _icon(pod: PodView) -> tuple[str, str]:
+    if pod.state == "Terminating":
+        return "✂", "magenta"
+    if pod.serving:
+        return "●", "green"
+    if pod.lifecycle in ("PreparingUpdate", "Updating") or "in-place update" in pod.waiting_for:
+        return "↻", "cyan"
+    if pod.lifecycle == "PreparingDelete":
+        return "◌", "magenta"
+    return ("✗", "red") if _broken(pod) else ("○", "yellow")
+
+
+def _broken(pod: PodView) -> bool:
+    return pod.state == "Failed" or pod.state.endswith(("BackOff", "Error", "OOMKilled", "Evicted"))
+
+
+def _rest(pods: Sequence[PodView]) -> str:
+    serving = sum(pod.serving for pod in pods)
+    state = "all ready" if serving == len(pods) else f"{serving} ready"
+    return f"… and {len(pods)} more, {state} (--all shows them)"

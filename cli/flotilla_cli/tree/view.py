@@ -1,0 +1,164 @@
+"""The tree as data: a pure function from what was read to what is shown."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.tree.facts import PodFacts
+from flotilla_cli.tree.waiting import pod_waits_for, waits_for
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.workload.predicates import max_restarts
+from flotilla_common.workload.revisions import belongs
+
+
+class PodView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One pod."""
+
+    name: str
+    state: str  # the phase, or what explains it better: Terminating, ImagePullBackOff …
+    lifecycle: str  # the lifecycle state; empty when the pod has none
+    ready: str  # containers that are ready, of all: 1/2
+    serving: bool  # ready, and not held back by an in-place update
+    restarts: int
+    created: datetime | None
+    node: str
+    images: tuple[str, ...]
+    waiting_for: str = ""
+
+
+class RevisionView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One revision and its pods, those that need attention first."""
+
+    name: str
+    number: int
+    update: bool
+    current: bool
+    images: tuple[str, ...]
+    pods: tuple[PodView, ...]
+
+    @property
+    def serving(self) -> int:
+        """How many of its pods serve."""
+        return sum(pod.serving for pod in self.pods)
+
+
+class SetView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """The whole tree."""
+
+    kind: str
+    namespace: str
+    name: str
+    created: datetime | None
+    deleting: bool
+    paused: bool
+    numbers: dict[str, int]
+    waiting_for: tuple[str, ...]
+    told_by: str  # bus: the service's own reasons; status: computed from the object
+    revisions: tuple[RevisionView, ...]
+    older_revisions: int
+
+
+def view(
+    cloneset: CloneSet, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision], why: Why | None
+) -> SetView:
+    """The tree of a CloneSet. Pods of a revision that is gone stand under what their label says."""
+    fresh = why if why is not None and why.generation >= cloneset.metadata.generation else None
+    reasons = tuple(reason.message for reason in fresh.reasons) if fresh else ()
+    failures = tuple(failure.message for failure in fresh.errors) if fresh else ()
+    shown = _group(cloneset, pods, revisions)
+    rolling = cloneset.spec.update_strategy.rolling_update
+    return SetView(
+        kind="CloneSet",
+        namespace=cloneset.metadata.namespace,
+        name=cloneset.metadata.name,
+        created=cloneset.metadata.creation_timestamp,
+        deleting=cloneset.metadata.deletion_timestamp is not None,
+        paused=rolling is not None and rolling.paused,
+        numbers=_numbers(cloneset),
+        waiting_for=reasons + failures or waits_for(cloneset, pods),
+        told_by="bus" if reasons or failures else "status",
+        revisions=shown,
+        older_revisions=len(revisions) - sum(any(one.name == it.metadata.name for one in shown) for it in revisions),
+    )
+
+
+def _numbers(cloneset: CloneSet) -> dict[str, int]:
+    status = cloneset.status
+    return {
+        "desired": cloneset.spec.replicas,
+        "total": status.replicas,
+        "ready": status.ready_replicas,
+        "available": status.available_replicas,
+        "updated": status.updated_replicas,
+        "updatedReady": status.updated_ready_replicas,
+        "updatedAvailable": status.updated_available_replicas,
+        "expectedUpdated": status.expected_updated_replicas,
+    }
+
+
+def _group(
+    cloneset: CloneSet, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision]
+) -> tuple[RevisionView, ...]:
+    """Revisions that matter, newest first: the update one, the current one, and those that still have pods."""
+    status = cloneset.status
+    groups: dict[str, list[PodFacts]] = {}
+    for facts in pods:
+        label = facts.pod.revision
+        owner = next((one.metadata.name for one in revisions if belongs(label, one.metadata.name)), label)
+        groups.setdefault(owner, []).append(facts)
+    by_name = {revision.metadata.name: revision for revision in revisions}
+    names = {status.update_revision, status.current_revision} & by_name.keys() | groups.keys()
+    shown = [
+        _revision_view(name, by_name.get(name), groups.get(name, ()), status.update_revision, status.current_revision)
+        for name in names
+    ]
+    return tuple(sorted(shown, key=lambda one: (-one.number, one.name)))
+
+
+def _revision_view(
+    name: str, revision: ControllerRevision | None, pods: Iterable[PodFacts], update: str, current: str
+) -> RevisionView:
+    views = sorted(pods, key=lambda facts: (facts.pod.serving, facts.pod.metadata.name))
+    return RevisionView(
+        name=name,
+        number=revision.revision if revision else 0,
+        update=name == update,
+        current=name == current,
+        images=_images(revision),
+        pods=tuple(_pod_view(facts) for facts in views),
+    )
+
+
+def _images(revision: ControllerRevision | None) -> tuple[str, ...]:
+    if revision is None:
+        return ()
+    data: Json = msgspec.json.decode(revision.data) or {}
+    containers = member(data, "spec", "template", "spec").get("containers")
+    return tuple(text(container.get("image")) for container in mappings(containers))
+
+
+def _pod_view(facts: PodFacts) -> PodView:
+    pod = facts.pod
+    statuses = pod.status.container_statuses
+    return PodView(
+        name=pod.metadata.name,
+        state=_state(facts),
+        lifecycle=pod.state,
+        ready=f"{sum(status.ready for status in statuses)}/{len(pod.spec.containers)}",
+        serving=pod.serving and pod.metadata.deletion_timestamp is None,
+        restarts=max_restarts(statuses),
+        created=pod.metadata.creation_timestamp,
+        node=pod.spec.node_name,
+        images=tuple(container.image for container in pod.spec.containers),
+        waiting_for=pod_waits_for(facts),
+    )
+
+
+def _state(facts: PodFacts) -> str:
+    if facts.pod.metadata.deletion_timestamp is not None:
+        return "Terminating"
+    return facts.reason or facts.pod.status.phase or "Pending"
