@@ -1,5 +1,6 @@
 """An embedded nats-server: JetStream on disk, loopback only, messages up to 8 MiB."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
 from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock, SystemClock
 
@@ -43,23 +45,28 @@ class NatsServer(msgspec.Struct, frozen=True):
     process: Process
     state_dir: Path
 
-    async def stop(self, clock: Clock, grace: float = 5) -> None:
+    async def close(self, clock: Clock, grace: float = 5) -> None:
         """Stop it. What it stored stays in the state folder."""
         await Records(self.state_dir).stop([NAME], clock, grace)
+
+    def stop(self) -> None:
+        """The same, for callers without an event loop."""
+        asyncio.run(self.close(SystemClock()))
 
 
 async def start_nats(
     state_dir: Path,
     port: int = 0,
     *,
-    program: Callable[[str], Path],
+    program: Callable[[str], Path] | None = None,
     monitor_port: int = 0,
-    bound: bool = False,
+    bound: bool = True,
     clock: Clock | None = None,
 ) -> NatsServer:
     """Start nats-server on the given or free ports, or take the running one of this state folder; return when it
-    serves. `bound`: it dies with us."""
+    serves. `bound`: it dies with us. Without a `program` it is looked for, and downloaded or built if there is none."""
     clock = clock or SystemClock()
+    program = program or await provide([NAME], clock)
     chosen = free_ports(2)
     port, monitor_port = port or chosen[0], monitor_port or chosen[1]
     records = Records(state_dir)

@@ -1,0 +1,83 @@
+"""Building programs from Go modules, for machines that can reach a module proxy but no release downloads.
+
+Each product has its own small module with pinned sums, so a build gets exactly the sources that we tried. `go install`
+cannot build k8s.io/kubernetes, because that module replaces its staging modules; from a module of our own it can be built.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.process import tail
+from flotilla_cli.cluster.programs import Product
+from flotilla_cli.cluster.progress import Say
+from flotilla_common.clock import Clock
+
+NEEDED_BYTES = 8 * 1024**3  # sources, build cache and programs of a cold build of Kubernetes
+BEAT = 1.0  # seconds between signs of life
+LOG_LINES = 20
+
+
+def go_problem() -> str:
+    """Why nothing can be built here; empty when it can."""
+    return "" if shutil.which("go") else "there is no `go` on PATH"
+
+
+async def build(product: Product, into: Path, clock: Clock, say: Say) -> None:
+    """Build a product's programs into this folder, saying the step and the elapsed time every second."""
+    require_space(into)
+    with tempfile.TemporaryDirectory(prefix=f"flotilla-build-{product.name}-") as scratch:
+        folder = Path(scratch)
+        for name, content in product.module_files().items():
+            (folder / name).write_bytes(content)
+        log = folder / "build.log"
+        for program, package in product.packages.items():
+            title = f"building {program} {product.version}"
+            await _go(_arguments(product, package, into / program), log, clock, partial(_say_more, say, title))
+
+
+def require_space(folder: Path) -> None:
+    """Raise when the disk is too full for a build."""
+    free = shutil.disk_usage(folder).free
+    if free < NEEDED_BYTES:
+        raise ClusterError(
+            f"Only {free / 1024**3:.1f} GiB are free on the disk of {folder}; building the control plane needs "
+            f"{NEEDED_BYTES / 1024**3:.0f} GiB. Free some space, or put the cache elsewhere with FLOTILLA_CACHE (and Go's "
+            "own with GOCACHE and GOMODCACHE), or name a folder with the programs with --assets."
+        )
+
+
+def _arguments(product: Product, package: str, output: Path) -> list[str]:
+    linked = " ".join(["-s", "-w", *(f"-X {assignment}" for assignment in product.linked)])
+    return ["build", "-trimpath", "-mod=readonly", "-buildvcs=false", f"-ldflags={linked}", "-o", str(output), package]
+
+
+def _say_more(say: Say, title: str, detail: str) -> None:
+    say(f"{title}, {detail}")
+
+
+async def _go(arguments: list[str], log: Path, clock: Clock, say: Say) -> None:
+    started = clock.monotonic()
+    environ = {**os.environ, "CGO_ENABLED": "0"}
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            "go", *arguments, cwd=log.parent, env=environ, stdout=output, stderr=asyncio.subprocess.STDOUT
+        )
+        waiting = asyncio.ensure_future(process.wait())
+        while not waiting.done():
+            say(f"{clock.monotonic() - started:.0f} s")
+            await asyncio.wait({waiting}, timeout=BEAT)
+    if process.returncode:
+        raise ClusterError(f"`go {' '.join(arguments)}` failed:\n{_explained(tail(log, LOG_LINES))}")
+
+
+def _explained(log: str) -> str:
+    if "no space left on device" in log:
+        return f"{log}\nThe disk is full: free some space, or move Go's caches with GOCACHE and GOMODCACHE."
+    if "requires go >=" in log or "toolchain not available" in log:
+        return f"{log}\nThe installed Go is too old: install the version named above, or allow GOTOOLCHAIN=auto."
+    return log

@@ -1,0 +1,102 @@
+"""Getting the programs: found, else downloaded, else built; then they stay in the cache.
+
+One command at a time provides; a second waits for the lock and then finds everything there. Programs come into the
+cache by a rename, so that a killed download or build leaves nothing half-made behind.
+"""
+
+import fcntl
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+
+from flotilla_cli.cluster import build, download
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.locate import Search, cached_dir, search
+from flotilla_cli.cluster.programs import PROGRAMS, Product
+from flotilla_cli.cluster.progress import Say
+from flotilla_common.clock import Clock
+
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+async def provide(
+    names: Iterable[str], clock: Clock, assets: Path | None = None, say: Say = lambda _: None
+) -> Callable[[str], Path]:
+    """The path of each named program, got by whatever way works. Raises ClusterError with all that was tried."""
+    wanted = [PROGRAMS[name] for name in names]
+    found = search(wanted, assets)
+    if len(found.found) < len(wanted):
+        with _only_one(say):
+            found = search(wanted, assets)  # another command may have got them while we waited
+            missing = {program.product.name: program.product for program in wanted if program.name not in found.found}
+            for product in missing.values():
+                await _get(product, clock, say, found)
+        found = search(wanted, assets)
+    return found.found.__getitem__
+
+
+async def _get(product: Product, clock: Clock, say: Say, found: Search) -> None:
+    target = cached_dir()
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{product.name}-", dir=target.parent) as scratch:
+        try:
+            await download.download(product, _machine(), Path(scratch), say)
+        except download.Unavailable as error:
+            problem = build.go_problem()
+            if problem:
+                raise ClusterError(_nothing(product, found, str(error), problem)) from error
+            say(f"no release download ({product.name}); building from Go modules, which takes minutes")
+            await build.build(product, Path(scratch), clock, say)
+        except OSError as error:
+            raise ClusterError(f"{product.name} could not be stored in {target}: {error.strerror}.") from error
+        _move(Path(scratch), target)
+
+
+def _move(programs: Path, target: Path) -> None:
+    for path in programs.iterdir():
+        path.replace(target / path.name)
+
+
+def _machine() -> str:
+    machine = MACHINES.get(platform.machine())
+    if machine is None or platform.system() != "Linux":
+        raise ClusterError(
+            f"The local cluster runs on Linux (amd64, arm64); this is {platform.system()} on {platform.machine()}. "
+            "`flotilla install` and `flotilla run --kubeconfig …` work against any cluster from here."
+        )
+    return machine
+
+
+def _nothing(product: Product, found: Search, download_problem: str, build_problem: str) -> str:
+    names = ", ".join(product.packages)
+    tried = "\n".join(f"  {line}" for line in found.tried if Path(line.split(":")[0]).name in product.packages)
+    return (
+        f"{names} cannot be had on this machine.\nLooked for:\n{tried}\nDownload: {download_problem}\n"
+        f"Build from Go modules: {build_problem}\nAny of these helps:\n"
+        f"  - put {names} ({product.version}) into a folder and name it with --assets or FLOTILLA_ASSETS;\n"
+        "  - install Go 1.26 or newer, then they are built;\n"
+        "  - make the release downloads reachable (HTTPS_PROXY is used)."
+    )
+
+
+@contextmanager
+def _only_one(say: Say) -> Generator[None]:
+    folder = cached_dir().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another command is getting the programs; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        _clear_leftovers(folder)
+
+
+def _clear_leftovers(folder: Path) -> None:
+    """What killed downloads and builds left; nobody else works here while we hold the lock."""
+    for path in folder.glob(".*-*"):
+        shutil.rmtree(path, ignore_errors=True)
