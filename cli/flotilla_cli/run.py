@@ -17,7 +17,9 @@ import click
 import msgspec
 import structlog
 
+from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.nats import start_nats
+from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock
 from flotilla_common.service import Service, run_process
@@ -70,12 +72,24 @@ def _run(services: list[Service], settings: Settings, flags: Sequence[str], *, s
     if settings.nats_url:
         return _split(services, settings, flags) if split else run_process(services, settings)
     with tempfile.TemporaryDirectory(prefix="flotilla-nats-") as folder:
-        server = asyncio.run(start_nats(Path(folder)))
+        server = asyncio.run(start_nats(Path(folder), program=_program, bound=True))
         try:
             settings = msgspec.structs.replace(settings, nats_url=server.url)
             return _split(services, settings, flags) if split else run_process(services, settings)
         finally:
-            server.stop()
+            asyncio.run(server.stop(SystemClock()))
+
+
+def _program(name: str) -> Path:
+    """The embedded bus needs a nats-server on this machine."""
+    result = search([PROGRAMS[name]])
+    if name not in result.found:
+        tried = "\n  ".join(result.tried)
+        raise click.ClickException(
+            f"no {name} for the embedded bus. Name a running one with --nats, or get the programs with `flotilla up`."
+            f" Looked at:\n  {tried}"
+        )
+    return result.found[name]
 
 
 def _split(services: list[Service], settings: Settings, flags: Sequence[str]) -> int:

@@ -1,0 +1,175 @@
+"""Flotilla's services as processes of their own beside a test's control plane: started, killed, paused, measured.
+
+async with control_plane(tmp_path) as cluster, fleet(cluster) as flotilla:
+    cluster.kubectl("apply", "-f", "-", stdin=manifest)
+    flotilla.kill("cloneset")
+    await flotilla.start("cloneset")
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from flotilla_cli.cluster.nats import NatsServer
+from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.cluster.process import Process, is_alive, reap, send
+from flotilla_common.clock import SystemClock
+from tests.support.cluster import Cluster, eventually
+
+SERVICES = ("watcher", "cloneset", "webhook")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Member:
+    """One running process of one service."""
+
+    def __init__(self, name: str, process: Process, health: int, metrics: int) -> None:
+        self.name = name
+        self.process = process
+        self.health = health
+        self.metrics_port = metrics
+
+    def ready(self) -> bool:
+        """/readyz says so."""
+        return is_alive(self.process) and _get(self.health, "readyz")[0] == 200
+
+    def why_not_ready(self) -> str:
+        """What /readyz says."""
+        return _get(self.health, "readyz")[1]
+
+    def metric(self, name: str) -> float:
+        """The sum over all series of a metric."""
+        _, text = _get(self.metrics_port, "metrics")
+        lines = [line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the process so far."""
+        return cpu_seconds(self.process.pid)
+
+    def rss_mib(self) -> float:
+        """Resident memory now, in MiB."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError("no VmRSS")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def _get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+class Fleet:
+    """The services of one test."""
+
+    def __init__(self, cluster: Cluster, nats: NatsServer, flags: Iterable[str]) -> None:
+        self.cluster = cluster
+        self.nats = nats
+        self.members: dict[str, Member] = {}
+        self.webhook_port = free_ports(1)[0]
+        self._flags = list(flags)
+        self._folder = cluster.plane.places.state_dir
+
+    @property
+    def webhook_url(self) -> str:
+        """Where the apiserver reaches the webhook."""
+        return f"https://127.0.0.1:{self.webhook_port}"
+
+    async def start(self, service: str, *, replica: str = "", wait: bool = True, flags: Iterable[str] = ()) -> Member:
+        """Start a service (under `replica` a further one beside it) and wait until it is ready."""
+        name = f"{service}-{replica}" if replica else service
+        health, metrics = free_ports(2)
+        argv = [
+            sys.executable, "-m", "flotilla_cli", "run", service,
+            f"--kubeconfig={self.cluster.kubeconfig}",
+            f"--nats={self.nats.url}",
+            f"--health-port={health}",
+            f"--metrics-port={metrics}",
+            f"--webhook-url={self.webhook_url}",
+            f"--webhook-port={self.webhook_port}",
+            f"--webhook-cert-dir={self._folder / 'webhook-certs'}",
+            *self._flags, *flags,
+        ]  # fmt: skip
+        root = Path(__file__).parents[2]
+        env = {"PYTHONPATH": str(root), "FLOTILLA_REPLICA": f"{name}-{health}"}
+        log = self._folder / "logs" / f"{name}.log"
+        process = self.cluster.plane.records.spawn(name, argv, log, bound=True, env=env)
+        member = self.members[name] = Member(service, process, health, metrics)
+        if wait:
+            await self.ready(name)
+        return member
+
+    async def ready(self, name: str, seconds: float = 30) -> None:
+        """Wait for /readyz; on failure say what it waits for and what it logged."""
+        member = self.members[name]
+        try:
+            await eventually(member.ready, seconds)
+        except TimeoutError:
+            log = Path(member.process.log).read_text(encoding="utf-8")[-3000:]
+            raise AssertionError(f"{name} is not ready: {member.why_not_ready()}\n{log}") from None
+
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        process = self.members.pop(name).process
+        send(process, signal.SIGKILL)
+        reap(process.pid)
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP."""
+        send(self.members[name].process, signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        send(self.members[name].process, signal.SIGCONT)
+
+    async def stop(self) -> None:
+        """End everything."""
+        for name in list(self.members):
+            self.resume(name)
+            self.kill(name)
+        await self.nats.stop(SystemClock(), grace=0)
+
+
+def install(cluster: Cluster, webhook_url: str) -> None:
+    """`flotilla install`, as a user runs it."""
+    command = [sys.executable, "-m", "flotilla_cli", "install", "--kubeconfig", str(cluster.kubeconfig)]
+    reply = subprocess.run(
+        [*command, "--webhook-url", webhook_url], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert reply.returncode == 0, reply.stderr + reply.stdout
+
+
+@asynccontextmanager
+async def fleet(
+    cluster: Cluster, services: Iterable[str] = SERVICES, flags: Iterable[str] = ()
+) -> AsyncGenerator[Fleet]:
+    """All services, installed and ready, for the time of the block."""
+    flotilla = Fleet(cluster, await cluster.nats(), flags)
+    try:
+        await asyncio.to_thread(install, cluster, flotilla.webhook_url)
+        for service in services:
+            await flotilla.start(service, wait=False)
+        for name in list(flotilla.members):
+            await flotilla.ready(name)
+        yield flotilla
+    finally:
+        await flotilla.stop()
