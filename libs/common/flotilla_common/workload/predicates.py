@@ -12,6 +12,7 @@ from flotilla_common.api.core import ContainerStatus, Pod
 
 OrderKey = tuple[bool, int, bool, float, int, int, float, str]
 
+_ORDER_KEY = "default_order_key"
 _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
 
 
@@ -54,6 +55,13 @@ def newest_first(moment: datetime | None) -> float:
 
 def default_order_key(pod: Pod) -> OrderKey:
     """Sorts pods so that the first is updated first; ties go by name, so that the order is the same in every pass."""
+    key: OrderKey | None = pod.memo.get(_ORDER_KEY)
+    if key is None:
+        key = pod.memo[_ORDER_KEY] = _order_key(pod)
+    return key
+
+
+def _order_key(pod: Pod) -> OrderKey:
     ready = pod.ready
     return (
         bool(pod.spec.node_name),
