@@ -1,7 +1,8 @@
 """Fluent builders for CloneSets, pods and snapshots, and the notation of the worked examples (cloneset.md §8).
 
 `pods("3o 2n 1n!*^")`: three available old pods, two available new ones, and one new pod that is unavailable (`!`),
-specified for deletion (`*`) and PreparingDelete (`^`). Letters after a colon set the lifecycle state: `1o:PreparingUpdate`.
+specified for deletion (`*`) and PreparingDelete (`^`). Letters after a colon set the lifecycle state:
+`1o:PreparingUpdate`.
 """
 
 import re
@@ -277,7 +278,8 @@ def actions(result: Plan) -> list[Action]:
 
 
 def summary(result: Plan) -> list[str]:
-    """What a plan does to pods, one word each: "create new", "delete n1", "mark o1", "update o1", "state n1 Normal"."""
+    """What a plan does to pods, one word each: "create new", "delete n1", "mark o1", "update o1", "state n1
+    Normal"."""
     return [
         text
         for stage in result.stages

@@ -170,7 +170,10 @@ THREE = (*revisions(), revision("third", template("nginx:3"), 3))
 
 
 def test_row_26_updated_again_while_updating() -> None:
-    state = '{"revision":"sample-new","updateTimestamp":"2026-03-01T11:59:00Z","lastContainerStatuses":{"nginx":{"imageID":"id"}},"updateImages":true}'
+    state = (
+        '{"revision":"sample-new","updateTimestamp":"2026-03-01T11:59:00Z",'
+        '"lastContainerStatuses":{"nginx":{"imageID":"id"}},"updateImages":true}'
+    )
     updating = pod("n1", ready=False, state="Updating", annotations={"apps.kruise.io/inplace-update-state": state})
     builder = cloneset().replicas(1).template(template("nginx:3")).in_place()
     result = planned(builder, [updating], revisions=THREE)
@@ -185,7 +188,7 @@ def test_row_27_the_current_revision_stays_until_an_update_is_complete() -> None
     result = planned(builder, "2o 1n", revisions=THREE)
     assert result.status is not None
     assert result.status.body["status"]["currentRevision"] == "sample-old"
-    # scaleUpOld counts all pods that are not on the update revision: 3 − 3.
+    # scaleUpOld counts all pods that are not on the update revision: 3 - 3.
     assert summary(result) == ["create third"] * 3
     result = planned(builder.partition(5), "2o 1n", revisions=THREE)
     assert summary(result) == ["create old"] * 2 + ["create third"]
