@@ -7,10 +7,12 @@ written first (a pod is made NotReady before it is touched), and everything else
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Chain, Json, Notice, Patch
+from flotilla_common.control.plan import Json, Notice, Patch
 
 
 class PodEdit:
@@ -18,15 +20,15 @@ class PodEdit:
 
     def __init__(self, pod: Pod, cause: str, *, phase: str = "update") -> None:
         self.pod = pod
-        self._cause = cause
-        self._phase = phase
+        self.cause = cause
+        self.phase = phase
         self._labels: dict[str, str | None] = {}
         self._annotations: dict[str, str | None] = {}
         self._finalizers: list[str] = []
         self._metadata: Json = {}
         self._conditions: dict[str, Condition] = {}
         self._containers: dict[str, Json] = {}
-        self._version = ""
+        self._conditional = False
 
     @property
     def changed(self) -> bool:
@@ -52,7 +54,7 @@ class PodEdit:
 
     def on_this_version(self) -> None:
         """The decision hangs on exactly this version of the pod: the first write is refused if there is a newer one."""
-        self._version = self.pod.metadata.resource_version
+        self._conditional = True
 
     def set_labels(self, labels: Mapping[str, str | None]) -> None:
         """Set labels; None removes one."""
@@ -86,7 +88,7 @@ class PodEdit:
         self.set_annotations(rest.pop("annotations", {}))
         self._metadata |= rest
 
-    def chain(self, *, on_success: Notice | None = None, on_failure: Notice | None = None) -> Chain:
+    def chain(self, *, on_success: Notice | None = None, on_failure: Notice | None = None) -> tuple[Patch, ...]:
         """The writes; empty when nothing changes. Success is told by the last write, failure by each."""
         bodies: list[tuple[str, Json]] = []
         if self._conditions:
@@ -94,23 +96,22 @@ class PodEdit:
             bodies.append(("status", metadata | {"status": {"conditions": self._condition_bodies()}}))
         if self._changes_main or (self._changes_metadata and not self._conditions):
             bodies.append(("", self._main_body()))
-        return tuple(
+        chain = tuple(
             Patch(
                 resource=POD,
                 namespace=self.pod.metadata.namespace,
                 name=self.pod.metadata.name,
                 uid=self.pod.metadata.uid,
-                cause=self._cause,
-                phase=self._phase,
+                cause=self.cause,
+                phase=self.phase,
                 body=body,
                 subresource=subresource,
-                resource_version=self._version if position == 0 else "",
-                after_previous=bool(self._version) and position > 0,
                 on_success=on_success if position == len(bodies) - 1 else None,
                 on_failure=on_failure,
             )
             for position, (subresource, body) in enumerate(bodies)
         )
+        return on_version(self.pod, chain) if self._conditional else chain
 
     @property
     def _changes_metadata(self) -> bool:
@@ -140,6 +141,18 @@ class PodEdit:
         return [
             _condition_body(condition, self.pod.conditions.get(kind)) for kind, condition in self._conditions.items()
         ]
+
+
+def on_version(pod: Pod, chain: tuple[Patch, ...]) -> tuple[Patch, ...]:
+    """The chain on exactly this version of the pod: nobody may have written before its first write, nor in between."""
+    return tuple(
+        msgspec.structs.replace(
+            patch,
+            resource_version=pod.metadata.resource_version if position == 0 else "",
+            after_previous=position > 0,
+        )
+        for position, patch in enumerate(chain)
+    )
 
 
 def _assign(changes: dict[str, str | None], present: Mapping[str, str], wanted: Mapping[str, str | None]) -> None:

@@ -1,12 +1,135 @@
-"""Whether one revision can become another in a running pod, and how (common.md §9.2)."""
+"""Whether one revision can become another in a running pod, and how (common.md §9.2, §9.3).
 
-from flotilla_common.api.core import ControllerRevision
+The two templates are compared as canonical documents, so that a difference in spelling, or in which release wrote the
+revision, is none. Every difference has to be one that a running pod can take; a single other one means recreation.
+"""
+
+from functools import lru_cache
+from typing import Any, cast
+
+import msgspec
+
+from flotilla_common.api import quantity
+from flotilla_common.api.core import Container, ControllerRevision
+from flotilla_common.api.documents import Json, sequence, strings
+from flotilla_common.api.keys import CLAIM_HASH_ANNOTATION
 from flotilla_common.gates import Gates
-from flotilla_common.workload.inplace.spec import UpdateSpec
+from flotilla_common.workload.hashing import env_from_metadata
+from flotilla_common.workload.inplace.diff import Difference, Op, Path, differences
+from flotilla_common.workload.inplace.qos import qos_class
+from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
+from flotilla_common.workload.revisions import canonical_data
+
+_RESIZABLE = ("cpu", "memory")
 
 
 def calculate(
     old: ControllerRevision, new: ControllerRevision, *, gates: Gates, ignore_claim_hash: bool = False
 ) -> UpdateSpec | None:
     """The update spec, or None when the change is not in-place. Cached per pair of revisions."""
-    raise NotImplementedError
+    if not ignore_claim_hash and gates.on("RecreatePodWhenChangeVCTInCloneSetGate") and _claims_differ(old, new):
+        return None
+    return _calculate(
+        canonical_data(old),
+        canonical_data(new),
+        new.metadata.name,
+        gates.on("InPlaceUpdateEnvFromMetadata"),
+        gates.on("InPlaceWorkloadVerticalScaling"),
+    )
+
+
+def _claims_differ(old: ControllerRevision, new: ControllerRevision) -> bool:
+    hashes = [revision.metadata.annotations.get(CLAIM_HASH_ANNOTATION) for revision in (old, new)]
+    return None not in hashes and hashes[0] != hashes[1]
+
+
+@lru_cache(maxsize=4096)
+def _calculate(old: bytes, new: bytes, revision: str, env_from_meta: bool, resize: bool) -> UpdateSpec | None:
+    if not old or not new:
+        return None  # data that holds no readable template
+    before, after = _template(old), _template(new)
+    images: dict[str, str] = {}
+    resources: dict[str, Json] = {}
+    metadata: list[Difference] = []
+    for difference in differences(before, after):
+        match difference.path:
+            case ("metadata", _, *_):
+                metadata.append(difference)
+            case ("spec", "containers", int() as index, "image") if difference.op is Op.REPLACE:
+                images[_container_name(before, index)] = cast("str", difference.value)
+            case ("spec", "containers", int() as index, "resources", str() as side, str() as name) if (
+                resize and _resizes(difference)
+            ):
+                entries: Json = resources.setdefault(_container_name(before, index), {})
+                entries.setdefault(side, {})[name] = difference.value
+            case _:
+                return None
+    if resources and qos_class(before["spec"]) != qos_class(after["spec"]):
+        return None
+    referenced = _referenced(after, metadata) if env_from_meta else {}
+    return UpdateSpec(
+        revision=revision,
+        images=images,
+        resources=resources,
+        metadata_patch=_metadata_patch(before["metadata"], after["metadata"], referenced),
+        ref_metadata=referenced,
+        env_from_metadata=bool(referenced),
+    )
+
+
+def _template(data: bytes) -> Json:
+    return msgspec.json.decode(data)["spec"]["template"]
+
+
+def _container_name(template: Json, index: int) -> str:
+    return template["spec"]["containers"][index]["name"]
+
+
+def _resizes(difference: Difference) -> bool:
+    side, name = difference.path[-2:]
+    if difference.op is not Op.REPLACE or side not in ("limits", "requests") or name not in _RESIZABLE:
+        return False
+    quantity.parse(str(difference.value))  # canonical data holds nothing else
+    return True
+
+
+def _referenced(template: Json, metadata: list[Difference]) -> dict[str, ContainerMeta]:
+    """New values of single labels and annotations by the container that reads them."""
+    changed: dict[Path, str] = {
+        (*difference.path[1:],): difference.value
+        for difference in metadata
+        if len(difference.path) == 3 and difference.path[1] in ("labels", "annotations") and difference.op != Op.REMOVE
+    }
+    found: dict[str, ContainerMeta] = {}
+    for container in msgspec.convert(template["spec"]["containers"], list[Container]):
+        reads = {read for read in env_from_metadata(container).values() if read in changed}
+        if reads:
+            found[container.name] = ContainerMeta(
+                labels={key: changed[kind, key] for kind, key in sorted(reads) if kind == "labels"},
+                annotations={key: changed[kind, key] for kind, key in sorted(reads) if kind == "annotations"},
+            )
+    return found
+
+
+def _metadata_patch(before: Json, after: Json, referenced: dict[str, ContainerMeta]) -> Json | None:
+    """Labels, annotations and finalizers: all of a template's metadata that pods get. A removed key is null."""
+    patch: Json = {}
+    for kind in ("labels", "annotations"):
+        taken = {key for meta in referenced.values() for key in getattr(meta, kind)}
+        changes = _key_changes(strings(before.get(kind)), strings(after.get(kind)))
+        changes = {key: value for key, value in changes.items() if key not in taken}
+        if changes:
+            patch[kind] = changes
+    return (patch | _finalizer_changes(sequence(before.get("finalizers")), sequence(after.get("finalizers")))) or None
+
+
+def _key_changes(before: dict[str, str], after: dict[str, str]) -> dict[str, str | None]:
+    removed: dict[str, str | None] = dict.fromkeys(key for key in before if key not in after)
+    return removed | {key: value for key, value in after.items() if before.get(key) != value}
+
+
+def _finalizer_changes(before: list[Any], after: list[Any]) -> Json:
+    added = [name for name in after if name not in before]
+    removed = [name for name in before if name not in after]
+    changes: Json = {"finalizers": added} if added else {}
+    return changes | ({"$deleteFromPrimitiveList/finalizers": removed} if removed else {})

@@ -1,9 +1,126 @@
-"""Whether the containers of a pod run what its in-place update asked for (common.md §9.6)."""
+"""Whether the containers of a pod run what its in-place update asked for (common.md §9.6).
 
-from flotilla_common.api.core import Pod
+The kubelet acts on a changed image or resource in its own time. The node agent's report (`runtime-containers-meta`)
+says for sure what a container was started with; without it the image that the kubelet reports has to do.
+"""
+
+import msgspec
+
+from flotilla_common.api import quantity
+from flotilla_common.api.core import Container, ContainerStatus, Pod, Resources
+from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.api.meta import Model
 from flotilla_common.gates import Gates
+from flotilla_common.workload.hashing import env_hash, plain_hash
+from flotilla_common.workload.inplace.state import InPlaceState, in_grace, state_of_update
+
+
+class RuntimeHashes(Model):
+    plain_hash: int = 0
+    extracted_env_from_metadata_hash: int = 0
+
+
+class RuntimeContainer(Model):
+    """What the node agent saw of one container."""
+
+    name: str = ""
+    container_id: str = msgspec.field(default="", name="containerID")
+    hashes: RuntimeHashes = RuntimeHashes()
+
+
+class RuntimeMeta(Model):
+    """The annotation `runtime-containers-meta`."""
+
+    containers: list[RuntimeContainer] = []
 
 
 def completed(pod: Pod, gates: Gates) -> bool:
-    """No grace period, no later batch, and all changed containers were restarted with the new content."""
-    raise NotImplementedError
+    """No grace period, no later batch, and all changed containers were restarted with the new content.
+
+    True for a pod that was never updated in place, False while its annotations cannot be read.
+    """
+    if in_grace(pod):
+        return False
+    try:
+        state = state_of_update(pod)
+    except ValueError:
+        return False
+    return state is None or (not state.has_next and containers_completed(pod, state, gates))
+
+
+def containers_completed(pod: Pod, state: InPlaceState, gates: Gates) -> bool:
+    """All containers that were changed so far run the new content."""
+    text = pod.metadata.annotations.get(RUNTIME_CONTAINERS_META)
+    try:
+        meta = None if text is None else msgspec.json.decode(text, type=RuntimeMeta)
+    except msgspec.DecodeError:
+        return False
+    if state.update_env_from_metadata and not (meta and _env_consistent(pod, meta)):
+        return False
+    if gates.on("InPlaceWorkloadVerticalScaling") and state.update_resources and not _resized(pod):
+        return False
+    return (meta is not None and _plain_consistent(pod, meta)) or _images_changed(pod, state)
+
+
+def _env_consistent(pod: Pod, meta: RuntimeMeta) -> bool:
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    return all(
+        seen is not None and seen.hashes.extracted_env_from_metadata_hash == env_hash(container, labels, annotations)
+        for container, seen in _seen(pod, meta)
+    )
+
+
+def _plain_consistent(pod: Pod, meta: RuntimeMeta) -> bool:
+    return all(
+        seen is not None and seen.hashes.plain_hash == plain_hash(container) for container, seen in _seen(pod, meta)
+    )
+
+
+def _seen(pod: Pod, meta: RuntimeMeta) -> list[tuple[Container, RuntimeContainer | None]]:
+    """Containers with the report on the very instance that the kubelet reports now, if there is one."""
+    statuses = _statuses(pod)
+    reports = {(report.name, report.container_id): report for report in meta.containers}
+    return [
+        (container, reports.get((container.name, statuses[container.name].container_id)))
+        if container.name in statuses
+        else (container, None)
+        for container in pod.spec.containers
+    ]
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    return {status.name: status for status in pod.status.container_statuses}
+
+
+def _resized(pod: Pod) -> bool:
+    statuses = _statuses(pod)
+    return len(pod.status.container_statuses) == len(pod.spec.containers) and all(
+        (status := statuses.get(container.name)) is not None
+        and status.resources is not None
+        and _same_resources(container.resources, status.resources)
+        for container in pod.spec.containers
+    )
+
+
+def _same_resources(spec: Resources, status: Resources) -> bool:
+    return all(
+        wanted.keys() == actual.keys() and all(quantity.equal(wanted[name], actual[name]) for name in wanted)
+        for wanted, actual in ((spec.limits, status.limits), (spec.requests, status.requests))
+    )
+
+
+def _images_changed(pod: Pod, state: InPlaceState) -> bool:
+    """A container counts as restarted when its imageID is another one, or the kubelet reports the wanted image."""
+    statuses = _statuses(pod)
+    images = {container.name: container.image for container in pod.spec.containers}
+    for name, last in (state.last_container_statuses or {}).items():
+        status = statuses.get(name)
+        if status is None:
+            return False
+        if status.image_id == last.image_id and _with_tag(images.get(name, "")) != status.image:
+            return False
+    return True
+
+
+def _with_tag(image: str) -> str:
+    return image if ":" in image else f"{image}:latest"

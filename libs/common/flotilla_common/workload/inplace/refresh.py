@@ -1,12 +1,36 @@
-"""What every pass does for every active pod: grace, batches, readiness, lifecycle (common.md §9.6, §8.4)."""
+"""What every pass does for every active pod: grace, batches, readiness, lifecycle (common.md §9.6, §8.4).
 
+Most pods need nothing most of the time, and say so with one cached fact. A new pod gets its conditions and its state
+Normal in one write, once it has a node; a pod at the end of an in-place update likewise, but only on exactly the
+version that was seen to be complete, because a newer one may already be in the next update.
+"""
+
+import math
 from collections.abc import Mapping
 from datetime import datetime
 
 from flotilla_common.api.cloneset import Lifecycle
 from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
+from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Chain, Frozen
 from flotilla_common.gates import Gates
+from flotilla_common.workload.inplace.completion import completed, containers_completed
+from flotilla_common.workload.inplace.start import half_started
+from flotilla_common.workload.inplace.state import Grace, InPlaceState, grace_of, state_of_update
+from flotilla_common.workload.inplace.write import write_batch
+from flotilla_common.workload.lifecycle import (
+    NORMAL,
+    PREPARING_NORMAL,
+    PREPARING_UPDATE,
+    UPDATED,
+    UPDATING,
+    fully_hooked,
+    write_state,
+)
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.readiness import ensure_pod_ready
+from flotilla_common.workload.revisions import belongs
 
 
 class Refresh(Frozen):
@@ -15,9 +39,19 @@ class Refresh(Frozen):
     chain: Chain = ()
     wait_seconds: int = 0  # plan again after this many seconds; 0 is no wish
     lifecycle_written: bool = False  # a lifecycle state or a back-filled label: the update step waits for the next pass
+    problem: str = ""  # what cannot be read on the pod; it is left alone
 
 
 IDLE = Refresh()
+
+
+class Surroundings(Frozen):
+    """What a refresh depends on besides the pod; the same for all pods of a pass."""
+
+    lifecycle: Lifecycle | None
+    gates: Gates
+    server_version: str
+    now: datetime
 
 
 def refresh(
@@ -36,4 +70,105 @@ def refresh(
     `on_target`: its revision label is the update revision's. `wanted`: it waits for an update, so a half-started one is
     not undone. `backfill`: labels to set along when they are missing.
     """
-    raise NotImplementedError
+    missing = {key: value for key, value in (backfill or {}).items() if key not in pod.metadata.labels}
+    if pod.settled and not missing:
+        return IDLE
+    around = Surroundings(lifecycle=lifecycle, gates=gates, server_version=server_version, now=now)
+    try:
+        grace, state = grace_of(pod), state_of_update(pod)
+        if grace is not None:
+            return _finish_grace(pod, grace, state, around)
+    except ValueError as error:
+        return Refresh(problem=str(error))
+    if state is not None and state.has_next:
+        chain = _next_batch(pod, state, around)
+        if chain:
+            return Refresh(chain=chain)
+    return _edit(pod, state, around, missing, on_target=on_target, wanted=wanted)
+
+
+def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, around: Surroundings) -> Refresh:
+    """The update that waits for the end of its grace period: go on waiting, begin, or drop it."""
+    edit = PodEdit(pod, f"in-place update to {grace.revision}")
+    if not belongs(pod.revision, grace.revision):
+        edit.set_annotations({IN_PLACE_GRACE: None, LEGACY_IN_PLACE_GRACE: None})
+        edit.on_this_version()
+        return Refresh(chain=edit.chain())
+    if state is None:
+        return Refresh(problem=f"pod {pod.metadata.name}: in grace, but without a state of the update")
+    rest = grace.grace_seconds - (around.now - state.update_timestamp).total_seconds()
+    if rest > 0:
+        return Refresh(wait_seconds=math.ceil(rest))
+    chain = write_batch(edit, grace.spec, state, server_version=around.server_version, now=around.now)
+    return Refresh(chain=chain)
+
+
+def _next_batch(pod: Pod, state: InPlaceState, around: Surroundings) -> Chain:
+    """The next batch, if the last one is complete and ready."""
+    required = state.pre_check_before_next.containers_required_ready if state.pre_check_before_next else []
+    ready = {status.name for status in pod.status.container_statuses if status.ready}
+    if not ready.issuperset(required) or not containers_completed(pod, state, around.gates):
+        return ()
+    edit = PodEdit(pod, f"next batch of the in-place update to {state.revision}")
+    return write_batch(edit, state.next_spec, state, server_version=around.server_version, now=around.now)
+
+
+def _edit(
+    pod: Pod,
+    state: InPlaceState | None,
+    around: Surroundings,
+    missing: Mapping[str, str],
+    *,
+    on_target: bool,
+    wanted: bool,
+) -> Refresh:
+    """Labels, lifecycle state and conditions, in one write."""
+    edit = PodEdit(pod, "refresh")
+    edit.set_labels(missing)
+    target = _next_state(pod, around, on_target=on_target)
+    written = bool(missing)
+    if target:
+        written = write_state(edit, target, around.lifecycle, around.now) or written
+        if pod.state != PREPARING_NORMAL:
+            edit.on_this_version()
+    if pod.spec.node_name or edit.changed:
+        ensure_pod_ready(edit, around.now)
+        _open_gate(edit, state, around, wanted=wanted)
+    return Refresh(chain=edit.chain(), lifecycle_written=written)
+
+
+def _next_state(pod: Pod, around: Surroundings, *, on_target: bool) -> str:
+    """The lifecycle state that the pod moves to by itself; empty when it stays (§8.4)."""
+    lifecycle = around.lifecycle
+    hook = lifecycle.in_place_update if lifecycle else None
+    if pod.state == PREPARING_NORMAL:
+        pre_normal = lifecycle.pre_normal if lifecycle else None
+        reached = fully_hooked(pre_normal, pod) if pre_normal else bool(pod.spec.node_name)
+        return NORMAL if reached else ""
+    after_update = UPDATED if lifecycle is not None and not fully_hooked(hook, pod) else NORMAL
+    if pod.state == PREPARING_UPDATE and on_target:
+        return after_update
+    if pod.state == UPDATING and completed(pod, around.gates):
+        return after_update
+    if pod.state == UPDATED and (hook is None or fully_hooked(hook, pod)):
+        return NORMAL
+    return ""
+
+
+def _open_gate(edit: PodEdit, state: InPlaceState | None, around: Surroundings, *, wanted: bool) -> None:
+    """Set InPlaceUpdateReady to True, unless an update is going on or has half begun."""
+    pod = edit.pod
+    condition = pod.conditions.get(IN_PLACE_READY)
+    if IN_PLACE_READY not in pod.gates or (
+        condition and (condition.status, condition.reason, condition.message) == ("True", "", "")
+    ):
+        return
+    if state is not None and not completed(pod, around.gates):
+        return
+    if half_started(pod):
+        if wanted and pod.state != UPDATING:
+            return
+        edit.on_this_version()
+    if state is not None:
+        edit.on_this_version()
+    edit.set_condition(Condition(type=IN_PLACE_READY, status="True", last_transition_time=around.now))

@@ -1,12 +1,33 @@
-"""The two writes that start an in-place update (common.md §9.5)."""
+"""The two writes that start an in-place update (common.md §9.5).
+
+First the pod is made NotReady, so that no traffic meets a container that is about to stop; then, provided that nobody
+has written the pod in between, everything else happens in one patch. When the second write is lost, the pod shows a
+start without an update: the next start then finds it NotReady and goes straight to the second write.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from flotilla_common.api.core import Pod
-from flotilla_common.control.plan import Chain, Notice
+from flotilla_common.api.core import Container, Pod
+from flotilla_common.api.keys import (
+    IN_PLACE_GRACE,
+    IN_PLACE_READY,
+    IN_PLACE_STATE,
+    LEGACY_IN_PLACE_GRACE,
+    LEGACY_IN_PLACE_STATE,
+)
+from flotilla_common.api.meta import Condition
+from flotilla_common.control.plan import Chain, Notice, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.spec import UpdateSpec
+from flotilla_common.workload.inplace.state import InPlaceState, encode_grace
+from flotilla_common.workload.inplace.write import write_batch
+from flotilla_common.workload.lifecycle import UPDATING, write_state
+from flotilla_common.workload.podedit import PodEdit, on_version
+from flotilla_common.workload.readiness import recompute_ready
+
+STARTED = "StartInPlaceUpdate"
+"""Reason of a false InPlaceUpdateReady."""
 
 
 def start(
@@ -18,7 +39,7 @@ def start(
     server_version: str,
     now: datetime,
     grace_seconds: int = 0,
-    lifecycle_state: str = "Updating",
+    lifecycle_state: str = UPDATING,
     on_success: Notice | None = None,
     on_failure: Notice | None = None,
 ) -> Chain:
@@ -27,4 +48,66 @@ def start(
     `revision_labels` put the pod on the target revision. `server_version` is the apiserver's gitVersion.
     `lifecycle_state` is empty for kinds without lifecycle. Plan again after `grace_seconds`.
     """
-    raise NotImplementedError
+    cause = f"in-place update to {spec.revision}"
+    before = _make_not_ready(pod, spec, gates, cause, now, on_failure)
+    edit = PodEdit(pod, cause)
+    edit.set_labels(revision_labels)
+    if lifecycle_state:
+        write_state(edit, lifecycle_state, None, now)
+    state = InPlaceState(
+        revision=spec.revision,
+        update_timestamp=now,
+        update_env_from_metadata=spec.env_from_metadata,
+        update_resources=bool(spec.resources),
+        update_images=bool(spec.images),
+    )
+    if grace_seconds <= 0:
+        return write_batch(
+            edit,
+            spec,
+            state,
+            server_version=server_version,
+            now=now,
+            before=before,
+            on_success=on_success,
+            on_failure=on_failure,
+        )
+    edit.set_annotations({IN_PLACE_STATE: state.encode(), IN_PLACE_GRACE: encode_grace(spec, grace_seconds)})
+    edit.set_annotations({LEGACY_IN_PLACE_STATE: None, LEGACY_IN_PLACE_GRACE: None})
+    return on_version(pod, (*before, *edit.chain(on_success=on_success, on_failure=on_failure)))
+
+
+def half_started(pod: Pod) -> bool:
+    """The first write of a start happened, the second did not (or belongs to an update that goes on)."""
+    condition = pod.conditions.get(IN_PLACE_READY)
+    return condition is not None and condition.status == "False" and condition.reason == STARTED
+
+
+def _make_not_ready(
+    pod: Pod, spec: UpdateSpec, gates: Gates, cause: str, now: datetime, on_failure: Notice | None
+) -> tuple[Patch, ...]:
+    """Nothing for a pod that is surely NotReady already: the next write fails if this view of it is out of date."""
+    if not _disturbs(pod, spec, gates) or (half_started(pod) and not pod.ready):
+        return ()
+    edit = PodEdit(pod, cause)
+    edit.set_condition(Condition(type=IN_PLACE_READY, status="False", reason=STARTED, last_transition_time=now))
+    recompute_ready(edit, now)
+    return edit.chain(on_failure=on_failure)
+
+
+def _disturbs(pod: Pod, spec: UpdateSpec, gates: Gates) -> bool:
+    """Whether the pod has to be NotReady meanwhile: always, except for a resize that restarts nothing."""
+    if IN_PLACE_READY not in pod.gates:
+        return False
+    pure_resize = spec.resources and not spec.images and not spec.env_from_metadata
+    if not pure_resize or not gates.on("InPlaceWorkloadVerticalScaling"):
+        return True
+    return any(_restarts(container, spec) for container in pod.spec.containers if container.name in spec.resources)
+
+
+def _restarts(container: Container, spec: UpdateSpec) -> bool:
+    changed = {name for entries in spec.resources[container.name].values() for name in entries}
+    return any(
+        policy.restart_policy == "RestartContainer" and policy.resource_name in changed
+        for policy in container.resize_policy
+    )

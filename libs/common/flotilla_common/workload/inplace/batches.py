@@ -1,0 +1,101 @@
+"""Which containers are changed together, and writing one such batch (common.md §9.6, §10).
+
+Containers with a launch priority are updated in the order in which they were started, the highest first; the rest of
+the update waits in the state annotation until they are ready again.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api import quantity
+from flotilla_common.api.core import Container, Pod, Resources
+from flotilla_common.control.plan import Json
+from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
+from flotilla_common.workload.inplace.state import Batch, InPlaceState, LastStatus, PreCheck
+from flotilla_common.workload.launch import launch_priority
+from flotilla_common.workload.podedit import PodEdit
+
+
+def next_batch(containers: Collection[Container], spec: UpdateSpec) -> set[str]:
+    """Names of the containers of the pod that are changed now."""
+    touched = {*spec.images, *spec.resources, *spec.ref_metadata}
+    candidates = {container.name: launch_priority(container) for container in containers if container.name in touched}
+    highest = max((priority for priority in candidates.values() if priority is not None), default=None)
+    batch = {name for name, priority in candidates.items() if priority is None or priority == highest}
+    return _closed(batch, candidates.keys(), spec)
+
+
+def apply_batch(edit: PodEdit, spec: UpdateSpec, state: InPlaceState, now: datetime) -> tuple[InPlaceState, Json]:
+    """Put the next batch of `spec` into the edit.
+
+    Returns the state to be written with it, and the resources that change by container: how these are written depends
+    on the apiserver.
+    """
+    pod = edit.pod
+    batch = next_batch(pod.spec.containers, spec)
+    if spec.metadata_patch is not None:
+        edit.merge_metadata(spec.metadata_patch)
+    for name in sorted(batch):
+        if name in spec.images:
+            edit.set_image(name, spec.images[name])
+        meta = spec.ref_metadata.get(name)
+        if meta is not None:
+            edit.set_labels(meta.labels)
+            edit.set_annotations(meta.annotations)
+    live = {container.name: container for container in pod.spec.containers}
+    rest = live.keys() - batch
+    resources = {name: change for name in sorted(batch) if (change := _real_change(live[name], spec))}
+    return _advance(pod, spec, state, batch, rest, now), resources
+
+
+def _closed(batch: set[str], candidates: Collection[str], spec: UpdateSpec) -> set[str]:
+    """A container that reads a key which changes now has to be restarted now, too."""
+    keys = {name: _keys(spec.ref_metadata.get(name)) for name in candidates}
+    while True:
+        changing = {key for name in batch for key in keys[name]}
+        pulled = {name for name in candidates if name not in batch and keys[name] & changing}
+        if not pulled:
+            return batch
+        batch = batch | pulled
+
+
+def _keys(meta: ContainerMeta | None) -> set[tuple[str, str]]:
+    if meta is None:
+        return set()
+    return {("labels", key) for key in meta.labels} | {("annotations", key) for key in meta.annotations}
+
+
+def _advance(
+    pod: Pod, spec: UpdateSpec, state: InPlaceState, batch: set[str], rest: Collection[str], now: datetime
+) -> InPlaceState:
+    """The state after the batch: image ids from before it are remembered, the rest waits."""
+    ids = {status.name: status.image_id for status in pod.status.container_statuses}
+    changing = {name: LastStatus(image_id=ids[name]) for name in batch if name in spec.images and name in ids}
+    later = msgspec.structs.replace(
+        state,
+        last_container_statuses={**changing, **(state.last_container_statuses or {})} or None,
+        next_container_images={name: image for name, image in spec.images.items() if name in rest},
+        next_container_resources={name: change for name, change in spec.resources.items() if name in rest},
+        next_container_ref_metadata={name: meta for name, meta in spec.ref_metadata.items() if name in rest},
+        container_batches_record=[*state.container_batches_record, Batch(timestamp=now, containers=sorted(batch))],
+    )
+    check = PreCheck(containers_required_ready=sorted(batch)) if later.has_next else None
+    return msgspec.structs.replace(later, pre_check_before_next=check)
+
+
+def _real_change(container: Container, spec: UpdateSpec) -> Json:
+    """The resources of the container that really get another value."""
+    wanted = spec.resources.get(container.name, {})
+    change = {side: _other(entries, container.resources, side) for side, entries in wanted.items()}
+    return {side: entries for side, entries in change.items() if entries}
+
+
+def _other(entries: Json, resources: Resources, side: str) -> Json:
+    present = resources.limits if side == "limits" else resources.requests
+    return {
+        name: value
+        for name, value in entries.items()
+        if name not in present or not quantity.equal(present[name], value)
+    }

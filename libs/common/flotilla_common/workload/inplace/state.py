@@ -1,0 +1,195 @@
+"""What the engine remembers on the pod itself: the state and the grace annotation (common.md §9.4, §9.5).
+
+Both are read by other tools, so member order and absences are those of the reference. The legacy keys of old releases
+are read, and dropped with the next write.
+"""
+
+import base64
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
+from flotilla_common.api.meta import Model, rfc3339
+from flotilla_common.control.plan import Json
+from flotilla_common.workload.hashing import go_json
+from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class LastStatus(Model):
+    """What a container ran just before its image was changed."""
+
+    image_id: str = msgspec.field(default="", name="imageID")
+
+
+class PreCheck(Model):
+    """What has to hold before the next batch."""
+
+    containers_required_ready: list[str] = []
+
+
+class Batch(Model):
+    """Containers that were changed together."""
+
+    timestamp: datetime = _EPOCH
+    containers: list[str] = []
+
+
+class InPlaceState(Model):
+    """The state annotation; the `next…` members are what later batches will change."""
+
+    revision: str = ""
+    update_timestamp: datetime = _EPOCH
+    last_container_statuses: dict[str, LastStatus] | None = None
+    update_env_from_metadata: bool = False
+    update_resources: bool = False
+    update_images: bool = False
+    next_container_images: dict[str, str] = {}
+    next_container_ref_metadata: dict[str, ContainerMeta] = {}
+    next_container_resources: dict[str, Json] = {}
+    pre_check_before_next: PreCheck | None = None
+    container_batches_record: list[Batch] = []
+
+    @property
+    def has_next(self) -> bool:
+        """There are later batches."""
+        return bool(self.next_container_images or self.next_container_ref_metadata or self.next_container_resources)
+
+    @property
+    def next_spec(self) -> UpdateSpec:
+        """What is left, as a spec of its own."""
+        return UpdateSpec(
+            revision=self.revision,
+            images=self.next_container_images,
+            resources=self.next_container_resources,
+            ref_metadata=self.next_container_ref_metadata,
+            env_from_metadata=self.update_env_from_metadata,
+        )
+
+    def encode(self) -> str:
+        """The annotation's value."""
+        last = self.last_container_statuses
+        document: Json = {
+            "revision": self.revision,
+            "updateTimestamp": rfc3339(self.update_timestamp),
+            "lastContainerStatuses": None if last is None else _by_name(msgspec.to_builtins(last)),
+        }
+        optional: Json = {
+            "updateEnvFromMetadata": self.update_env_from_metadata,
+            "updateResources": self.update_resources,
+            "updateImages": self.update_images,
+            "nextContainerImages": _by_name(self.next_container_images),
+            "nextContainerRefMetadata": _ref_metadata(self.next_container_ref_metadata),
+            "nextContainerResources": _by_name(self.next_container_resources),
+            "preCheckBeforeNext": msgspec.to_builtins(self.pre_check_before_next) if self.has_next else None,
+            "containerBatchesRecord": [
+                {"timestamp": rfc3339(batch.timestamp), "containers": batch.containers}
+                for batch in self.container_batches_record
+            ],
+        }
+        return go_json(document | {key: value for key, value in optional.items() if value}).decode()
+
+
+class Grace(Model):
+    """The grace annotation: the whole update, waiting."""
+
+    revision: str = ""
+    container_images: dict[str, str] = {}
+    container_ref_metadata: dict[str, ContainerMeta] = {}
+    container_resources: dict[str, Json] = {}
+    meta_data_patch: str = ""
+    update_env_from_metadata: bool = False
+    grace_seconds: int = 0
+
+    @property
+    def spec(self) -> UpdateSpec:
+        """The update. Raises ValueError when the patch inside cannot be read."""
+        patch: Json | None = None
+        if self.meta_data_patch:
+            try:
+                document = msgspec.json.decode(base64.b64decode(self.meta_data_patch), type=dict[str, Json])
+            except msgspec.DecodeError as error:
+                raise ValueError(f"metaDataPatch: {error}") from error
+            patch = document.get("metadata")
+        return UpdateSpec(
+            revision=self.revision,
+            images=self.container_images,
+            resources=self.container_resources,
+            metadata_patch=patch,
+            ref_metadata=self.container_ref_metadata,
+            env_from_metadata=self.update_env_from_metadata,
+        )
+
+
+def encode_grace(spec: UpdateSpec, seconds: int) -> str:
+    """The grace annotation's value."""
+    patch = "" if spec.metadata_patch is None else _base64({"metadata": spec.metadata_patch})
+    document: Json = {
+        "revision": spec.revision,
+        "containerImages": _by_name(spec.images),
+        "containerRefMetadata": _ref_metadata(spec.ref_metadata),
+        "containerResources": _by_name(spec.resources),
+        "metaDataPatch": patch,
+        "updateEnvFromMetadata": spec.env_from_metadata,
+        "graceSeconds": seconds,
+    }
+    return go_json({key: value for key, value in document.items() if value or key == "revision"}).decode()
+
+
+def state_of_update(pod: Pod) -> InPlaceState | None:
+    """The state of the pod's latest in-place update, if there was one. Raises ValueError when it cannot be read."""
+    text = _annotation(pod, IN_PLACE_STATE, LEGACY_IN_PLACE_STATE)
+    return _decode_state(text) if text else None
+
+
+def grace_of(pod: Pod) -> Grace | None:
+    """The update that waits for the end of its grace period. Raises ValueError when it cannot be read."""
+    text = _annotation(pod, IN_PLACE_GRACE, LEGACY_IN_PLACE_GRACE)
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Grace)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"pod {pod.metadata.name}: annotation {IN_PLACE_GRACE}: {error}") from error
+
+
+def in_grace(pod: Pod) -> bool:
+    """A grace annotation is there and not empty: selection passes the pod over (cloneset.md §4.8)."""
+    return bool(_annotation(pod, IN_PLACE_GRACE, LEGACY_IN_PLACE_GRACE))
+
+
+def _annotation(pod: Pod, key: str, legacy: str) -> str:
+    annotations = pod.metadata.annotations
+    value = annotations.get(key)
+    return annotations.get(legacy, "") if value is None else value
+
+
+@lru_cache(maxsize=4096)
+def _decode_state(text: str) -> InPlaceState:
+    try:
+        return msgspec.json.decode(text, type=InPlaceState)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"annotation {IN_PLACE_STATE}: {error}") from error
+
+
+def _by_name(entries: dict[str, object] | dict[str, str] | dict[str, Json]) -> Json:
+    return dict(sorted(entries.items()))
+
+
+def _ref_metadata(entries: dict[str, ContainerMeta]) -> Json:
+    return {
+        name: {
+            "creationTimestamp": None,
+            **({"labels": _by_name(meta.labels)} if meta.labels else {}),
+            **({"annotations": _by_name(meta.annotations)} if meta.annotations else {}),
+        }
+        for name, meta in sorted(entries.items())
+    }
+
+
+def _base64(document: Json) -> str:
+    return base64.b64encode(go_json(document, sort=True)).decode()
