@@ -1,14 +1,17 @@
-"""Ages as kubectl prints them."""
+"""Ages and spans as kubectl prints them."""
 
 from datetime import datetime
 
 
-def age(since: datetime | None, now: datetime) -> str:
-    """`90s`, `12m`, `5h`, `3d`; a dash when the time is not known."""
-    if since is None:
-        return "-"
-    seconds = max(int((now - since).total_seconds()), 0)
+def span(seconds: float) -> str:
+    """`90s`, `12m`, `5h`, `3d`; never negative."""
+    whole = max(int(seconds), 0)
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+        if whole >= 2 * size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """The span since then; a dash when the time is not known."""
+    return "-" if since is None else span((now - since).total_seconds())

@@ -14,8 +14,10 @@ import click
 import msgspec
 
 from flotilla_cli.cluster.layout import default_state_dir
+from flotilla_common import logs
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.clock import Clock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ConfigError, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -90,6 +92,7 @@ def bus_option(command: Command) -> Command:
 @asynccontextmanager
 async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]:
     """The apiserver, closed at the end. `timeout` in seconds holds for each request."""
+    _quiet()
     api = KubeClient(await load_config(target), user_agent="flotilla", timeout=timeout)
     try:
         yield api
@@ -99,12 +102,22 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 
 @asynccontextmanager
 async def open_bus(url: str) -> AsyncGenerator[Bus]:
-    """The bus, closed at the end. It connects when first used."""
+    """The bus, closed at the end. It connects in the background: see `connected`."""
+    _quiet()
     bus = NatsBus(BusTarget(url, os.environ.get("FLOTILLA_NATS_CREDS", "")), name="flotilla")
     try:
         yield bus
     finally:
         await bus.close()
+
+
+async def connected(bus: Bus, clock: Clock, seconds: float = 3.0) -> None:
+    """Wait for the connection. Raises BusError when it takes longer than `seconds`."""
+    deadline = clock.monotonic() + seconds
+    while not bus.connected:
+        if clock.monotonic() > deadline:
+            raise BusError(f"no connection within {seconds:g}s")
+        await clock.sleep(0.02)
 
 
 @contextmanager
@@ -120,3 +133,8 @@ def reported() -> Generator[None]:
         raise click.ClickException(error.message) from error
     except BusError as error:
         raise click.ClickException(f"the bus does not answer: {error}") from error
+
+
+def _quiet() -> None:
+    """Logs are for services; a command says what went wrong itself."""
+    logs.configure("error", "text")

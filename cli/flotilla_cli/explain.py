@@ -10,8 +10,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from flotilla_cli.ages import age
-from flotilla_cli.connection import bus_option, namespace_option, nats_url_of, open_bus, reported
+from flotilla_cli.ages import age, span
+from flotilla_cli.connection import bus_option, connected, namespace_option, nats_url_of, open_bus, reported
 from flotilla_cli.kinds import find_kind
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_common.api.resources import Resource
@@ -50,6 +50,7 @@ def explain(kind: str, name: str, namespace: str, nats: str, output: str | None)
 
 async def _explain(url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> Why:
     async with open_bus(url) as bus:
+        await connected(bus, clock)
         why = await last_why(bus, resource, namespace, name)
         if why is None:
             raise click.ClickException(await _nothing(bus, resource, namespace, name, clock))
@@ -66,7 +67,7 @@ async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, cloc
             await beat.wait()
     what = f"nothing was published about {service} {namespace}/{name}"
     if beat.is_set():
-        return f"{what}: the {service} service runs, so there is no such object, or it was not planned since the bus was wiped"
+        return f"{what}, though the {service} service runs: no such object, or not planned since the bus was wiped"
     return f"{what}, and the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
 
 
@@ -92,7 +93,7 @@ def _append_facts(text: Text, why: Why, now: datetime) -> None:
     text.append(f"writes planned: {writes}\n")
     if why.wake_at is not None:
         seconds = (why.wake_at - now).total_seconds()
-        text.append(f"looks again by itself {f'in {seconds:.0f}s' if seconds > 0 else 'now'}\n")
+        text.append(f"looks again by itself {f'in {span(seconds)}' if seconds > 0 else 'now'}\n")
     width = max((len(name) for name in why.numbers), default=0)
     if why.numbers:
         text.append("numbers:\n")

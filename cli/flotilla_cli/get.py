@@ -13,6 +13,7 @@ from flotilla_cli.connection import (
     Target,
     bus_option,
     cluster_options,
+    connected,
     namespace_option,
     nats_url_of,
     open_api,
@@ -85,7 +86,7 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
         bus = await stack.enter_async_context(open_bus(nats_url)) if nats_url else None
         tree = LiveTree(api, clock, wish.namespace, wish.name)
         await tree.load()
-        await _hear(tree, wish, bus)
+        await _hear(tree, wish, bus, clock)
         show = _Screen(wish, clock)
         if not watch:
             show.once(tree)
@@ -95,11 +96,12 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
         await _watch(tree, show, clock)
 
 
-async def _hear(tree: LiveTree, wish: Wish, bus: Bus | None) -> None:
+async def _hear(tree: LiveTree, wish: Wish, bus: Bus | None, clock: Clock) -> None:
     """The reasons, if the bus has them soon: the tree is worth having without."""
     if bus is not None:
         with contextlib.suppress(BusError, TimeoutError):
             async with asyncio.timeout(BUS_SECONDS):
+                await connected(bus, clock, BUS_SECONDS)
                 tree.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
 
 

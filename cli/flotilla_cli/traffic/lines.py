@@ -1,0 +1,171 @@
+"""From a message on the bus to a line of `flotilla tail`.
+
+Three streams tell one story: the watcher says what changed (kube.v1), services say what they wrote and what became of
+it (act.v1), and why objects stand where they stand (why.v1).
+"""
+
+from collections import OrderedDict
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from flotilla_cli.traffic.changes import changed_paths
+from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Message
+
+REMEMBERED = 5000
+"""Objects whose last version is kept to tell what a change changed: about 20 MB of pods."""
+
+_PATHS_SHOWN = 3
+
+
+class Line(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One thing that happened."""
+
+    at: datetime
+    stream: str  # kube, act, why or heartbeat
+    service: str  # who says it
+    kind: str
+    namespace: str
+    name: str
+    what: str
+    cause: str = ""
+    outcome: str = ""
+    owner: str = ""  # kind/name of the object on whose behalf it happened
+    message: Json = {}  # the payload, as it was published; without the object for kube
+
+
+class Reader:
+    """Turns messages into lines; remembers objects, so that a change can be told from a repetition."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, Json] = OrderedDict()
+
+    def read(self, message: Message, now: datetime) -> Line | None:
+        """The line for a message that arrived `now`; None for a marker, or a message that cannot be read."""
+        tokens = message.subject.split(".")
+        try:
+            body = mapping(msgspec.json.decode(message.data)) if message.data else {}
+        except msgspec.MsgspecError:
+            return None
+        match tokens:
+            case ["kube", "v1", _, plural, namespace, name]:
+                return self._kube(message, body, now, plural, namespace, name)
+            case ["act", *_]:
+                return _act(body, now)
+            case ["why", *_]:
+                return _why(body, now)
+            case ["heartbeat", "v1", service, replica]:
+                return _heartbeat(body, now, service, replica)
+            case _:
+                return None
+
+    def _kube(self, message: Message, body: Json, now: datetime, plural: str, namespace: str, name: str) -> Line | None:
+        operation = message.headers.get(subjects.OP, "")
+        if not operation:
+            return None  # the server's own note that a tombstone has expired
+        before = self._seen.get(message.subject)
+        self._remember(message.subject, body)
+        meta = member(body, "metadata")
+        return Line(
+            at=now,
+            stream="kube",
+            service="watcher",
+            kind=text(body.get("kind")) or _KINDS.get(plural, plural),
+            namespace=text(meta.get("namespace")) or ("" if namespace == "_" else namespace),
+            name=text(meta.get("name")) or name,
+            what=operation.lower(),
+            cause=_difference(before, body) if operation == subjects.MODIFIED else "",
+            outcome=f"rv {message.headers.get(subjects.RV, '?')}",
+            owner=_owner(meta),
+            message=dict(message.headers),
+        )
+
+    def _remember(self, subject: str, body: Json) -> None:
+        self._seen[subject] = body
+        self._seen.move_to_end(subject)
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+
+
+_KINDS = {
+    "pods": "Pod",
+    "nodes": "Node",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "controllerrevisions": "ControllerRevision",
+    "clonesets": "CloneSet",
+}
+"""Objects from a LIST do not name their kind."""
+
+
+def _act(body: Json, now: datetime) -> Line:
+    owner = member(body, "owner")
+    action, part = text(body.get("action")), text(body.get("subresource"))
+    problem = text(body.get("message"))
+    return Line(
+        at=now,
+        stream="act",
+        service=text(body.get("service")),
+        kind=text(body.get("kind")),
+        namespace=text(body.get("namespace")),
+        name=text(body.get("name")),
+        what=f"{action} {part}".rstrip(),
+        cause=text(body.get("cause")),
+        outcome=f"{text(body.get('outcome'))} {_number(body.get('latencyMs'))}ms{': ' + problem if problem else ''}",
+        owner=f"{text(owner.get('kind'))}/{text(owner.get('name'))}" if owner else "",
+        message=body,
+    )
+
+
+def _why(body: Json, now: datetime) -> Line:
+    reasons = [text(reason.get("message")) for reason in mappings(body.get("reasons"))]
+    writes = [f"{count} {verb}" for verb, count in mapping(body.get("actions")).items() if count]
+    errors = [text(error.get("message")) for error in mappings(body.get("errors"))]
+    return Line(
+        at=now,
+        stream="why",
+        service=text(body.get("service")),
+        kind=text(body.get("kind")),
+        namespace=text(body.get("namespace")),
+        name=text(body.get("name")),
+        what="plan",
+        cause="; ".join(reasons) or "nothing to wait for",
+        outcome="; ".join(errors) or ", ".join(writes) or "no writes",
+        message=body,
+    )
+
+
+def _heartbeat(body: Json, now: datetime, service: str, replica: str) -> Line:
+    facts = [f"{name}={value}" for name, value in body.items() if name not in ("service", "replica") and value]
+    return Line(
+        at=now,
+        stream="heartbeat",
+        service=service,
+        kind="replica",
+        namespace="",
+        name=replica,
+        what="heartbeat",
+        cause=" ".join(facts),
+        message=body,
+    )
+
+
+def _difference(before: Json | None, after: Json) -> str:
+    if before is None:
+        return ""
+    paths = changed_paths(before, after)
+    more = f" and {len(paths) - _PATHS_SHOWN} more" if len(paths) > _PATHS_SHOWN else ""
+    return ", ".join(paths[:_PATHS_SHOWN]) + more
+
+
+def _owner(meta: Json) -> str:
+    for reference in mappings(meta.get("ownerReferences")):
+        if reference.get("controller"):
+            return f"{text(reference.get('kind'))}/{text(reference.get('name'))}"
+    return ""
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else "?"
