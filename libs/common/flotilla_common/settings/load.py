@@ -13,8 +13,8 @@ from flotilla_common.settings import ignored, readers
 from flotilla_common.settings.schema import Option, Settings
 
 PREFIX = "FLOTILLA_"
-NOT_SETTINGS = frozenset({"FLOTILLA_CONFIG", "FLOTILLA_HOME", "FLOTILLA_CACHE", "FLOTILLA_STATE"})
-"""Variables with our prefix that the command line reads itself."""
+NOT_SETTINGS = frozenset({"FLOTILLA_CACHE", "FLOTILLA_CONFIG", "FLOTILLA_STATE", "FLOTILLA_STATE_DIR"})
+"""Variables with our prefix that the command line reads itself, or puts on the processes of a local set."""
 
 # The kubelet describes the namespace's Services in variables: of `flotilla-webhook` it makes FLOTILLA_WEBHOOK_PORT.
 _SERVICE_LINK = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
