@@ -4,7 +4,7 @@
 Nothing that matters is only here: the bus may lose, repeat, reorder or forget everything (DESIGN §1).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -67,7 +67,11 @@ class Bus(Protocol):
     def connected(self) -> bool: ...
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create the stream, or bring its limits up to date."""
+        """Create the stream, or bring its limits up to date. BusError."""
+        ...
+
+    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
+        """See to it that the streams exist, now and after a wiped bus; runs until cancelled, raises nothing."""
         ...
 
     async def publish(

@@ -5,7 +5,7 @@ Connects when first used and never gives up; while there is no connection, publi
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import nats.errors
@@ -33,6 +33,9 @@ DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 READY_SECONDS = 5.0
 """How long an operation that cannot fail at once waits for the connection."""
+
+STREAMS_SECONDS = 5.0
+"""How often streams that a service needs are looked at: a wiped bus lacks them for no longer."""
 
 SOON_LIMIT = 10_000
 """Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
@@ -62,6 +65,7 @@ class NatsBus:
         self._follows: list[Follow] = []
         self._soon: asyncio.Queue[tuple[str, bytes, Mapping[str, str]]] = asyncio.Queue(SOON_LIMIT)
         self._sender: asyncio.Task[None] | None = None
+        self._log = structlog.get_logger(bus=name)
         self.dropped = 0
         """Fire-and-forget messages that were lost because the bus was down or slow."""
 
@@ -71,6 +75,16 @@ class NatsBus:
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
         await JetStream(await self._connection.ready(READY_SECONDS)).ensure_stream(spec)
+
+    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
+        while True:
+            try:
+                stream = JetStream(await self._connection.ready(READY_SECONDS))
+                for spec in specs:
+                    await stream.ensure_stream(spec)
+            except BusError as error:
+                self._log.warning("streams cannot be made sure of", error=str(error))
+            await self._clock.sleep(STREAMS_SECONDS)
 
     async def publish(
         self,
@@ -194,7 +208,7 @@ class NatsBus:
         try:
             reply, headers = await on_request(_plain(message)), None
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the asker hears of it
-            structlog.get_logger().exception("request failed", subject=message.subject)
+            self._log.exception("request failed", subject=message.subject)
             reply, headers = b"", {REQUEST_ERROR: (str(error) or type(error).__name__).replace("\n", " ")}
         if message.reply:
             with contextlib.suppress(BusError, nats.errors.Error, OSError):

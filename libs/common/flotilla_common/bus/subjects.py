@@ -4,6 +4,8 @@ Kubernetes names contain dots, NATS tokens cannot: a dot becomes an underscore, 
 namespace of a cluster-scoped object is an underscore, the core group is `core`.
 """
 
+import msgspec
+
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import StreamSpec
 
@@ -57,3 +59,20 @@ ACT_STREAM = StreamSpec(
 """A day of writes or 256 MiB: about 400,000 writes of 600 bytes, enough to look back over a large rollout."""
 
 WHY_STREAM = StreamSpec(name="why", subjects=("why.v1.>",), last_value=True)
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True):
+    """The watcher's progress in one resource: everything up to `rv` has been published under `epoch`."""
+
+    epoch: str
+    state: str  # LISTING or SYNCED
+    rv: str = ""
+    count: int = 0  # objects of the LIST
+
+
+LISTING, SYNCED = "listing", "synced"
+OP, RV, UID, EPOCH, TRACEPARENT, OVERSIZE = "op", "rv", "uid", "epoch", "traceparent", "oversize"
+"""Headers of an object's message; `oversize: true` says that the body holds the object's identity only, and that the
+object has to be fetched."""
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
