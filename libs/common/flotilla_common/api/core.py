@@ -5,11 +5,11 @@ labels and conditions once per version of the pod, not once per pass.
 """
 
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 import msgspec
 
+from flotilla_common.api.facts import Fact
 from flotilla_common.api.keys import (
     IN_PLACE_GRACE,
     IN_PLACE_READY,
@@ -100,48 +100,48 @@ class Pod(Model, dict=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @cached_property
+    @Fact
     def conditions(self) -> dict[str, Condition]:
         """Conditions by type."""
         return {condition.type: condition for condition in self.status.conditions}
 
-    @cached_property
+    @Fact
     def active(self) -> bool:
         """Neither terminating nor finished."""
         return self.metadata.deletion_timestamp is None and self.status.phase not in ("Succeeded", "Failed")
 
-    @cached_property
+    @Fact
     def ready(self) -> bool:
         """Condition Ready is True."""
         condition = self.conditions.get("Ready")
         return condition is not None and condition.status == "True"
 
-    @cached_property
+    @Fact
     def ready_since(self) -> datetime | None:
         """When Ready last changed, if it is True and says so."""
         return self.conditions["Ready"].last_transition_time if self.ready else None
 
-    @cached_property
+    @Fact
     def gates(self) -> frozenset[str]:
         """Condition types of the declared readiness gates."""
-        return frozenset(gate.condition_type for gate in self.spec.readiness_gates)
+        return frozenset([gate.condition_type for gate in self.spec.readiness_gates])
 
-    @cached_property
+    @Fact
     def memo(self) -> dict[str, Any]:
         """Room for what planners derive from this version of the pod and would otherwise derive in every pass."""
         return {}
 
-    @cached_property
+    @Fact
     def revision(self) -> str:
         """Label `controller-revision-hash`; empty when missing."""
         return self.metadata.labels.get(REVISION_LABEL, "")
 
-    @cached_property
+    @Fact
     def state(self) -> str:
         """The lifecycle state; empty when the pod has none, which counts like Normal (common.md §8.2)."""
         return self.metadata.labels.get(STATE_LABEL, "")
 
-    @cached_property
+    @Fact
     def settled(self) -> bool:
         """Nothing is under way on the pod by itself: state Normal, own gates open, no grace period.
 
@@ -159,7 +159,7 @@ class Pod(Model, dict=True):
         condition = self.conditions.get(IN_PLACE_READY)
         return condition is not None and (condition.status, condition.reason, condition.message) == ("True", "", "")
 
-    @cached_property
+    @Fact
     def serving(self) -> bool:
         """Running, Ready, and not held back by an in-place update (InPlaceUpdateReady absent or True)."""
         if not self.ready or self.status.phase != "Running":

@@ -5,6 +5,7 @@ datetimes. `Object` is the bound for everything that a mirror table can hold.
 """
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol, dataclass_transform
 
 import msgspec
@@ -88,6 +89,7 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
+@lru_cache(maxsize=64)  # a plan writes the same few moments for every pod
 def rfc3339(moment: datetime) -> str:
     """The aware time as Kubernetes writes it: UTC, whole seconds, `Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
