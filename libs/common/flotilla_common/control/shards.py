@@ -11,7 +11,7 @@ break the fence: a replica that wakes up from a pause finds its deadline passed 
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -189,8 +189,10 @@ class Shards:
         namespace: str,
         identity: str,
         count: int = 1,
+        names: Sequence[str] = (),
         terms: LeaseTerms | None = None,
     ) -> None:
+        """`names` names the shards one by one instead of counting them; leases are `flotilla-<service>-<name>`."""
         self._api = api
         self._clock = clock
         self._service = service
@@ -200,8 +202,9 @@ class Shards:
         self._on_serving: OnServing | None = None
         self._taking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(service=service)
-        self.count = count
-        self._leases = [self._hold(f"flotilla-{service}-{index}", identity, "shard") for index in range(count)]
+        names = names or [str(index) for index in range(count)]
+        self.count = len(names)
+        self._leases = [self._hold(f"flotilla-{service}-{name}", identity, "shard") for name in names]
         self._member = self._hold(f"flotilla-{service}-member-{identity}", identity, "member")
         self._peers: dict[str, LeaseHold] = {}
         self._identity = identity

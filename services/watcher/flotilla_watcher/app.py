@@ -1,0 +1,83 @@
+"""The watcher on one page: which resources it publishes, and which of them this replica publishes now.
+
+Every resource is one lease. Replicas share them evenly; a resource moves to another replica when its holder is silent
+for a lease duration, or when a new replica has less than its share.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from flotilla_common.api.resources import CLAIM, CLONE_SET, NAMESPACE, NODE, POD, REVISION, Resource
+from flotilla_common.control.shards import LeaseTerms, Shards
+from flotilla_common.service import Context, Service
+from flotilla_watcher.resource_watch import ResourceWatch
+
+RESOURCES = (POD, NODE, NAMESPACE, CLAIM, REVISION, CLONE_SET)
+"""What the services mirror."""
+
+LOOK_SECONDS = 0.25
+"""How often the held leases are compared with the running watches."""
+
+
+async def run(context: Context) -> None:
+    """Publish the resources whose leases this replica holds, until cancelled."""
+    settings = context.settings
+    shards = Shards(
+        api=context.api,
+        clock=context.clock,
+        service=context.service,
+        namespace=settings.namespace,
+        identity=context.replica,
+        names=[lease_name(resource) for resource in RESOURCES],
+        terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
+    )
+    context.vitals["resources"] = lambda: [RESOURCES[index].id for index in sorted(shards.serving)]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(shards.run())
+        group.create_task(follow_leases(context, shards))
+
+
+async def follow_leases(context: Context, shards: Shards) -> None:
+    """Run a watch for every held lease, and for no other."""
+    running: dict[int, asyncio.Task[None]] = {}
+    async with asyncio.TaskGroup() as group:
+        while True:
+            held = shards.serving
+            for index in [index for index in running if index not in held]:
+                running.pop(index).cancel()
+                context.health.ready(RESOURCES[index].id, True)
+            for index in held - running.keys():
+                running[index] = group.create_task(_watch(context, RESOURCES[index], partial(_holds, shards, index)))
+            await context.clock.sleep(LOOK_SECONDS)
+
+
+def lease_name(resource: Resource) -> str:
+    """The part of the lease's name that stands for the resource."""
+    return f"{resource.plural}.{resource.group or 'core'}"
+
+
+def _holds(shards: Shards, index: int) -> bool:
+    return index in shards.serving
+
+
+async def _watch(context: Context, resource: Resource, fence: Callable[[], bool]) -> None:
+    def report(trouble: str) -> None:
+        context.health.ready(resource.id, not trouble, trouble)
+
+    report("starting")
+    await ResourceWatch(
+        api=context.api,
+        bus=context.bus,
+        clock=context.clock,
+        entropy=context.entropy,
+        resource=resource,
+        max_payload=context.settings.bus_max_payload,
+        fence=fence,
+        report=report,
+    ).run()
+
+
+def service() -> Service:
+    """The service, for `flotilla run` and for its own process."""
+    return Service("watcher", run)

@@ -1,0 +1,65 @@
+"""What an object looks like on the bus: the apiserver's JSON without managedFields, and the headers that go with it.
+
+Only the outermost members and those of metadata are told apart; everything else is carried over as bytes (4 µs for a
+3 KB pod on the development machine).
+"""
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.kube.reflector import HeadMeta
+
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Content:
+    """Makes the bodies and headers of one resource's messages."""
+
+    def __init__(self, resource: Resource, max_payload: int) -> None:
+        self._type = {
+            "apiVersion": msgspec.Raw(_encode(resource.api_version)),
+            "kind": msgspec.Raw(_encode(resource.kind)),
+        }
+        self._max_payload = max_payload
+
+    def body(self, item: msgspec.Raw) -> bytes:
+        """The object without managedFields. LIST items of built-in kinds lack apiVersion and kind; they get them."""
+        members = _decode_members(item)
+        metadata = _decode_members(members["metadata"])
+        if metadata.pop("managedFields", None) is not None:
+            members["metadata"] = msgspec.Raw(_encode(metadata))
+        return _encode(self._type | members)
+
+    def message(self, op: str, epoch: str, head: HeadMeta, item: msgspec.Raw) -> tuple[bytes, dict[str, str]]:
+        """Body and headers. An object beyond the bus's payload becomes its identity, to be fetched."""
+        headers = self.headers(op, epoch, head)
+        body = self.body(item)
+        if len(body) + sum(len(name) + len(value) + 4 for name, value in headers.items()) > self._max_payload:
+            headers[subjects.OVERSIZE] = "true"
+            body = self.identity(head)
+        return body, headers
+
+    def headers(self, op: str, epoch: str, head: HeadMeta) -> dict[str, str]:
+        """The trace is the object's uid and the span its version, so that all services name a change alike."""
+        headers = {
+            subjects.OP: op,
+            subjects.RV: head.resource_version,
+            subjects.UID: head.uid,
+            subjects.EPOCH: epoch,
+        }
+        trace = head.uid.replace("-", "")
+        if len(trace) == 32 and head.resource_version.isdigit():
+            headers[subjects.TRACEPARENT] = f"00-{trace}-{int(head.resource_version):016x}-01"
+        return headers
+
+    def identity(self, head: HeadMeta) -> bytes:
+        """The least that says which object is meant."""
+        metadata = {
+            "name": head.name,
+            "namespace": head.namespace,
+            "uid": head.uid,
+            "resourceVersion": head.resource_version,
+        }
+        return _encode(self._type | {"metadata": metadata})

@@ -1,0 +1,17 @@
+"""The watcher's metrics: what is published, how far behind it is, how often it had to start over."""
+
+from prometheus_client import Counter, Gauge
+
+EVENTS = Counter("flotilla_watcher_events_total", "Messages published by resource and operation.", ["resource", "op"])
+BYTES = Counter("flotilla_watcher_bytes_total", "Bytes published by resource.", ["resource"])
+OVERSIZE = Counter("flotilla_watcher_oversize_total", "Objects too large for the bus by resource.", ["resource"])
+LISTS = Counter("flotilla_watcher_relists_total", "LISTs begun by resource; the first one counts.", ["resource"])
+TOMBSTONES = Counter(
+    "flotilla_watcher_missed_deletes_total", "Deletes found by comparing a LIST, not by the watch.", ["resource"]
+)
+LAG = Gauge(
+    "flotilla_watcher_lag_seconds", "Seconds since everything known was surely on the bus, by resource.", ["resource"]
+)
+EVENT_SECONDS = Gauge(
+    "flotilla_watcher_publish_seconds", "Time that the last checked publication took to be stored.", ["resource"]
+)

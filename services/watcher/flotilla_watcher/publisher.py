@@ -1,0 +1,137 @@
+"""From the apiserver's LIST and WATCH to the stream of one resource (DESIGN §3).
+
+A LIST is published under a new epoch between a `listing` and a `synced` marker. What the stream held before and the
+LIST lacks gets a tombstone. After that every event is one message, and the marker is repeated on bookmarks and every
+few seconds, so that followers can tell a quiet cluster from a dead watcher.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.kube.reflector import HeadMeta
+from flotilla_watcher import metrics
+from flotilla_watcher.content import Content
+from flotilla_watcher.writer import StreamWriter
+
+TOMBSTONE_SECONDS = 600.0
+"""How long a delete stays on the bus: ten times longer than a follower may be away before it reads from the start."""
+
+Report = Callable[[str], None]
+
+
+class Publisher:
+    """The sink of one resource's reflector."""
+
+    def __init__(
+        self,
+        *,
+        resource: Resource,
+        writer: StreamWriter,
+        content: Content,
+        clock: Clock,
+        entropy: Entropy,
+        report: Report,
+        strangers: set[str],
+    ) -> None:
+        self._resource = resource
+        self._writer = writer
+        self._content = content
+        self._clock = clock
+        self._entropy = entropy
+        self._report = report
+        self._marker_subject = subjects.kube_marker(resource)
+        self._strangers = strangers - {self._marker_subject}  # subjects that an earlier watcher left in the stream
+        self._known: dict[str, HeadMeta] = {}  # what is in the stream by our own doing
+        self._listed: set[str] = set()
+        self._epoch = ""
+        self._version = ""
+        self._count = 0
+        self._trouble = "listing"
+        self._proof = clock.monotonic()
+        self._log = structlog.get_logger(resource=resource.id)
+        self._events = {
+            op: metrics.EVENTS.labels(resource.id, op) for op in (subjects.ADDED, subjects.MODIFIED, subjects.DELETED)
+        }
+        self._bytes = metrics.BYTES.labels(resource.id)
+
+    async def listing(self) -> None:
+        """Begin an epoch. The first marker shuts every earlier writer out."""
+        metrics.LISTS.labels(self._resource.id).inc()
+        self._epoch, self._version = self._entropy.token(), ""
+        self._listed.clear()
+        await self._writer.begin(self._epoch, self._marker(subjects.LISTING))
+
+    async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        subject = subjects.kube(self._resource, head.namespace, head.name)
+        self._listed.add(subject)
+        await self._publish(subject, subjects.ADDED, head, item)
+
+    async def complete(self, version: str) -> None:
+        """Bury what the LIST lacks, then say that the epoch is complete."""
+        buried = (self._known.keys() | self._strangers) - self._listed
+        for subject in sorted(buried):
+            await self._bury(subject, version)
+        metrics.TOMBSTONES.labels(self._resource.id).inc(len(buried))
+        self._strangers.clear()
+        self._count = len(self._listed)
+        self._log.info("listed", objects=self._count, buried=len(buried), epoch=self._epoch, version=version)
+        await self.progress(version)
+        await self._writer.flush()
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        await self._publish(subjects.kube(self._resource, head.namespace, head.name), kind, head, item)
+        self._version = head.resource_version
+        self._proof = self._clock.monotonic()
+
+    async def progress(self, version: str) -> None:
+        self._version = version
+        self._proof = self._clock.monotonic()
+        await self._mark()
+
+    def state(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._report(trouble)
+            self._log.info("watching" if not trouble else "not watching", why=trouble)
+
+    async def beat(self) -> None:
+        """Repeat the marker, as long as the watch is known to work."""
+        metrics.LAG.labels(self._resource.id).set(self._clock.monotonic() - self._proof if self._trouble else 0.0)
+        if not self._trouble and self._version:
+            started = self._clock.monotonic()
+            await self._mark()
+            await self._writer.flush()
+            metrics.EVENT_SECONDS.labels(self._resource.id).set(self._clock.monotonic() - started)
+
+    async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        body, headers = self._content.message(op, self._epoch, head, item)
+        if op == subjects.DELETED:
+            self._known.pop(subject, None)
+            await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
+        else:
+            self._known[subject] = head
+            await self._writer.put(subject, body, headers)
+        if subjects.OVERSIZE in headers:
+            metrics.OVERSIZE.labels(self._resource.id).inc()
+        self._events[op].inc()
+        self._bytes.inc(len(body))
+
+    async def _bury(self, subject: str, version: str) -> None:
+        """A tombstone for an object whose delete nobody saw. Of a stranger only the subject is known: its body is
+        empty, and followers drop the object because it is not part of the epoch."""
+        head = self._known.pop(subject, None)
+        body = self._content.identity(head) if head else b""
+        headers = self._content.headers(subjects.DELETED, self._epoch, head or HeadMeta(resource_version=version))
+        await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
+
+    async def _mark(self) -> None:
+        await self._writer.put(self._marker_subject, self._marker(subjects.SYNCED), {subjects.EPOCH: self._epoch})
+
+    def _marker(self, state: str) -> bytes:
+        marker = subjects.Marker(epoch=self._epoch, state=state, rv=self._version, count=self._count)
+        return msgspec.json.encode(marker)

@@ -1,0 +1,94 @@
+"""One resource, from lease to stream, for as long as this replica holds it.
+
+The reflector pushes what the apiserver says into the publisher; beside it a guard repeats the marker and looks whether
+the stream is still there and still ours. Whatever ends them, the next round takes the stream over anew.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.kube.interface import Api
+from flotilla_common.kube.reflector import Reflector
+from flotilla_watcher.content import Content
+from flotilla_watcher.publisher import Publisher, Report
+from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
+
+GUARD_SECONDS = 1.0
+"""How often an idle stream is looked at: a wiped bus is filled again within two seconds."""
+
+MARKER_BEATS = 5
+"""The marker is repeated after this many looks, so that followers know within five seconds that we live."""
+
+PAUSE_SECONDS = 1.0
+"""After a lost stream or a rival, before the next attempt."""
+
+
+class ResourceWatch:
+    """Publishes one resource until cancelled."""
+
+    def __init__(
+        self,
+        *,
+        api: Api,
+        bus: Bus,
+        clock: Clock,
+        entropy: Entropy,
+        resource: Resource,
+        max_payload: int,
+        fence: Callable[[], bool],
+        report: Report,
+    ) -> None:
+        self._api = api
+        self._bus = bus
+        self._clock = clock
+        self._entropy = entropy
+        self._resource = resource
+        self._content = Content(resource, max_payload)
+        self._fence = fence
+        self._report = report
+        self._log = structlog.get_logger(resource=resource.id)
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._publish()
+            except* (StreamLost, Superseded, BusError) as errors:
+                why = "; ".join(str(error) for error in errors.exceptions)
+                self._log.warning("publishing starts over", why=why)
+                self._report(f"publishing starts over: {why}")
+            await self._clock.sleep(PAUSE_SECONDS if self._bus.connected else GUARD_SECONDS)
+
+    async def _publish(self) -> None:
+        writer = StreamWriter(
+            bus=self._bus,
+            clock=self._clock,
+            spec=subjects.kube_stream(self._resource),
+            marker_subject=subjects.kube_marker(self._resource),
+            fence=self._fence,
+        )
+        publisher = Publisher(
+            resource=self._resource,
+            writer=writer,
+            content=self._content,
+            clock=self._clock,
+            entropy=self._entropy,
+            report=self._report,
+            strangers=await writer.open(),
+        )
+        reflector = Reflector(self._api, self._resource, publisher, self._clock)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(reflector.run())
+            group.create_task(self._guard(writer, publisher))
+
+    async def _guard(self, writer: StreamWriter, publisher: Publisher) -> None:
+        while True:
+            for _ in range(MARKER_BEATS):
+                await self._clock.sleep(GUARD_SECONDS)
+                await writer.check()
+            await publisher.beat()

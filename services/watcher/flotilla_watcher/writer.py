@@ -1,0 +1,165 @@
+"""The only writer of a stream (docs/adr/0003).
+
+Every message carries the sequence that it must follow, and many are under way at once: the server takes the messages of
+a connection in order, so the chain holds without waiting for acknowledgements. A second writer breaks the chain of the
+first, which then finds a foreign epoch in the marker and steps back. A lost acknowledgement breaks it as well; then
+what is not acknowledged is sent again, which is harmless where each subject keeps one message.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import structlog
+
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, BusError, PublishRefused, StreamSpec
+from flotilla_common.clock import Clock
+
+WINDOW = 512
+"""Messages under way at most: enough to keep the server busy over a round trip, and little to send again."""
+
+WINDOW_BYTES = 16 << 20
+"""Bytes under way at most: two objects of the largest payload."""
+
+RETRY_SECONDS = 0.25
+"""Between attempts to reach a bus that is away."""
+
+
+class StreamLost(Exception):
+    """The stream is gone, or another one has its name: everything has to be published again."""
+
+
+class Superseded(Exception):
+    """Another publisher has taken the stream over, or our lease is not surely valid any more."""
+
+
+class _Entry(msgspec.Struct):
+    subject: str
+    data: bytes
+    headers: dict[str, str]
+    ttl: float | None = None
+    sent: Awaitable[int] | None = None
+
+
+class StreamWriter:
+    """Publishes into one stream in order, and notices when it is no longer the one to do so."""
+
+    def __init__(
+        self, *, bus: Bus, clock: Clock, spec: StreamSpec, marker_subject: str, fence: Callable[[], bool]
+    ) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._spec = spec
+        self._marker_subject = marker_subject
+        self._fence = fence
+        self._pending: deque[_Entry] = deque()
+        self._pending_bytes = 0
+        self._created = ""
+        self._sent = 0  # the sequence of the last message sent, if all of them arrive
+        self._acknowledged = 0
+        self._epoch = ""  # ours, once its first marker is stored
+        self._lock = asyncio.Lock()
+        self._log = structlog.get_logger(stream=spec.name)
+
+    async def open(self) -> set[str]:
+        """Make sure of the stream and take it over; returns the subjects that it holds. BusError."""
+        await self._bus.ensure_stream(self._spec)
+        state = await self._bus.stream_state(self._spec.name)
+        if state is None:
+            raise BusError(f"stream {self._spec.name} vanished")
+        self._created, self._sent, self._acknowledged = state.created, state.last_sequence, state.last_sequence
+        return await self._bus.stream_subjects(self._spec.name)
+
+    async def begin(self, epoch: str, marker: bytes) -> None:
+        """Store the first marker of an epoch: from now on other writers are refused."""
+        self._epoch = ""
+        await self.put(self._marker_subject, marker, {subjects.EPOCH: epoch})
+        await self.flush()
+        self._epoch = epoch
+
+    async def put(self, subject: str, data: bytes, headers: dict[str, str], ttl: float | None = None) -> None:
+        """Send; waits only while the window is full. StreamLost, Superseded."""
+        async with self._lock:
+            entry = _Entry(subject, data, headers, ttl)
+            self._pending.append(entry)
+            self._pending_bytes += len(data)
+            if not await self._send(entry):
+                await self._recover()
+            while len(self._pending) > WINDOW or self._pending_bytes > WINDOW_BYTES:
+                await self._settle_first()
+
+    async def flush(self) -> None:
+        """Wait until everything is stored. StreamLost, Superseded."""
+        async with self._lock:
+            while self._pending:
+                await self._settle_first()
+
+    async def check(self) -> None:
+        """Look whether the stream is still there and still ours. StreamLost, Superseded."""
+        await self.flush()
+        async with self._lock:
+            await self._inspect()
+
+    async def _send(self, entry: _Entry) -> bool:
+        if not self._fence():
+            raise Superseded("the lease is not surely valid")
+        try:
+            entry.sent = await self._bus.send(
+                entry.subject, entry.data, entry.headers, expect_last_sequence=self._sent, ttl_seconds=entry.ttl
+            )
+        except BusError as error:
+            self._log.warning("cannot publish", error=str(error))
+            return False
+        self._sent += 1
+        return True
+
+    async def _settle_first(self) -> None:
+        entry = self._pending[0]
+        if entry.sent is None:
+            await self._recover()
+            return
+        try:
+            self._acknowledged = await entry.sent
+        except (PublishRefused, BusError) as error:
+            self._log.warning("a message was not stored", error=str(error), pending=len(self._pending))
+            await self._recover()
+        else:
+            self._pending.popleft()
+            self._pending_bytes -= len(entry.data)
+
+    async def _recover(self) -> None:
+        """Send everything that is pending again, as soon as the stream is seen to be ours still."""
+        while True:
+            await self._await_all()
+            self._sent = await self._inspect()
+            for entry in self._pending:
+                if not await self._send(entry):
+                    break
+            else:
+                return
+            await self._clock.sleep(RETRY_SECONDS)
+
+    async def _await_all(self) -> None:
+        """Let every answer arrive, whatever it is: nothing of ours may be under way when we look at the stream."""
+        sent = [entry.sent for entry in self._pending if entry.sent is not None]
+        await asyncio.gather(*sent, return_exceptions=True)
+
+    async def _inspect(self) -> int:
+        """The stream's last sequence, if it is still our stream."""
+        while True:
+            if not self._fence():
+                raise Superseded("the lease is not surely valid")
+            try:
+                state = await self._bus.stream_state(self._spec.name)
+                marker = await self._bus.get_last(self._spec.name, self._marker_subject) if self._epoch else None
+            except BusError as error:
+                self._log.warning("the bus is away", error=str(error))
+                await self._clock.sleep(RETRY_SECONDS)
+                continue
+            if state is None or state.created != self._created or state.last_sequence < self._acknowledged:
+                raise StreamLost(f"stream {self._spec.name} was lost")
+            if marker is not None and marker.headers.get(subjects.EPOCH) != self._epoch:
+                raise Superseded(f"epoch {marker.headers.get(subjects.EPOCH)} took the stream over")
+            return state.last_sequence
