@@ -1,0 +1,94 @@
+"""A tiny apiserver: objects by resource, namespace and name, versions, conflicts, pages of two, and a log of writes."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.kube.interface import Api, ApiError, Page
+
+Json = dict[str, Any]
+
+
+class FakeApi:
+    """The calls that the webhook makes. `refuse` may raise instead of a create."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], Json] = {}
+        self.writes: list[tuple[str, str]] = []
+        self.refuse: Callable[[Json], None] = lambda _: None
+        self.fail_lists: ApiError | None = None
+        self.sent: list[Json] = []
+        self._version = 0
+
+    @property
+    def api(self) -> Api:
+        return cast("Api", self)
+
+    def put(self, resource: Resource, document: Json) -> Json:
+        metadata = document.setdefault("metadata", {})
+        self._version += 1
+        metadata["resourceVersion"] = str(self._version)
+        self.objects[resource.plural, metadata.get("namespace", ""), metadata["name"]] = document
+        return document
+
+    def named(self, resource: Resource, namespace: str, name: str) -> Json:
+        try:
+            return self.objects[resource.plural, namespace, name]
+        except KeyError:
+            raise ApiError(404, "NotFound", f'{resource.plural} "{name}" not found') from None
+
+    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
+        return msgspec.json.encode(self.named(resource, namespace, name))
+
+    async def list(self, resource: Resource, namespace: str = "", *, limit: int = 0, token: str = "", **_: Any) -> Page:
+        if self.fail_lists:
+            raise self.fail_lists
+        found = [
+            msgspec.Raw(msgspec.json.encode(document))
+            for (plural, where, _name), document in self.objects.items()
+            if plural == resource.plural and namespace in ("", where)
+        ]
+        start = int(token or 0)
+        more = str(start + 2) if start + 2 < len(found) else ""
+        return Page(found[start : start + 2], str(self._version), more)
+
+    async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
+        document = msgspec.json.decode(body)
+        self.sent.append(document)
+        self.refuse(document)
+        if dry_run:
+            return body
+        name = document["metadata"]["name"]
+        if (resource.plural, namespace, name) in self.objects:
+            raise ApiError(409, "AlreadyExists", "already exists")
+        self.writes.append(("create", name))
+        return msgspec.json.encode(self.put(resource, document))
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes:
+        document = msgspec.json.decode(body)
+        stored = self.named(resource, namespace, name)
+        if document["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        self.writes.append(("replace", name))
+        return msgspec.json.encode(self.put(resource, document))
+
+    async def patch(self, resource: Resource, namespace: str, name: str, body: bytes, content_type: str) -> bytes:
+        assert content_type == "application/merge-patch+json"
+        stored = self.named(resource, namespace, name)
+        self.writes.append(("patch", name))
+        return msgspec.json.encode(self.put(resource, merge(stored, msgspec.json.decode(body))))
+
+
+def merge(document: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(document) if isinstance(document, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result

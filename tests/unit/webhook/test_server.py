@@ -1,0 +1,176 @@
+"""The HTTP side: limits, versions, the two shapes of refusal, and handlers that break."""
+
+import base64
+from typing import Any
+
+import msgspec
+import pytest
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from flotilla_common.api.admission.patch import Operation
+from flotilla_common.clock import SystemClock
+from flotilla_webhook import review
+from flotilla_webhook.conversion import convert
+from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.review import Answer, Request
+from flotilla_webhook.server import MAX_BODY, build
+
+ANSWERS = {
+    "/allow": review.ALLOWED,
+    "/error": review.error(422, "bad"),
+    "/deny": review.denied("no"),
+    "/patch": review.patched([Operation("add", "/a", None), Operation("remove", "/b")]),
+}
+
+
+async def raising(_: Request) -> Answer:
+    raise RuntimeError("boom")
+
+
+class Http:
+    """The application, called as a server would call it."""
+
+    def __init__(self) -> None:
+        def answering(answer: Answer) -> review.Handler:
+            async def handler(_: Request) -> Answer:
+                return answer
+
+            return handler
+
+        self.registry = CollectorRegistry()
+        handlers = {path: answering(answer) for path, answer in ANSWERS.items()} | {"/raise": raising}
+        self.app: FastAPI = build(handlers, convert, Metrics(self.registry), SystemClock())
+
+    async def send(
+        self, path: str, body: bytes, kind: str = "application/json", method: str = "POST"
+    ) -> tuple[int, bytes]:
+        chunks = [body[start : start + 65536] for start in range(0, len(body), 65536)] or [b""]
+        answer: dict[str, Any] = {"status": 0, "body": b""}
+
+        async def receive() -> dict[str, Any]:
+            chunk = chunks.pop(0)
+            return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+        async def send(message: Any) -> None:
+            answer["status"] = message.get("status", answer["status"])
+            answer["body"] += message.get("body", b"")
+
+        headers = [(b"content-type", kind.encode())]
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "headers": headers,
+            "query_string": b"",
+            "root_path": "",
+        }
+        await self.app(scope | {"asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "https"}, receive, send)
+        return answer["status"], answer["body"]
+
+    async def admit(self, path: str, version: str = "v1") -> dict[str, Any]:
+        document = {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": {"uid": "u-1"}}
+        status, body = await self.send(path, msgspec.json.encode(document))
+        assert status == 200
+        return msgspec.json.decode(body)
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_answers_in_the_version_of_the_request(version: str) -> None:
+    answer = await Http().admit("/allow", version)
+    assert answer == {
+        "apiVersion": f"admission.k8s.io/{version}",
+        "kind": "AdmissionReview",
+        "response": {"uid": "u-1", "allowed": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        pytest.param("/error", {"code": 422, "message": "bad"}, id="an error has no reason"),
+        pytest.param("/deny", {"code": 403, "message": "no", "reason": "Forbidden"}, id="a denial has one"),
+        pytest.param("/raise", {"code": 500, "message": "panic: boom [recovered]"}, id="a broken handler refuses"),
+    ],
+)
+async def test_refusals(path: str, status: dict[str, Any]) -> None:
+    assert (await Http().admit(path))["response"] == {"uid": "u-1", "allowed": False, "status": status}
+
+
+async def test_patch() -> None:
+    response = (await Http().admit("/patch"))["response"]
+    assert response["patchType"] == "JSONPatch"
+    assert base64.b64decode(response["patch"]) == b'[{"op":"add","path":"/a","value":null},{"op":"remove","path":"/b"}]'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        pytest.param(b"", "application/json", 400, id="empty"),
+        pytest.param(b"{}", "text/plain", 400, id="content type"),
+        pytest.param(b"{", "application/json", 400, id="no JSON"),
+        pytest.param(
+            b'{"apiVersion":"admission.k8s.io/v2","request":{"uid":"u"}}', "application/json", 400, id="version"
+        ),
+        pytest.param(b"x" * (MAX_BODY + 1), "application/json", 413, id="too large"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/allow", "/convert"])
+async def test_limits(path: str, body: bytes, kind: str, status: int) -> None:
+    assert (await Http().send(path, body, kind))[0] == status
+
+
+async def test_a_charset_is_fine() -> None:
+    body = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}})
+    assert (await Http().send("/allow", body, "application/json; charset=utf-8"))[0] == 200
+
+
+async def test_health_and_unknown_paths() -> None:
+    http = Http()
+    assert await http.send("/healthz", b"", method="GET") == (200, b"ok")
+    assert (await http.send("/other", b"{}"))[0] == 404
+
+
+async def test_metrics() -> None:
+    http = Http()
+    await http.admit("/allow")
+    await http.send("/allow", b"")
+    value = http.registry.get_sample_value
+    assert value("controller_runtime_webhook_requests_total", {"webhook": "/allow", "code": "200"}) == 1
+    assert value("controller_runtime_webhook_requests_total", {"webhook": "/allow", "code": "400"}) == 1
+    assert value("controller_runtime_webhook_latency_seconds_count", {"webhook": "/allow"}) == 2
+    assert value("controller_runtime_webhook_requests_in_flight", {"webhook": "/allow"}) == 0
+
+
+def conversion(version: str, desired: str, *objects: dict[str, Any]) -> bytes:
+    request = {"uid": "c", "desiredAPIVersion": desired, "objects": list(objects)}
+    return msgspec.json.encode({"apiVersion": f"apiextensions.k8s.io/{version}", "request": request})
+
+
+ALPHA = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "spec": {}}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_conversion(version: str) -> None:
+    _, body = await Http().send("/convert", conversion(version, "apps.kruise.io/v1beta1", ALPHA, ALPHA))
+    answer = msgspec.json.decode(body)
+    assert (answer["apiVersion"], answer["kind"]) == (f"apiextensions.k8s.io/{version}", "ConversionReview")
+    assert answer["response"]["uid"] == "c"
+    assert answer["response"]["result"] == {"status": "Success"}
+    assert [item["apiVersion"] for item in answer["response"]["convertedObjects"]] == ["apps.kruise.io/v1beta1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("desired", "document"),
+    [
+        pytest.param("apps.kruise.io/v1alpha1", ALPHA, id="equal versions"),
+        pytest.param("apps.kruise.io/v1beta1", ALPHA | {"kind": "Widget"}, id="unknown kind"),
+        pytest.param("apps.kruise.io/v2", ALPHA, id="unknown version"),
+    ],
+)
+async def test_conversion_fails_as_a_whole(desired: str, document: dict[str, Any]) -> None:
+    _, body = await Http().send("/convert", conversion("v1", desired, ALPHA, document))
+    response = msgspec.json.decode(body)["response"]
+    assert response["result"]["status"] == "Failure"
+    assert response["result"]["message"]
+    assert response["convertedObjects"] == []
