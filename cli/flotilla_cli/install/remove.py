@@ -41,7 +41,7 @@ async def custom_resources(api: Api) -> list[str]:
 
 async def remove(api: Api, clock: Clock, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
     """Remove everything; yields each object with `deleted`, `kept: …` or `still there: …`; absent ones are left out."""
-    for document in _in_order():
+    for document in removal_order():
         try:
             result = await _remove_one(api, clock, document, dry_run=dry_run)
         except ApiError as error:
@@ -50,7 +50,8 @@ async def remove(api: Api, clock: Clock, *, dry_run: bool = False) -> AsyncItera
             yield document, result
 
 
-def _in_order() -> list[Json]:
+def removal_order() -> list[Json]:
+    """The objects of an installation in the order in which they are removed."""
     documents = list(reversed(manifests(Gates.parse(""))))
     rank = {"MutatingWebhookConfiguration": 0, "ValidatingWebhookConfiguration": 0, "CustomResourceDefinition": 1}
     return sorted(documents, key=lambda document: rank.get(document["kind"], 2))

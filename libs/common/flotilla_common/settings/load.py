@@ -13,7 +13,9 @@ from flotilla_common.settings import ignored, readers
 from flotilla_common.settings.schema import Option, Settings
 
 PREFIX = "FLOTILLA_"
-NOT_SETTINGS = frozenset({"FLOTILLA_CACHE", "FLOTILLA_CONFIG", "FLOTILLA_STATE", "FLOTILLA_STATE_DIR"})
+NOT_SETTINGS = frozenset(
+    {"FLOTILLA_ASSETS", "FLOTILLA_CACHE", "FLOTILLA_CONFIG", "FLOTILLA_STATE", "FLOTILLA_STATE_DIR"}
+)
 """Variables with our prefix that the command line reads itself, or puts on the processes of a local set."""
 
 # The kubelet describes the namespace's Services in variables: of `flotilla-webhook` it makes FLOTILLA_WEBHOOK_PORT.

@@ -1,0 +1,207 @@
+"""What an installation consists of, and how webhook endpoints are kept or switched."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from flotilla_cli.install import endpoint, rbac
+from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.remove import removal_order
+from flotilla_cli.install_verbs import install
+from flotilla_common.gates import Gates
+
+GATES = Gates.parse("")
+URL = "https://10.1.2.3:9876"
+
+Json = dict[str, Any]
+
+
+def titles(documents: Iterable[Json]) -> list[str]:
+    return [title(document) for document in documents]
+
+
+def find(kind: str, name: str, documents: Iterable[Json] | None = None) -> Json:
+    for document in documents or manifests(GATES):
+        if (document["kind"], name_of(document)) == (kind, name):
+            return document
+    raise AssertionError(f"no {kind} {name}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        pytest.param("Namespace", "kruise-system", id="namespace"),
+        pytest.param("Namespace", "kruise-daemon-config", id="secrets namespace"),
+        pytest.param("Service", "kruise-webhook-service", id="service"),
+        pytest.param("ClusterRole", "kruise-manager-role", id="extension role"),
+        pytest.param("ClusterRoleBinding", "kruise-manager-rolebinding", id="its binding"),
+        pytest.param("Role", "kruise-leader-election-role", id="leases"),
+        pytest.param("RoleBinding", "kruise-leader-election-rolebinding", id="leases binding"),
+        pytest.param("Role", "kruise-webhook-role", id="webhook's own namespace"),
+        pytest.param("ClusterRole", "aggregate-kruise-view", id="view"),
+        pytest.param("CustomResourceDefinition", "clonesets.apps.kruise.io", id="CRD"),
+        pytest.param("MutatingWebhookConfiguration", "kruise-mutating-webhook-configuration", id="mutating"),
+        pytest.param("ValidatingWebhookConfiguration", "kruise-validating-webhook-configuration", id="validating"),
+    ],
+)
+def test_names_that_scripts_use(kind: str, name: str):
+    assert find(kind, name)["kind"] == kind
+
+
+def test_every_object_is_there_once():
+    found = [(title(document), namespace_of(document)) for document in manifests(GATES)]
+    assert len(found) == len(set(found))
+
+
+def test_namespaces_come_first_and_webhooks_last():
+    kinds = [document["kind"] for document in manifests(GATES)]
+    assert kinds[:2] == ["Namespace", "Namespace"]
+    assert kinds[-2:] == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+
+
+def test_own_namespace_is_exempt_from_the_webhook():
+    assert find("Namespace", "kruise-system")["metadata"]["labels"] == {"control-plane": "openkruise"}
+
+
+def test_removal_starts_with_webhooks_and_crds_and_ends_with_namespaces():
+    kinds = [document["kind"] for document in removal_order()]
+    assert set(kinds[:2]) == {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+    assert kinds[2] == "CustomResourceDefinition"
+    assert kinds[-2:] == ["Namespace", "Namespace"]
+
+
+@pytest.mark.parametrize("service", rbac.SERVICES)
+def test_each_service_has_an_account_with_a_role_of_its_own(service: str):
+    role = f"flotilla-{service}"
+    assert namespace_of(find("ServiceAccount", rbac.account(service))) == "kruise-system"
+    binding = find("ClusterRoleBinding", role)
+    assert binding["roleRef"]["name"] == role
+    assert [subject["name"] for subject in binding["subjects"]] == [rbac.account(service)]
+    assert find("ClusterRole", role)["rules"]
+
+
+def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_service():
+    assert "rules" not in find("ClusterRole", "kruise-manager-role")
+    subjects = find("ClusterRoleBinding", "kruise-manager-rolebinding")["subjects"]
+    assert {subject["name"] for subject in subjects} == {rbac.account(service) for service in rbac.SERVICES}
+
+
+def rules() -> list[Any]:
+    return [
+        pytest.param(document, rule, id=f"{name_of(document)}-{index}")
+        for document in rbac.objects()
+        for index, rule in enumerate(document.get("rules", []))
+    ]
+
+
+@pytest.mark.parametrize(("role", "rule"), rules())
+def test_least_privilege(role: Json, rule: Json):
+    assert "*" not in rule["verbs"]
+    if "*" in rule["resources"]:
+        assert rule["verbs"] == ["list"], "whatever is everywhere may only be listed"
+    if "secrets" in rule["resources"]:
+        assert role["kind"] == "Role", "secrets of other namespaces are nobody's business"
+    if {"customresourcedefinitions", "mutatingwebhookconfigurations"} & set(rule["resources"]):
+        assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resourceNames"]
+
+
+def test_only_the_watcher_reads_and_never_writes():
+    verbs = {verb for rule in find("ClusterRole", "flotilla-watcher")["rules"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list", "watch"}
+
+
+def test_webhook_url_replaces_the_service_everywhere():
+    through_service = [client for document in manifests(GATES) for client in endpoint.clients(document).values()]
+    at_url = [client for document in manifests(GATES, URL) for client in endpoint.clients(document).values()]
+    assert len(at_url) == len(through_service) > 5
+    assert all("service" in client for client in through_service)
+    assert all(set(client) == {"url"} and client["url"].startswith(f"{URL}/") for client in at_url)
+    assert f"{URL}/convert" in [client["url"] for client in at_url]
+
+
+def configuration(**clients: Json) -> Json:
+    entries = [{"name": name, "clientConfig": client} for name, client in clients.items()]
+    return {"kind": "MutatingWebhookConfiguration", "webhooks": entries}
+
+
+SERVICE = {"service": {"namespace": "kruise-system", "name": "kruise-webhook-service", "path": "/a", "port": 443}}
+AT_URL = {"url": f"{URL}/a"}
+CA = {"caBundle": "Q0E="}
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        pytest.param(configuration(a=AT_URL | CA), AT_URL, id="the URL of a running webhook stays, its CA is not ours"),
+        pytest.param(configuration(a=SERVICE | CA), SERVICE, id="the service stays"),
+        pytest.param(configuration(b=AT_URL), SERVICE, id="a new entry gets what is wanted"),
+    ],
+)
+def test_endpoints_are_kept(live: Json, expected: Json):
+    assert endpoint.clients(endpoint.keep(configuration(a=SERVICE), live)) == {"a": expected}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "expected"),
+    [
+        pytest.param(AT_URL, SERVICE | CA, AT_URL | CA, id="from service to URL, the CA stays"),
+        pytest.param(SERVICE, AT_URL | CA, SERVICE | CA, id="from URL to service"),
+        pytest.param(AT_URL, {"url": "https://else/a"}, None, id="another URL needs no switch"),
+        pytest.param(SERVICE, SERVICE | CA, None, id="nothing to do"),
+    ],
+)
+def test_endpoints_are_switched(wanted: Json, live: Json, expected: Json | None):
+    result = endpoint.switched(configuration(a=wanted), configuration(a=live))
+    assert (endpoint.clients(result)["a"] if result else None) == expected
+
+
+def test_conversion_endpoint_is_switched_too():
+    crd = find("CustomResourceDefinition", "clonesets.apps.kruise.io")
+    wanted = find("CustomResourceDefinition", "clonesets.apps.kruise.io", manifests(GATES, URL))
+    switched = endpoint.switched(wanted, crd)
+    assert switched is not None
+    assert endpoint.clients(switched)[""] == {"url": f"{URL}/convert"}
+    assert endpoint.clients(crd)[""].keys() == {"service"}, "the live object itself is left alone"
+
+
+def test_titles_are_those_of_kubectl():
+    assert titles(manifests(GATES)[:3]) == [
+        "namespace/kruise-system",
+        "namespace/kruise-daemon-config",
+        "customresourcedefinition.apiextensions.k8s.io/clonesets.apps.kruise.io",
+    ]
+    assert resource_of(find("Service", "kruise-webhook-service")).plural == "services"
+
+
+def test_manifests_can_be_printed():
+    result = CliRunner().invoke(install, ["-o", "yaml"])
+    assert result.exit_code == 0
+    documents = [msgspec.yaml.decode(part) for part in result.output.split("---\n")]
+    assert titles(documents) == titles(manifests(GATES))
+
+
+def test_manifests_can_be_split_into_one_file_per_crd_and_one_for_the_rest(tmp_path: Path):
+    result = CliRunner().invoke(install, ["-o", "yaml", "--split", str(tmp_path)])
+    assert result.exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"clonesets.apps.kruise.io.yaml", "flotilla.yaml"}
+    assert "CustomResourceDefinition" not in (tmp_path / "flotilla.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        pytest.param(["--webhook-url", "http://x"], "must begin with https://", id="plain http"),
+        pytest.param(["--feature-gates", "Nope=true"], "unrecognized feature gate: Nope", id="unknown gate"),
+        pytest.param(["--split", "x"], "--split goes with -o yaml", id="split alone"),
+        pytest.param(["--kubeconfig", "/nonexistent"], "kubeconfig /nonexistent", id="no kubeconfig"),
+    ],
+)
+def test_mistakes(arguments: list[str], problem: str):
+    result = CliRunner().invoke(install, arguments)
+    assert result.exit_code != 0
+    assert problem in result.output

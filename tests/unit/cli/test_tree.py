@@ -1,0 +1,196 @@
+"""The tree: what it says about pods and workloads, and how it looks."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cli.tree.facts import PodFacts, read_pod
+from flotilla_cli.tree.render import plain, short_image
+from flotilla_cli.tree.view import view
+from flotilla_cli.tree.waiting import pod_waits_for, waits_for
+from flotilla_cli.tree.why import Why, decode_why
+from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.core import ControllerRevision
+
+GOLDEN = Path(__file__).parent / "golden"
+NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
+CREATED = "2026-05-04T11:00:00Z"
+
+
+def pod(name: str, revision: str = "web-new", *, ready: bool = True, state: str = "Normal", **extra: Any) -> PodFacts:
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": CREATED}],
+        "containerStatuses": [{"name": "main", "ready": ready, "restartCount": extra.get("restarts", 0)}],
+    }
+    if reason := extra.get("reason"):
+        status["containerStatuses"][0]["state"] = {"waiting": {"reason": reason}}
+    if extra.get("in_place"):
+        status["conditions"].append({"type": "InPlaceUpdateReady", "status": "False"})
+    labels = {"controller-revision-hash": revision, "lifecycle.apps.kruise.io/state": state} | extra.get("labels", {})
+    metadata = {"name": name, "namespace": "shop", "labels": labels, "creationTimestamp": CREATED}
+    metadata |= extra.get("metadata", {})
+    image = extra.get("image", "registry.example.com/shop/web:2")
+    spec = {"nodeName": extra.get("node", "node-1"), "containers": [{"name": "main", "image": image}]}
+    return read_pod(json.dumps({"metadata": metadata, "spec": spec, "status": status}).encode())
+
+
+def cloneset(
+    *, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, generation: int = 3
+) -> CloneSet:
+    counts = {
+        "observedGeneration": 3,
+        "replicas": 5,
+        "readyReplicas": 5,
+        "updatedReplicas": 5,
+        "expectedUpdatedReplicas": 5,
+        "updateRevision": "web-new",
+        "currentRevision": "web-new",
+    }
+    document = {
+        "metadata": {"name": "web", "namespace": "shop", "generation": generation, "creationTimestamp": CREATED},
+        "spec": {"replicas": 5} | (spec or {}),
+        "status": counts | (status or {}),
+    }
+    return msgspec.convert(document, CloneSet)
+
+
+def revision(name: str, number: int, image: str) -> ControllerRevision:
+    template = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
+    document = {"metadata": {"name": name}, "revision": number, "data": template}
+    return msgspec.json.decode(json.dumps(document), type=ControllerRevision)
+
+
+REVISIONS = [
+    revision("web-older", 1, "registry.example.com/shop/web:0"),
+    revision("web-old", 2, "registry.example.com/shop/web:1"),
+    revision("web-new", 3, "registry.example.com/shop/web:2"),
+]
+ROLLOUT = [
+    pod("web-aaaaa"),
+    pod("web-bbbbb", ready=False, state="Updating", in_place=True, restarts=1),
+    pod("web-ccccc", ready=False, reason="ImagePullBackOff", restarts=7, node="node-2"),
+    pod("web-ddddd", "web-old", image="registry.example.com/shop/web:1"),
+    pod("web-eeeee", "old", image="registry.example.com/shop/web:1", state="PreparingDelete"),
+    pod("web-fffff", "web-gone", metadata={"deletionTimestamp": CREATED, "finalizers": ["example.com/hold"]}),
+]
+HALFWAY = {"readyReplicas": 3, "updatedReplicas": 3, "expectedUpdatedReplicas": 4, "currentRevision": "web-old"}
+
+
+def check(name: str, text: str) -> None:
+    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_rollout_from_status_only():
+    check("rollout.txt", plain(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, None), NOW))
+
+
+def test_rollout_with_the_service_s_reasons():
+    why = decode_why(
+        b'{"generation": 3, "reasons": [{"code": "WaitingForMaxUnavailable", "objects": ["web-bbbbb"],'
+        b' "message": "waiting: maxUnavailable 1 is used by web-bbbbb"}],'
+        b' "errors": [{"phase": "scale", "message": "exceeded quota"}]}'
+    )
+    check("rollout-why.txt", plain(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, why), NOW))
+
+
+def test_complete():
+    pods = [pod(f"web-{letter * 5}") for letter in "abcde"]
+    check("complete.txt", plain(view(cloneset(), pods, REVISIONS[2:], None), NOW))
+
+
+def test_reasons_of_an_older_generation_are_not_shown():
+    why = msgspec.convert({"generation": 2, "reasons": [{"code": "Old", "message": "old"}]}, Why)
+    found = view(cloneset(), [], [], why)
+    assert (found.told_by, found.waiting_for) == ("status", ())
+
+
+def test_json_has_everything():
+    document = json.loads(msgspec.json.encode(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, None)))
+    assert document["toldBy"] == "status"
+    assert document["numbers"]["expectedUpdated"] == 4
+    assert [one["name"] for one in document["revisions"]] == ["web-new", "web-old", "web-gone"]
+    assert document["olderRevisions"] == 1
+    assert document["revisions"][0]["pods"][0]["waitingFor"] == "its in-place update"
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        pytest.param(pod("a"), "", id="serving"),
+        pytest.param(pod("a", state="PreparingNormal"), "its preNormal hook", id="preNormal"),
+        pytest.param(pod("a", state="PreparingDelete"), "its preDelete hook", id="preDelete"),
+        pytest.param(pod("a", state="PreparingUpdate"), "its inPlaceUpdate hook", id="inPlaceUpdate"),
+        pytest.param(pod("a", ready=False, node=""), "a node", id="unscheduled"),
+        pytest.param(pod("a", ready=False), "readiness", id="not ready"),
+        pytest.param(pod("a", ready=False, reason="CrashLoopBackOff"), "readiness (CrashLoopBackOff)", id="crashing"),
+        pytest.param(pod("a", in_place=True), "its in-place update", id="in-place update"),
+        pytest.param(
+            pod("a", labels={"apps.kruise.io/specified-delete": "true"}),
+            "its deletion, which was asked for",
+            id="specified delete",
+        ),
+        pytest.param(pod("a", metadata={"deletionTimestamp": CREATED}), "its end", id="terminating"),
+    ],
+)
+def test_what_a_pod_waits_for(facts: PodFacts, expected: str):
+    assert pod_waits_for(facts) == expected
+
+
+ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "currentRevision": "web-old"}
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        pytest.param(cloneset(), (), id="nothing"),
+        pytest.param(
+            cloneset(generation=4), ("the service has not looked at generation 4 yet, only at 3",), id="not observed"
+        ),
+        pytest.param(cloneset(status={"replicas": 4}), ("1 more pod: 4 of 5 exist",), id="scaling out"),
+        pytest.param(cloneset(status={"replicas": 7}), ("2 pods fewer: 7 exist, 5 are wanted",), id="scaling in"),
+        pytest.param(
+            cloneset(spec={"replicas": 3}, status=ROLLING | {"expectedUpdatedReplicas": 3}),
+            ("2 more pods to be updated to web-new",),
+            id="updating",
+        ),
+        pytest.param(
+            cloneset(spec={"replicas": 3, "updateStrategy": {"rollingUpdate": {"paused": True}}}, status=ROLLING),
+            ("somebody to unpause the update",),
+            id="paused",
+        ),
+        pytest.param(
+            cloneset(spec={"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": "50%"}}}, status=ROLLING),
+            ("a smaller partition: 50% keeps the other pods at web-old",),
+            id="partition",
+        ),
+        pytest.param(
+            cloneset(spec={"replicas": 3, "updateStrategy": {"type": "OnDelete"}}, status=ROLLING),
+            ("somebody to delete 2 old pods (OnDelete)",),
+            id="on delete",
+        ),
+    ],
+)
+def test_what_a_workload_waits_for(subject: CloneSet, expected: tuple[str, ...]):
+    assert waits_for(subject, []) == expected
+
+
+def test_pods_that_are_not_ready_are_named_up_to_a_limit():
+    pods = [pod(f"web-{letter}", ready=False) for letter in "edcba"]
+    assert waits_for(cloneset(), pods) == ("5 pods to be ready: web-a, web-b, web-c and 2 more",)
+
+
+@pytest.mark.parametrize(
+    ("image", "short"),
+    [
+        pytest.param("nginx", "nginx", id="bare"),
+        pytest.param("registry:5000/team/nginx:1.2", "nginx:1.2", id="registry with a port"),
+        pytest.param("a/nginx@sha256:0123456789abcdef", "nginx@sha256:0123456789ab", id="digest"),
+    ],
+)
+def test_short_image(image: str, short: str):
+    assert short_image(image) == short
