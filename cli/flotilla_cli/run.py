@@ -77,7 +77,7 @@ def _run(services: list[Service], settings: Settings, flags: Sequence[str], *, s
             settings = msgspec.structs.replace(settings, nats_url=server.url)
             return _split(services, settings, flags) if split else run_process(services, settings)
         finally:
-            asyncio.run(server.stop(SystemClock()))
+            server.stop()
 
 
 def _program(name: str) -> Path:

@@ -146,7 +146,7 @@ class Fleet:
         for name in list(self.members):
             self.resume(name)
             self.kill(name)
-        await self.nats.stop(SystemClock(), grace=0)
+        await self.nats.close(SystemClock())
 
 
 def install(cluster: Cluster, webhook_url: str) -> None:

@@ -1,4 +1,4 @@
-"""What every controller service is made of, put together once: mirror, shards, executor, recorder, journal, controllers.
+"""What every controller service is made of, put together once: mirror, shards, executor, recorder, controllers.
 
 A service's `app.py` asks for tables and controllers and calls `run`; the order of starting is here: mirror first, then
 leases, then, for gained shards, the take-over LIST before the first plan (DESIGN §4).
@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM
-from flotilla_common.control.controller import Controller, Gather, Key, Planner, Reread, Snapshot
 from flotilla_common.control import metrics
+from flotilla_common.control.controller import Controller, Gather, Key, Planner, Reread, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
@@ -95,6 +95,7 @@ class Assembly:
             group.create_task(self.mirror.run())
             group.create_task(self.recorder.run())
             await self.mirror.synced()
+            self.context.started()
             group.create_task(self.shards.run())
             for controller, _ in self._controllers:
                 group.create_task(controller.run())

@@ -63,8 +63,13 @@ class Context:
         self.health = health
         self.replica = replica
         self.log = structlog.get_logger(service=service, replica=replica)
+        health.ready(service, ok=False, why="starting")
         self.vitals: dict[str, Callable[[], object]] = {}
         """Figures for the heartbeat by name: lag, shards held, …"""
+
+    def started(self) -> None:
+        """The service works: from now on its readiness is that of its parts."""
+        self.health.ready(self.service, ok=True)
 
     async def server_version(self) -> str:
         """The apiserver's gitVersion, asked for until it answers."""

@@ -65,6 +65,7 @@ async def run(context: Context) -> None:
         group.create_task(tls.serve(app, certificate, sock))
         group.create_task(_report(context, keeper, sock.getsockname()[1], directory / CA_FILE))
         await _in_time(settings, keeper, keeper.initialised)
+        context.started()
 
 
 def handlers_of(context: Context, metrics: Metrics) -> dict[str, Handler]:
