@@ -1,7 +1,7 @@
 """Building programs from Go modules, for machines that can reach a module proxy but no release downloads.
 
 Each product has its own small module with pinned sums, so a build gets exactly the sources that we tried. `go install`
-cannot build k8s.io/kubernetes, because that module replaces its staging modules; from a module of our own it can be built.
+cannot build k8s.io/kubernetes, because that module replaces its staging modules; from a module of our own it works.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ def require_space(folder: Path) -> None:
     if free < NEEDED_BYTES:
         raise ClusterError(
             f"Only {free / 1024**3:.1f} GiB are free on the disk of {folder}; building the control plane needs "
-            f"{NEEDED_BYTES / 1024**3:.0f} GiB. Free some space, or put the cache elsewhere with FLOTILLA_CACHE (and Go's "
-            "own with GOCACHE and GOMODCACHE), or name a folder with the programs with --assets."
+            f"{NEEDED_BYTES / 1024**3:.0f} GiB. Free some space, or put the cache elsewhere with FLOTILLA_CACHE (and "
+            "Go's own with GOCACHE and GOMODCACHE), or name a folder with the programs with --assets."
         )
 
 

@@ -25,7 +25,7 @@ class Unavailable(ClusterError):
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """One file of a release: a program, or an archive that holds it. `sums`: where its SHA-256 sums are, if anywhere."""
+    """One file of a release: a program, or an archive that holds it. `sums`: where its SHA-256 sums are."""
 
     program: str
     url: str

@@ -1,0 +1,88 @@
+"""The local set's state folder: what `flotilla up` wrote down, for itself, `down`, `status` and every other verb.
+
+Only folders that carry our mark are ever used or removed, and one command works in a folder at a time.
+"""
+
+import fcntl
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster.components import Ports
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.layout import write_private
+
+SET_FILE = "set.json"
+MARK_FILE = ".flotilla"
+LOCK_FILE = ".lock"
+
+
+class LocalSet(msgspec.Struct, frozen=True, kw_only=True):
+    """One local set: addresses for the other verbs, ports to start it again, and whether its demo has been shown."""
+
+    kubeconfig: str
+    nats: str
+    ports: Ports
+    nats_port: int
+    nats_monitor: int
+    webhook_port: int
+    services: dict[str, int]  # the port of each service's /readyz and /metrics
+    programs: dict[str, str]
+    nodes: int
+    demo_done: bool = False
+
+    @property
+    def webhook_url(self) -> str:
+        """Where the apiserver reaches the webhook."""
+        return f"https://127.0.0.1:{self.webhook_port}"
+
+
+def read(state_dir: Path) -> LocalSet | None:
+    """What was written down; None when nothing was. Raises ClusterError for a damaged file."""
+    path = state_dir / SET_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=LocalSet)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise ClusterError(f"{path} is damaged ({error}). `flotilla down` stops what runs and removes it.") from error
+
+
+def write(state_dir: Path, local_set: LocalSet) -> None:
+    """Write it down, whole or not at all."""
+    write_private(state_dir / SET_FILE, msgspec.json.format(msgspec.json.encode(local_set), indent=2) + b"\n")
+
+
+def claim(state_dir: Path) -> None:
+    """Make the folder ours. Raises when it holds something else, or cannot be written."""
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        if not is_ours(state_dir) and any(state_dir.iterdir()):
+            raise ClusterError(f"{state_dir} is not empty and no state folder of Flotilla. Name another with --state.")
+        (state_dir / MARK_FILE).touch()
+    except OSError as error:
+        raise ClusterError(f"{state_dir} cannot be used as state folder: {error.strerror}.") from error
+
+
+def is_ours(state_dir: Path) -> bool:
+    """Whether the folder carries our mark."""
+    return (state_dir / MARK_FILE).exists()
+
+
+@contextmanager
+def only_one(state_dir: Path) -> Generator[None]:
+    """Keep other commands out of the folder for the time of the block. The lock ends with us, even if we are killed."""
+    with (state_dir / LOCK_FILE).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ClusterError(f"Another flotilla command works in {state_dir}. Try again when it is done.") from error
+        yield
+
+
+def remove(state_dir: Path) -> None:
+    """Remove the folder."""
+    shutil.rmtree(state_dir)

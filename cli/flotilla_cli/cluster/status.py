@@ -1,0 +1,58 @@
+"""`flotilla status`: every process of the local set, whether it runs, and whether it is healthy."""
+
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster import local_set as state
+from flotilla_cli.cluster import services
+from flotilla_cli.cluster.admin import not_ready
+from flotilla_cli.cluster.control_plane import ORDER
+from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.cluster.nats import NAME as NATS
+from flotilla_cli.cluster.nats import nats_healthy
+from flotilla_cli.cluster.ports import HOST
+from flotilla_cli.cluster.process import is_alive
+from flotilla_cli.cluster.records import Records
+from flotilla_common.clock import Clock
+
+
+class Health(msgspec.Struct, frozen=True):
+    """One line of `flotilla status`."""
+
+    name: str
+    pid: int
+    running: bool
+    healthy: bool
+    detail: str
+    log: str
+
+
+async def check(state_dir: Path, clock: Clock) -> list[Health]:
+    """One line per process that the set should have; empty when there is no set."""
+    local_set = state.read(state_dir)
+    if local_set is None:
+        return []
+    records = Records(state_dir)
+    names = [*ORDER, NATS, *local_set.services]
+    return [await _line(name, local_set, records, clock) for name in names]
+
+
+async def _line(name: str, local_set: LocalSet, records: Records, clock: Clock) -> Health:
+    process = records.get(name)
+    if process is None or not is_alive(process):
+        return Health(name, 0, False, False, "does not run", process.log if process else "")
+    problem = await _problem(name, local_set, clock)
+    return Health(name, process.pid, True, not problem, problem or "ok", process.log)
+
+
+async def _problem(name: str, local_set: LocalSet, clock: Clock) -> str:
+    """What is wrong with a running process, as far as it can be asked."""
+    if name == "kube-apiserver":
+        return await not_ready(Path(local_set.kubeconfig), clock)
+    if name == NATS:
+        healthy = await nats_healthy(f"http://{HOST}:{local_set.nats_monitor}")
+        return "" if healthy else "/healthz does not answer 200"
+    if name in local_set.services:
+        return await services.not_ready(local_set.services[name])
+    return ""

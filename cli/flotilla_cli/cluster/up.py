@@ -1,0 +1,178 @@
+"""`flotilla up`: from nothing to a running local set, in steps that can be repeated.
+
+Every step looks at what is there and adds what is missing. So `up` after a reboot, a kill -9 of any process or of `up`
+itself continues where things stand, and `up` on a running set changes nothing.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster import local_set as state
+from flotilla_cli.cluster import services
+from flotilla_cli.cluster.components import Ports
+from flotilla_cli.cluster.control_plane import ORDER, ControlPlane
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.cluster.nats import NAME as NATS
+from flotilla_cli.cluster.nats import start_nats
+from flotilla_cli.cluster.ports import HOST, free_ports, is_free, require_free
+from flotilla_cli.cluster.process import MARK, Process, is_alive, marked, stop
+from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_cli.cluster.progress import Progress
+from flotilla_cli.cluster.provision import provide
+from flotilla_cli.cluster.records import Records
+from flotilla_common.clock import Clock
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for. A port of 0: a free one."""
+
+    nodes: int = 10
+    assets: Path | None = None
+    apiserver_port: int = 0
+    nats_port: int = 0
+    webhook_port: int = 0
+
+
+async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progress) -> LocalSet:
+    """Bring the set up, or repair it; returns when all of it is ready."""
+    records = Records(state_dir)
+    with progress.step("Get etcd, the Kubernetes control plane, kwok and nats-server") as say:
+        program = await provide(PROGRAMS, clock, wishes.assets, say)
+    await _stop_strays(state_dir, records, clock)
+    local_set = await _plan(state_dir, wishes, records, program, clock)
+    state.write(state_dir, local_set)
+    with progress.step("Start the control plane") as say:
+        plane = ControlPlane(state_dir, program, clock, local_set.ports)
+        await plane.start(say)
+        await plane.add_nodes(local_set.nodes)
+    with progress.step("Start NATS"):
+        await start_nats(
+            state_dir,
+            local_set.nats_port,
+            program=program,
+            monitor_port=local_set.nats_monitor,
+            bound=False,
+            clock=clock,
+        )
+    with progress.step("Install Flotilla on the cluster"):
+        await _install(local_set)
+    with progress.step(f"Start the services: {', '.join(local_set.services)}") as say:
+        for name in local_set.services:
+            services.ensure(name, local_set, records, state_dir)
+        await services.wait_ready(local_set, records, clock, say)
+    return local_set
+
+
+async def stop_all(state_dir: Path, clock: Clock, say: Callable[[str], None]) -> int:
+    """Stop everything that runs from this folder, services first; returns how many processes there were."""
+    records = Records(state_dir)
+    known = [NATS, *reversed(ORDER)]
+    names = [process.name for process in records.all()]
+    running = len(records.running())
+    ordered = [name for name in names if name not in known] + [name for name in known if name in names]
+    for name in ordered:
+        say(name)
+        await records.stop([name], clock)
+    return running + await _stop_strays(state_dir, records, clock)
+
+
+async def _stop_strays(state_dir: Path, records: Records, clock: Clock) -> int:
+    """Stop what runs from this folder without a record: its starter was killed before it could write one."""
+    sessions = {process.pid for process in records.running()}
+    strays = [process for process in marked(state_dir) if _session(process) not in sessions]
+    for process in strays:
+        await stop(process, clock)
+    return len(strays)
+
+
+def _session(process: Process) -> int:
+    try:
+        return os.getsid(process.pid)
+    except ProcessLookupError:
+        return 0
+
+
+async def _plan(
+    state_dir: Path, wishes: Wishes, records: Records, program: Callable[[str], Path], clock: Clock
+) -> LocalSet:
+    """The set as it stands written down, if it can go on like that; else with ports that are free now."""
+    old = state.read(state_dir)
+    if old and _can_continue(old, records) and not _differs(old, wishes):
+        return msgspec.structs.replace(old, nodes=max(old.nodes, wishes.nodes))
+    if old:
+        await stop_all(state_dir, clock, lambda _: None)
+    for port, purpose, option in (
+        (wishes.apiserver_port, "the apiserver", "--port"),
+        (wishes.nats_port, "NATS", "--nats-port"),
+        (wishes.webhook_port, "the webhook", "--webhook-port"),
+    ):
+        if port:
+            require_free(port, purpose, option)
+    return _fresh(state_dir, wishes, program, demo_done=bool(old and old.demo_done))
+
+
+def _fresh(state_dir: Path, wishes: Wishes, program: Callable[[str], Path], *, demo_done: bool) -> LocalSet:
+    names = services.installed()
+    free = free_ports(6 + len(names))
+    nats_port = wishes.nats_port or free[0]
+    return LocalSet(
+        kubeconfig=str(state_dir / "kubeconfig"),
+        nats=f"nats://{HOST}:{nats_port}",
+        ports=Ports(wishes.apiserver_port or free[1], free[2], free[3]),
+        nats_port=nats_port,
+        nats_monitor=free[4],
+        webhook_port=wishes.webhook_port or free[5],
+        services=dict(zip(names, free[6:], strict=True)),
+        programs={name: str(program(name)) for name in PROGRAMS},
+        nodes=wishes.nodes,
+        demo_done=demo_done,
+    )
+
+
+def _can_continue(old: LocalSet, records: Records) -> bool:
+    """Whether every port of the set is held by the set itself or free, and the same services are installed."""
+    ports = {
+        "etcd": [old.ports.etcd, old.ports.etcd_peer],
+        "kube-apiserver": [old.ports.apiserver],
+        NATS: [old.nats_port, old.nats_monitor],
+        "webhook": [old.webhook_port],
+    }
+    for name, port in old.services.items():
+        ports.setdefault(name, []).append(port)
+    return list(old.services) == services.installed() and all(
+        _runs(name, records) or all(map(is_free, wanted)) for name, wanted in ports.items()
+    )
+
+
+def _differs(old: LocalSet, wishes: Wishes) -> bool:
+    pairs = (
+        (wishes.apiserver_port, old.ports.apiserver),
+        (wishes.nats_port, old.nats_port),
+        (wishes.webhook_port, old.webhook_port),
+    )
+    return any(wanted and wanted != current for wanted, current in pairs)
+
+
+def _runs(name: str, records: Records) -> bool:
+    process = records.get(name)
+    return process is not None and is_alive(process)
+
+
+async def _install(local_set: LocalSet) -> None:
+    command = [sys.executable, "-m", "flotilla_cli", "install", "--kubeconfig", local_set.kubeconfig]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        *("--webhook-url", local_set.webhook_url),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={key: value for key, value in os.environ.items() if key != MARK},
+    )
+    output, _ = await process.communicate()
+    if process.returncode:
+        raise ClusterError(f"`flotilla install` failed:\n{output.decode(errors='replace')}")
