@@ -42,7 +42,8 @@ def converge(world: World, data: st.DataObject, rounds: int = 12) -> None:
     for _ in range(rounds):
         checked_pass(world)
         names = sorted(world.objects["Pod"])
-        world.tick(set(data.draw(st.lists(st.sampled_from(names)))) if names else set())
+        lucky = data.draw(st.integers(0, 2 ** len(names) - 1))
+        world.tick({name for index, name in enumerate(names) if lucky >> index & 1})
     for _ in range(80):
         before = world.version
         checked_pass(world)
@@ -59,7 +60,7 @@ def at_rest(world: World) -> None:
     assert all(is_available(pod) for pod in world.pods)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(builder=specs(), data=st.data())
 def test_a_rollout_keeps_its_limits_and_ends(builder: CloneSetBuilder, data: st.DataObject) -> None:
     world = World(builder.template(template("nginx:1")))
@@ -71,7 +72,7 @@ def test_a_rollout_keeps_its_limits_and_ends(builder: CloneSetBuilder, data: st.
     assert world.updated() == world.last.numbers["expectedUpdated"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(builder=specs(), data=st.data())
 def test_there_and_back_again(builder: CloneSetBuilder, data: st.DataObject) -> None:
     world = World(builder.template(template("nginx:1")))
@@ -87,7 +88,7 @@ def test_there_and_back_again(builder: CloneSetBuilder, data: st.DataObject) -> 
     assert world.status["updateRevision"] == world.status["currentRevision"] == first
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(builder=specs(), replicas=st.integers(0, 8), data=st.data())
 def test_scaling_in_the_middle_of_a_rollout(builder: CloneSetBuilder, replicas: int, data: st.DataObject) -> None:
     world = World(builder.template(template("nginx:1")))
@@ -101,7 +102,7 @@ def test_scaling_in_the_middle_of_a_rollout(builder: CloneSetBuilder, replicas: 
     at_rest(world)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(builder=specs(), data=st.data())
 def test_a_broken_image_stops_the_rollout_and_its_repair_ends_it(builder: CloneSetBuilder, data: st.DataObject) -> None:
     world = World(builder.template(template("nginx:1")))

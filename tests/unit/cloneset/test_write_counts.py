@@ -52,7 +52,6 @@ def test_an_in_place_update_costs_three_writes(builder: CloneSetBuilder, only: b
     [
         pytest.param(cloneset().replicas(5).max_unavailable(2), id="maxUnavailable 2"),
         pytest.param(cloneset().replicas(200).max_unavailable("50%"), id="large"),
-        pytest.param(cloneset().replicas(5).max_unavailable(0).max_surge(2), id="surge"),
     ],
 )
 def test_a_recreated_pod_costs_four_writes(builder: CloneSetBuilder) -> None:
@@ -62,6 +61,15 @@ def test_a_recreated_pod_costs_four_writes(builder: CloneSetBuilder) -> None:
     replicas = builder.spec["replicas"]
     assert world.updated() == world.available() == replicas
     assert world.write_counts() == {CREATED + RECREATED: replicas, CREATED: replicas}
+
+
+def test_with_surge_the_last_old_pods_need_no_mark() -> None:
+    builder = cloneset().replicas(5).max_unavailable(0).max_surge(2)
+    world = running(builder)
+    world.change(builder.template(template("nginx:2")))
+    world.settle()
+    assert world.updated() == world.available() == 5
+    assert world.write_counts() == {CREATED + RECREATED: 3, (*CREATED, "delete"): 2, CREATED: 5}
 
 
 def test_surge_in_place_costs_no_more() -> None:

@@ -140,6 +140,7 @@ class World:
                 return self._patch(kind, action, previous)
             case Delete():
                 held = self.objects[kind].pop(action.name)
+                self.version += 1
                 assert action.uid == held["metadata"]["uid"]
                 assert action.resource_version in ("", held["metadata"]["resourceVersion"])
                 return ""
