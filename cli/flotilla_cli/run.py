@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import click
@@ -32,10 +32,11 @@ RESTART_MOST = 30.0
 """… doubling up to this while it keeps dying."""
 
 
-def installed() -> dict[str, Service]:
-    """The services that are installed beside this command, by name."""
-    found = entry_points(group="flotilla.services")
-    return {point.name: point.load()() for point in sorted(found, key=lambda point: point.name)}
+def installed() -> dict[str, EntryPoint]:
+    """The services that are installed beside this command, by name; loaded only when they are run."""
+    return {
+        point.name: point for point in sorted(entry_points(group="flotilla.services"), key=lambda point: point.name)
+    }
 
 
 @click.command(
@@ -65,7 +66,7 @@ def _chosen(names: Sequence[str]) -> list[Service]:
     unknown = [name for name in names if name not in services]
     if unknown:
         raise SettingsError([f"there is no service {name!r}; there are {', '.join(services)}" for name in unknown])
-    return [services[name] for name in names or services]
+    return [services[name].load()() for name in names or services]
 
 
 def _run(services: list[Service], settings: Settings, flags: Sequence[str], *, split: bool) -> int:
