@@ -28,6 +28,7 @@ from flotilla_common.clock import Clock
 
 ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "volumes")
 READY_WITHIN = 90.0  # seconds; it takes 4 on an idle machine, and many times that under a parallel build
+NODES_WITHIN = 60.0  # seconds; it takes one
 POLL = 0.1
 
 
@@ -92,10 +93,15 @@ class ControlPlane:
         return self.records.spawn(component, argv, self.places.log(component), bound=self.options.bound)
 
     async def add_nodes(self, count: int) -> None:
-        """Make fake nodes `node-0` … `node-<count-1>` where they do not exist."""
+        """Make fake nodes `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there."""
         async with admin(self.kubeconfig, self._clock) as api:
             for index in range(count):
                 await ensure(api, NODE, kwok.node(index))
+            deadline = self._clock.monotonic() + NODES_WITHIN
+            while waiting := kwok.unschedulable((await api.list(NODE)).items):
+                if self._clock.monotonic() > deadline:
+                    raise ClusterError(f"{len(waiting)} nodes are not ready; see {self.places.log('kwok')}")
+                await self._clock.sleep(POLL)
 
     async def stop(self, grace: float = 10) -> None:
         """Stop every component, clients first, so that nothing logs errors about a missing apiserver."""

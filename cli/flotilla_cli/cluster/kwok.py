@@ -138,9 +138,12 @@ def _isnt(key: str, value: str) -> Json:
 
 
 def node(index: int, zones: int = 3) -> Json:
-    """A fake node as its kubelet would register it: 32 cores, 256 GiB, room for 500 pods, in one of `zones` zones."""
+    """A fake node as its kubelet would register it: 8 cores, 32 GiB, room for 500 pods, in one of `zones` zones.
+
+    Small enough that even pods without requests count: the scheduler spreads them over such nodes.
+    """
     name = f"node-{index}"
-    room = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "500"}
+    room = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "1Ti", "pods": "500"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -176,3 +179,9 @@ def node(index: int, zones: int = 3) -> Json:
             },
         },
     }
+
+
+def unschedulable(nodes: list[msgspec.Raw]) -> list[str]:
+    """The nodes that are still tainted: new ones are until they are ready and the controllers have seen it."""
+    documents = [msgspec.json.decode(raw, type=Json) for raw in nodes]
+    return [document["metadata"]["name"] for document in documents if document["spec"].get("taints")]

@@ -57,8 +57,9 @@ async def wait_ready(local_set: LocalSet, records: Records, clock: Clock, say: S
             waiting[name] = await not_ready(local_set.services[name])
             if not waiting[name]:
                 del waiting[name]
-        say(f"waiting for {', '.join(waiting)}")
-        await clock.sleep(POLL)
+        if waiting:
+            say(f"waiting for {', '.join(waiting)}")
+            await clock.sleep(POLL)
 
 
 async def not_ready(port: int) -> str:

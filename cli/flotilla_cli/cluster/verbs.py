@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
+from shutil import which
 from typing import Any, TypeVar
 
 import click
@@ -23,6 +24,7 @@ from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 Result = TypeVar("Result")
+LOG_WIDTH = 160  # columns where there is no terminal to ask
 
 state_option = click.option(
     "--state",
@@ -110,7 +112,7 @@ def _run(work_to_do: Coroutine[Any, Any, Result]) -> Result:
 
 async def _up(folder: Path, wishes: work.Wishes, demo_wanted: bool | None) -> None:
     clock = SystemClock()
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else LOG_WIDTH)
     local_set.claim(folder)
     with local_set.only_one(folder):
         started = await work.start(folder, wishes, clock, Progress(clock, console))
@@ -147,9 +149,9 @@ async def _down(folder: Path, *, keep: bool) -> None:
 
 def _what_next(started: LocalSet, folder: Path) -> None:
     option = "" if folder == default_state_dir().absolute() else f" --state {folder}"
+    path = "" if which("kubectl") else f"  export PATH={Path(started.programs['kubectl']).parent}:$PATH\n"
     click.echo(
-        f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n"
-        f"  export PATH={Path(started.programs['kubectl']).parent}:$PATH   # kubectl, if you have none\n\n"
+        f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
         "Try next:\n\n"
         "  kubectl get clonesets,pods -o wide\n"
         "  kubectl patch cloneset sample --type merge -p "
@@ -166,4 +168,4 @@ def _print_status(lines: list[health.Health]) -> None:
     for line in lines:
         state = "[green]up[/]" if line.running else "[red]down[/]"
         made.add_row(line.name, str(line.pid or "-"), state, line.detail, line.log)
-    Console(soft_wrap=True).print(made)
+    Console(width=None if sys.stdout.isatty() else LOG_WIDTH).print(made)
