@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from flotilla_common.api.meta import IntOrString
 
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
 
 
 def strict_value(value: IntOrString, total: int, round_up: bool) -> int:

@@ -9,8 +9,8 @@ from decimal import ROUND_UP, Context, Decimal, localcontext
 from functools import lru_cache
 
 _QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))"
-    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|(?P<exponent>[eE][+-]?\d+))?"
+    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|(?P<exponent>[eE][+-]?[0-9]+))?"
 )
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_NAMES = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
