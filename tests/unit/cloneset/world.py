@@ -71,6 +71,9 @@ class World:
     def reconcile(self) -> Plan:
         """One pass: plan, then do all of it."""
         self.last = plan(self.snapshot(), self.now)
+        assert self.last == plan(self.snapshot(), self.now), "the same snapshot gives the same plan"
+        planned = [chain[-1].name for stage in self.last.stages for chain in stage.chains]
+        assert len(planned) == len(set(planned)), "no object is planned twice in one pass"
         for stage in self.last.stages:
             for chain in stage.chains:
                 self._do_chain(chain)

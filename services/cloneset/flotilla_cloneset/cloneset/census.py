@@ -60,25 +60,8 @@ def _traits(pod: Pod) -> Traits:
         state=pod.state,
         ready=pod.serving,
         specified=keys.SPECIFIED_DELETE_LABEL in meta.labels,
-        settled=_settled(pod),
+        settled=pod.settled and keys.TEMPLATE_HASH_LABEL in meta.labels,
     )
-
-
-def _settled(pod: Pod) -> bool:
-    """Steady: no lifecycle transition, in-place step, condition or label can be due, whatever the CloneSet says."""
-    meta = pod.metadata
-    if pod.state not in ("", NORMAL) or keys.TEMPLATE_HASH_LABEL not in meta.labels:
-        return False
-    if keys.IN_PLACE_GRACE in meta.annotations or keys.LEGACY_IN_PLACE_GRACE in meta.annotations:
-        return False
-    for gate in (keys.IN_PLACE_READY, keys.POD_READY):
-        if gate in pod.gates and gate not in pod.conditions:
-            return False
-    updatable = pod.conditions.get(keys.IN_PLACE_READY)
-    if updatable is not None and (updatable.status != "True" or updatable.reason or updatable.message):
-        return False
-    state = meta.annotations.get(keys.IN_PLACE_STATE) or meta.annotations.get(keys.LEGACY_IN_PLACE_STATE, "")
-    return '"next' not in state  # later batches are members nextContainer…
 
 
 class Census(msgspec.Struct, kw_only=True):

@@ -13,7 +13,7 @@ from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.ownership import adopt, release
 from flotilla_cloneset.cloneset.refresh import plan_refresh
-from flotilla_cloneset.cloneset.rollout import plan_update
+from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
@@ -119,18 +119,20 @@ def _survey(
 
 def _act(here: Situation, draft: Draft) -> None:
     """Scale, or else update; refresh in any case."""
-    refresh_at = len(draft.stages)
+    start = len(draft.stages)
+    numbers = update_numbers(here)
+    moving = direction(here, numbers)
+    draft.wake(here.census.available_at)
     if "scale" in here.snapshot.failures:
         # Scaling does not get on, a quota perhaps: every second pass belongs to the update, or it would wait for ever.
-        plan_refresh(here, draft, at=refresh_at)
-        if not plan_update(here, draft):
+        plan_refresh(here, draft, direction=moving, at=start)
+        if not plan_update(here, numbers, draft):
             plan_scale(here, draft)
         return
     scaled = plan_scale(here, draft)
-    plan_refresh(here, draft, at=refresh_at)
+    plan_refresh(here, draft, direction=moving, at=start)
     if not scaled:
-        plan_update(here, draft)
-    draft.wake(here.census.available_at)
+        plan_update(here, numbers, draft)
 
 
 def _forget_history(here: Situation, draft: Draft) -> None:

@@ -15,52 +15,63 @@ from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Chain
-from flotilla_common.workload.inplace import refresh
+from flotilla_common.workload.inplace import Refresh, refresh
+from flotilla_common.workload.inplace.refresh import IDLE
 from flotilla_common.workload.lifecycle import PREPARING_NORMAL
 from flotilla_common.workload.revisions import belongs, short_hash
 
 _MEMO = "cloneset_refresh_idle"
 
 
-def plan_refresh(here: Situation, draft: Draft, *, at: int) -> None:
-    """Plan the refresh of all pods that no other step of this pass writes, as a stage at position `at`."""
+def plan_refresh(here: Situation, draft: Draft, *, direction: int, at: int) -> None:
+    """Plan the refresh of all pods that no other step of this pass writes, as a stage at position `at`.
+
+    `direction`: where the update step moves pods, 1 to the update revision, -1 back to the current one, 0 nowhere.
+    """
     chains: list[Chain] = []
-    waiting: list[Pod] = []
+    unscheduled: list[Pod] = []
+    in_grace: list[Pod] = []
     for pod in here.census.unsettled:
         if pod.metadata.uid in draft.touched:
             continue
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
         if not pod.spec.node_name and pod.state == PREPARING_NORMAL:
-            waiting.append(pod)
-        chain = _refresh(here, pod, draft)
-        if chain and draft.touch(pod):
-            chains.append(chain)
+            unscheduled.append(pod)
+        outcome = _refresh(here, pod, direction)
+        if outcome.chain and draft.touch(pod):
+            chains.append(outcome.chain)
+        if outcome.wait_seconds:
+            in_grace.append(pod)
+            draft.wake(here.now + timedelta(seconds=outcome.wait_seconds))
+        if outcome.problem:
+            draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
     draft.stage(chains, stop_on_failure=False, at=at)
-    if waiting:
-        draft.reason("WaitingForScheduling", f"waiting for nodes: {named(waiting)}", waiting)
+    if unscheduled:
+        draft.reason("WaitingForScheduling", f"waiting for nodes: {named(unscheduled)}", unscheduled)
+    if in_grace:
+        draft.reason("WaitingForGracePeriod", f"waiting for the grace period of {named(in_grace)} to end", in_grace)
 
 
-def _refresh(here: Situation, pod: Pod, draft: Draft) -> Chain:
-    """The pod's writes. That there are none is remembered with the pod, unless only time has to pass."""
+def _refresh(here: Situation, pod: Pod, direction: int) -> Refresh:
+    """What the pod needs. That it needs nothing is remembered with the pod, unless time or a problem has to pass."""
     snapshot = here.snapshot
-    on_target = belongs(pod.revision, here.revisions.update.metadata.name)
-    question = (snapshot.cloneset.spec.lifecycle, on_target)
+    target = here.revisions.current if direction < 0 else here.revisions.update
+    on_target = belongs(pod.revision, target.metadata.name)
+    wanted = direction != 0 and not on_target
+    question = (snapshot.cloneset.spec.lifecycle, on_target, wanted)
     if pod.memo.get(_MEMO) == question:
-        return ()
+        return IDLE
     outcome = refresh(
         pod,
         lifecycle=snapshot.cloneset.spec.lifecycle,
         on_target=on_target,
-        wanted=not on_target,
+        wanted=wanted,
         gates=snapshot.gates,
         server_version=snapshot.options.server_version,
         now=here.now,
         backfill={keys.TEMPLATE_HASH_LABEL: short_hash(pod.revision)} if pod.revision else None,
     )
-    if outcome.wait_seconds:
-        draft.wake(here.now + timedelta(seconds=outcome.wait_seconds))
-        draft.reason("WaitingForGracePeriod", f"waiting: the grace period of {pod.metadata.name} has not ended", [pod])
-    elif not outcome.chain:
+    if outcome == IDLE:
         pod.memo[_MEMO] = question
-    return outcome.chain
+    return outcome

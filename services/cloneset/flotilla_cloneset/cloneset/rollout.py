@@ -18,10 +18,21 @@ from flotilla_common.workload.ordering import update_order
 from flotilla_common.workload.revisions import belongs
 
 
-def plan_update(here: Situation, draft: Draft) -> bool:
-    """Plan the update step. True when it changes anything."""
+def update_numbers(here: Situation) -> Quantities:
+    """The numbers of the update step, which classifies pods by their revision label alone."""
     new, old = here.census.sides(preparing_update_is_new=False)
-    numbers = quantities(here.targets, new, old, rollback=here.rollback, exclude_preparing=False)
+    return quantities(here.targets, new, old, rollback=here.rollback, exclude_preparing=False)
+
+
+def direction(here: Situation, numbers: Quantities) -> int:
+    """Where pods move: 1 to the update revision, -1 back to the current one, 0 nowhere."""
+    if here.targets.on_delete or here.targets.paused:
+        return 0
+    return (numbers.update > 0) - (numbers.update < 0)
+
+
+def plan_update(here: Situation, numbers: Quantities, draft: Draft) -> bool:
+    """Plan the update step. True when it changes anything."""
     draft.numbers |= {"updateNum": numbers.update, "budget": numbers.update_budget}
     if _stands_still(here, numbers, draft):
         return False
