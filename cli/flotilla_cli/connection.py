@@ -7,12 +7,13 @@ The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then th
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 import msgspec
 
+from flotilla_cli.cluster import local_set
+from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_common import logs
 from flotilla_common.bus.interface import Bus, BusError
@@ -23,14 +24,6 @@ from flotilla_common.kube.config import ConfigError, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-SET_FILE = "set.json"
-
-
-class LocalSet(msgspec.Struct, frozen=True):
-    """What `flotilla up` wrote down for the other commands."""
-
-    kubeconfig: str = ""
-    nats: str = ""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -47,25 +40,23 @@ class BusTarget(msgspec.Struct, frozen=True):
     nats_creds: str
 
 
-def local_set(state_dir: Path | None = None) -> LocalSet:
-    """The local set; empty if there is none."""
-    path = (state_dir or default_state_dir()) / SET_FILE
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=LocalSet)
-    except FileNotFoundError:
-        return LocalSet()
-    except (OSError, msgspec.MsgspecError) as error:
-        raise click.ClickException(f"{path} cannot be read ({error}); `flotilla down` removes it") from error
-
-
 def target_of(kubeconfig: str, context: str) -> Target:
     """The cluster for these options."""
-    return Target(kubeconfig or os.environ.get("KUBECONFIG") or local_set().kubeconfig, context)
+    return Target(kubeconfig or os.environ.get("KUBECONFIG") or _local("kubeconfig"), context)
 
 
 def nats_url_of(option: str) -> str:
     """The bus for this option; empty if none is known."""
-    return option or os.environ.get("FLOTILLA_NATS") or local_set().nats
+    return option or os.environ.get("FLOTILLA_NATS") or _local("nats")
+
+
+def _local(what: Literal["kubeconfig", "nats"]) -> str:
+    """What the local set says of itself; empty if there is none."""
+    try:
+        found = local_set.read(default_state_dir())
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from error
+    return getattr(found, what) if found else ""
 
 
 def cluster_options(command: Command) -> Command:

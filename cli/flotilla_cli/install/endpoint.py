@@ -3,16 +3,30 @@
 The two exclude each other, and the running webhook keeps them right, so an installation changes them only when it is
 told to: without `--webhook-url`, what stands in an object stays. When it is told to, server-side apply is not enough:
 a field that somebody else owns too would stay beside the new one, and the apiserver refuses the pair.
+
+A webhook configuration holds its entries twice: as the apiserver uses them, and as the template from which the running
+webhook makes them (webhooks.md §3.4). An installation writes both, so that an upgrade can add and remove entries.
 """
 
 import copy
+from collections.abc import Sequence
+
+import msgspec
 
 from flotilla_common.api.documents import Json, mappings, member, text
+
+TEMPLATE = "template"
+"""The annotation with the template."""
+
+
+def as_template(entries: Sequence[Json]) -> str:
+    """Entries as the annotation holds them."""
+    return msgspec.json.encode(entries).decode()
 
 
 def clients(document: Json) -> dict[str, Json]:
     """The clientConfigs of a CRD or a webhook configuration, by the name of the entry."""
-    found = {text(entry.get("name")): member(entry, "clientConfig") for entry in mappings(document.get("webhooks"))}
+    found = _by_entry(mappings(document.get("webhooks")))
     conversion = member(document, "spec", "conversion", "webhook", "clientConfig")
     return found | ({"": conversion} if conversion else {})
 
@@ -20,11 +34,10 @@ def clients(document: Json) -> dict[str, Json]:
 def keep(wanted: Json, live: Json) -> Json:
     """The wanted object with the endpoints that the live one has; the caBundle stays its owner's business."""
     result = copy.deepcopy(wanted)
-    present = clients(live)
-    for name, client in clients(result).items():
-        if held := {key: value for key, value in present.get(name, {}).items() if key in ("service", "url")}:
-            client.clear()
-            client.update(held)
+    _adopt(clients(result), clients(live))
+    if template := _template(result):
+        _adopt(_by_entry(template), _by_entry(_template(live)) or clients(live))
+        member(result, "metadata", "annotations")[TEMPLATE] = as_template(template)
     return result
 
 
@@ -41,3 +54,23 @@ def switched(wanted: Json, live: Json) -> Json | None:
             client.pop("service", None)
             client.update(want)
     return result if changed else None
+
+
+def _adopt(wanted: dict[str, Json], present: dict[str, Json]) -> None:
+    for name, client in wanted.items():
+        if held := {key: value for key, value in present.get(name, {}).items() if key in ("service", "url")}:
+            client.clear()
+            client.update(held)
+
+
+def _by_entry(entries: Sequence[Json]) -> dict[str, Json]:
+    return {text(entry.get("name")): member(entry, "clientConfig") for entry in entries}
+
+
+def _template(document: Json) -> list[Json]:
+    """The entries of the template; none if there is no template, or one that cannot be read."""
+    content = text(member(document, "metadata", "annotations").get(TEMPLATE))
+    try:
+        return mappings(msgspec.json.decode(content)) if content else []
+    except msgspec.DecodeError:
+        return []

@@ -4,7 +4,7 @@ The webhook configurations come last: from then on the apiserver asks the webhoo
 webhook writes its own into Secret, configurations and CRDs.
 """
 
-from flotilla_cli.install import rbac
+from flotilla_cli.install import endpoint, rbac
 from flotilla_common.api import crds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.webhooks import (
@@ -67,11 +67,12 @@ def _service() -> Json:
 
 def _configuration(name: str, entries: list[Json], webhook_url: str) -> Json:
     kind = "MutatingWebhookConfiguration" if name == MUTATING_CONFIGURATION else "ValidatingWebhookConfiguration"
+    webhooks = [_reached_at(entry, webhook_url) for entry in entries] if webhook_url else entries
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
-        "metadata": {"name": name},
-        "webhooks": [_reached_at(entry, webhook_url) for entry in entries] if webhook_url else entries,
+        "metadata": {"name": name, "annotations": {endpoint.TEMPLATE: endpoint.as_template(webhooks)}},
+        "webhooks": webhooks,
     }
 
 

@@ -16,6 +16,20 @@ SERVICES = ("watcher", "cloneset", "webhook")
 
 _GROUP = "rbac.authorization.k8s.io"
 _READ = ("get", "list", "watch")
+_CONVERTED = (
+    "clonesets.apps.kruise.io",
+    "containerrecreaterequests.apps.kruise.io",
+    "daemonsets.apps.kruise.io",
+    "persistentpodstates.apps.kruise.io",
+    "podunavailablebudgets.policy.kruise.io",
+    "resourcedistributions.apps.kruise.io",
+    "sidecarsets.apps.kruise.io",
+    "statefulsets.apps.kruise.io",
+    "uniteddeployments.apps.kruise.io",
+    "workloadspreads.apps.kruise.io",
+)
+"""CRDs whose conversion the webhook keeps right: also those that were installed before us (install.md §2)."""
+
 _CERTIFICATES = "kruise-webhook-certs"
 
 
@@ -49,10 +63,9 @@ def _own_namespace() -> Iterable[Json]:
     yield _role("kruise-leader-election-role", leases, NAMESPACE)
     yield _binding("kruise-leader-election-rolebinding", "kruise-leader-election-role", SERVICES, NAMESPACE)
     webhook = [
-        _rule("", ["secrets"], "create"),
-        _rule("", ["secrets"], *_READ, "patch", "update", names=[_CERTIFICATES]),
+        _rule("", ["secrets"], "create", *_READ),  # a watch cannot be granted for one name
+        _rule("", ["secrets"], "update", names=[_CERTIFICATES]),
         _rule("", ["configmaps"], *_READ),
-        _rule("", ["podtemplates"], "create"),  # dry runs: the apiserver itself checks pod templates
     ]
     yield _role("kruise-webhook-role", webhook, NAMESPACE)
     yield _binding("kruise-webhook-rolebinding", "kruise-webhook-role", ["webhook"], NAMESPACE)
@@ -60,7 +73,7 @@ def _own_namespace() -> Iterable[Json]:
 
 def _watcher() -> list[Json]:
     return [
-        _rule("", ["nodes", "persistentvolumeclaims", "pods"], *_READ),
+        _rule("", ["namespaces", "nodes", "persistentvolumeclaims", "pods"], *_READ),
         _rule("apps", ["controllerrevisions"], *_READ),
         _rule("apps.kruise.io", ["clonesets"], *_READ),
     ]
@@ -82,17 +95,16 @@ def _cloneset() -> list[Json]:
 
 
 def _webhook() -> list[Json]:
-    definitions = [manifest["metadata"]["name"] for manifest in crds.manifests()]
     configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
     named = [MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION]
     return [
         _rule("*", ["*"], "list"),  # deletion protection of CRDs and namespaces: is anything left inside?
-        _rule("", ["namespaces", "pods"], *_READ),
-        _rule("apps.kruise.io", ["clonesets"], *_READ),
+        _rule("", ["pods"], "get"),
+        _rule("", ["podtemplates"], "create"),  # dry runs: the apiserver itself judges pod templates
         _rule("admissionregistration.k8s.io", configurations, *_READ),
-        _rule("admissionregistration.k8s.io", configurations, "patch", "update", names=named),
+        _rule("admissionregistration.k8s.io", configurations, "update", names=named),
         _rule("apiextensions.k8s.io", ["customresourcedefinitions"], *_READ),
-        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], "patch", "update", names=definitions),
+        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], "patch", names=_CONVERTED),
     ]
 
 

@@ -5,7 +5,10 @@ from pathlib import Path
 import click
 import pytest
 
-from flotilla_cli.connection import local_set, nats_url_of, target_of
+from flotilla_cli.cluster import local_set
+from flotilla_cli.cluster.components import Ports
+from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.connection import nats_url_of, target_of
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +20,18 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def remember(state: Path) -> None:
-    (state / "set.json").write_text('{"kubeconfig": "/set/kubeconfig", "nats": "nats://set:4222", "more": 1}')
+    made = LocalSet(
+        kubeconfig="/set/kubeconfig",
+        nats="nats://set:4222",
+        ports=Ports(*range(1, 1 + len(Ports.__struct_fields__))),
+        nats_port=4222,
+        nats_monitor=8222,
+        webhook_port=9876,
+        services={},
+        programs={},
+        nodes=1,
+    )
+    local_set.write(state, made)
 
 
 def test_option_beats_environment_beats_local_set(monkeypatch: pytest.MonkeyPatch, state: Path):
@@ -36,5 +50,5 @@ def test_nothing_is_known_without_any_of_them():
 
 def test_broken_set_file_is_named(state: Path):
     (state / "set.json").write_text("{")
-    with pytest.raises(click.ClickException, match=r"set\.json cannot be read"):
-        local_set()
+    with pytest.raises(click.ClickException, match=r"set\.json is damaged"):
+        target_of("", "")

@@ -129,6 +129,20 @@ def configuration(**clients: Json) -> Json:
     return {"kind": "MutatingWebhookConfiguration", "webhooks": entries}
 
 
+def test_template_has_the_entries_and_keeps_its_own_endpoints():
+    document = find("MutatingWebhookConfiguration", "kruise-mutating-webhook-configuration")
+    assert msgspec.json.decode(document["metadata"]["annotations"]["template"]) == document["webhooks"]
+    live = find("MutatingWebhookConfiguration", "kruise-mutating-webhook-configuration", manifests(GATES, URL))
+    assert endpoint.keep(document, live) == live, "applying again without a URL changes nothing"
+
+
+def test_new_entries_of_a_later_release_reach_the_template():
+    wanted = find("ValidatingWebhookConfiguration", "kruise-validating-webhook-configuration")
+    live = wanted | {"metadata": {"annotations": {"template": endpoint.as_template(wanted["webhooks"][1:])}}}
+    template = endpoint.keep(wanted, live)["metadata"]["annotations"]["template"]
+    assert msgspec.json.decode(template) == wanted["webhooks"]
+
+
 SERVICE = {"service": {"namespace": "kruise-system", "name": "kruise-webhook-service", "path": "/a", "port": 443}}
 AT_URL = {"url": f"{URL}/a"}
 CA = {"caBundle": "Q0E="}
