@@ -112,7 +112,9 @@ class Keeper:
         raise StoreError("other replicas keep storing certificates that this one cannot use")
 
     async def _until_due(self) -> None:
-        """Until somebody wakes us, at the latest after the interval."""
+        """Until somebody wakes us, at the latest after the interval; at once if somebody already has."""
+        if self._wake.is_set():
+            return
         timer = asyncio.ensure_future(self.clock.sleep(INTERVAL))
         woken = asyncio.ensure_future(self._wake.wait())
         try:

@@ -1,0 +1,244 @@
+"""The handlers of CloneSets and pods, and the apiserver as judge of templates (ADR 2)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+
+from flotilla_common.api.admission.fields import Fault, ForeignError
+from flotilla_common.api.admission.patch import Operation
+from flotilla_common.api.resources import POD
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_webhook.census import Census
+from flotilla_webhook.cloneset import CloneSetAdmission
+from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.pods import PodAdmission
+from flotilla_webhook.protection import Protection
+from flotilla_webhook.review import Named, Request
+from flotilla_webhook.templates import ApiserverJudge
+from tests.unit.webhook.fakes import FakeApi, Json
+
+TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+LABEL = "policy.kruise.io/delete-protection"
+
+
+class Judge:
+    """Says what it is told to, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answer: list[Fault] | Exception = []
+
+    async def faults(self, namespace: str, template: Json, claims: list[Json]) -> list[Fault]:
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Case:
+    """CloneSet admission over a fake cluster and a judge."""
+
+    def __init__(self) -> None:
+        gates = Gates.parse("")
+        self.cluster, self.judge = FakeApi(), Judge()
+        protection = Protection(gates, Census(self.cluster.api), Metrics(CollectorRegistry()), lambda _: None)
+        self.admission = CloneSetAdmission(self.cluster.api, self.judge, protection, gates)
+
+
+def cloneset(version: str = "v1beta1", metadata: Json | None = None, **spec: Any) -> Json:
+    given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE, "replicas": 1} | spec
+    meta = {"name": "s", "namespace": "n", "uid": "1"} | (metadata or {})
+    return {"apiVersion": f"apps.kruise.io/{version}", "kind": "CloneSet", "metadata": meta, "spec": given}
+
+
+def create(document: Json | None) -> Request:
+    return Request(uid="u", operation="CREATE", namespace="n", object=document)
+
+
+def update(document: Json, old: Json) -> Request:
+    return Request(uid="u", operation="UPDATE", namespace="n", object=document, old_object=old)
+
+
+async def test_mutation_is_a_patch_and_then_nothing() -> None:
+    case = Case()
+    answer = await case.admission.mutate(create(cloneset()))
+    assert Operation("add", "/spec/revisionHistoryLimit", 10) in answer.patch
+    assert not any(operation.path.startswith("/metadata") for operation in answer.patch)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, {}, {"apiVersion": "apps.kruise.io/v2"}, cloneset(replicas="two")],
+    ids=["no object", "no version", "unknown version", "wrong type"],
+)
+async def test_undecodable(document: Json | None) -> None:
+    case = Case()
+    assert (await case.admission.mutate(create(document))).code == 400
+    assert (await case.admission.validate(create(document))).code == 400
+
+
+async def test_faults_of_all_sources_in_one_answer() -> None:
+    case = Case()
+    case.judge.answer = [ForeignError("spec.template.spec.x", "Required value")]
+    answer = await case.admission.validate(create(cloneset(replicas=-1)))
+    assert (answer.allowed, answer.code) == (False, 422)
+    assert answer.message == (
+        "[spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template.spec.x: Required value]"
+    )
+
+
+async def test_only_a_changed_template_is_judged() -> None:
+    case = Case()
+    assert (await case.admission.validate(update(cloneset(replicas=5), cloneset()))).allowed
+    assert case.judge.asked == 0
+    changed = cloneset(template=TEMPLATE | {"spec": {}})
+    assert (await case.admission.validate(update(changed, cloneset()))).allowed
+    assert case.judge.asked == 1
+
+
+@pytest.mark.parametrize("failure", [ApiError(500, "InternalError", "no quorum"), Unreachable("no quorum")])
+async def test_without_a_judge_nothing_is_admitted(failure: Exception) -> None:
+    case = Case()
+    case.judge.answer = failure
+    answer = await case.admission.validate(create(cloneset()))
+    assert (answer.code, answer.message) == (500, "cannot check the CloneSet, the apiserver says: no quorum")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        pytest.param({}, "find pod p owner is not this CloneSet", id="no controller"),
+        pytest.param({"ownerReferences": [{"uid": "2", "controller": True}]}, "find pod p owner is", id="other owner"),
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "find pod p already terminating", id="terminating"),
+        pytest.param({"ownerReferences": [{"uid": "1", "controller": True}]}, "", id="own pod"),
+        pytest.param(None, "find pod p failed: ", id="missing"),
+    ],
+)
+async def test_pods_to_delete(metadata: Json | None, expected: str) -> None:
+    case = Case()
+    if metadata is not None:
+        case.cluster.put(POD, {"metadata": {"name": "p", "namespace": "n"} | metadata})
+    strategy = {"type": "ReCreate", "maxUnavailable": 1}
+    document = cloneset("v1alpha1", updateStrategy=strategy, scaleStrategy={"podsToDelete": ["p"]})
+    answer = await case.admission.validate(update(document, cloneset("v1alpha1", updateStrategy=strategy)))
+    assert answer.allowed == (not expected)
+    assert expected in answer.message
+
+
+@pytest.mark.parametrize(("replicas", "allowed"), [(3, False), (0, True)])
+async def test_deletion_protection(replicas: int, allowed: bool) -> None:
+    old = cloneset(metadata={"labels": {LABEL: "Cascading"}}, replicas=replicas)
+    request = Request(uid="u", operation="DELETE", kind=Named(kind="CloneSet"), old_object=old)
+    assert (await Case().admission.validate(request)).allowed == allowed
+
+
+def test_paths_of_old_charts() -> None:
+    assert "/mutate-apps-kruise-io-v1alpha1-cloneset" in Case().admission.handlers()
+
+
+async def judged(template: Json, claims: list[Json] | None = None, refuse: ApiError | None = None) -> tuple[Any, Json]:
+    cluster = FakeApi()
+
+    def answer(_: Json) -> None:
+        if refuse:
+            raise refuse
+
+    cluster.refuse = answer
+    faults = await ApiserverJudge(cluster.api).faults("n", template, claims or [])
+    return [str(fault) for fault in faults], cluster.sent[0]["template"]
+
+
+async def test_the_template_goes_as_it_is() -> None:
+    faults, sent = await judged(TEMPLATE)
+    assert (faults, sent) == ([], TEMPLATE)
+
+
+async def test_tolerances_and_claims() -> None:
+    template = {
+        "metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "junk", "a": "b"}},
+        "spec": {
+            "hostNetwork": True,
+            "containers": [{"name": "c", "ports": [{"containerPort": 80}]}],
+            "volumes": [{"name": "data", "hostPath": {}}, {"name": "tmp", "emptyDir": {}}],
+        },
+    }
+    _, sent = await judged(template, [{"metadata": {"name": "data"}}])
+    assert sent["metadata"]["annotations"] == {"a": "b"}
+    assert sent["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "hostPort": 80}]
+    assert sent["spec"]["volumes"] == [{"name": "tmp", "emptyDir": {}}, {"name": "data", "emptyDir": {}}]
+    assert "hostPort" not in template["spec"]["containers"][0]["ports"][0]
+
+
+CAUSES = msgspec.json.encode(
+    {
+        "details": {
+            "causes": [
+                {"field": "template.spec.containers[0].image", "message": "Required value"},
+                {"field": "template.spec.dnsPolicy", "message": 'Unsupported value: "x"'},
+            ]
+        }
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        pytest.param(
+            ApiError(422, "Invalid", "invalid", body=CAUSES),
+            [
+                "spec.template.spec.containers[0].image: Required value",
+                'spec.template.spec.dnsPolicy: Unsupported value: "x"',
+            ],
+            id="causes",
+        ),
+        pytest.param(ApiError(422, "Invalid", "odd"), ["spec.template: Invalid value: odd"], id="no causes"),
+        pytest.param(
+            ApiError(400, "BadRequest", "cannot unmarshal"),
+            ["spec.template: Invalid value: cannot unmarshal"],
+            id="types",
+        ),
+        pytest.param(ApiError(404, "NotFound", "namespaces not found"), [], id="no namespace"),
+        pytest.param(
+            ApiError(403, "Forbidden", "going", body=b'{"details":{"causes":[{"reason":"NamespaceTerminating"}]}}'),
+            [],
+            id="namespace is going",
+        ),
+    ],
+)
+async def test_refusals_become_field_errors(refusal: ApiError, expected: list[str]) -> None:
+    assert (await judged(TEMPLATE, refuse=refusal))[0] == expected
+
+
+async def test_other_errors_are_passed_on() -> None:
+    with pytest.raises(ApiError, match="forbidden"):
+        await judged(TEMPLATE, refuse=ApiError(403, "Forbidden", "podtemplates is forbidden"))
+
+
+PODS = PodAdmission(Gates.parse("KruisePodReadinessGate=true"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, [("/spec/readinessGates", [{"conditionType": "KruisePodReady"}])], id="row 4"),
+        pytest.param(
+            {"readinessGates": [{"conditionType": "x"}]},
+            [("/spec/readinessGates/-", {"conditionType": "KruisePodReady"})],
+            id="appended",
+        ),
+        pytest.param({"readinessGates": [{"conditionType": "KruisePodReady"}]}, [], id="row 3: not added twice"),
+    ],
+)
+async def test_readiness_gate(spec: Json, expected: list[tuple[str, Any]]) -> None:
+    answer = await PODS.mutate(create({"metadata": {"generateName": "p-"}, "spec": spec}))
+    assert [(operation.path, operation.value) for operation in answer.patch] == expected
+
+
+async def test_other_pod_requests() -> None:
+    assert (await PODS.mutate(create(None))).code == 400
+    assert (await PODS.mutate(update({}, {}))).allowed
+    assert PodAdmission(Gates.parse("")).handlers() == {}
