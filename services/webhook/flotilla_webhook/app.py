@@ -22,7 +22,7 @@ from flotilla_webhook.cloneset import CloneSetAdmission
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.following import Follower
 from flotilla_webhook.keeper import Keeper
-from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.metrics import Metrics, process_metrics
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.recording import recorder
@@ -41,7 +41,7 @@ async def run(context: Context) -> None:
     """Serve admission and conversion until cancelled; fail if certificate or registration is not right in time."""
     bind_contextvars(service=context.service, replica=context.replica)
     settings, clock = context.settings, context.clock
-    metrics = Metrics()
+    metrics = process_metrics()
     handlers = handlers_of(context, metrics)
     certificate = tls.Certificate()
     directory = Path(settings.webhook_cert_dir)

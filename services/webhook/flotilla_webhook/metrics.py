@@ -2,6 +2,7 @@
 
 from collections import Counter as Tally
 from collections.abc import Iterator
+from functools import cache
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import UnknownMetricFamily
@@ -55,3 +56,9 @@ class Metrics:
         self.workloads = BareCounter(
             "workload_deletion_protection", "Refused deletions of workloads.", ("kind_namespace_name", who), registry
         )
+
+
+@cache
+def process_metrics() -> Metrics:
+    """The metrics that this process exposes: a registry takes each name once, however often the service starts."""
+    return Metrics()

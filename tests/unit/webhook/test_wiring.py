@@ -1,0 +1,74 @@
+"""Which endpoint, certificate name and store follow from the settings (webhooks.md §4, install.md §5)."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
+from flotilla_common.gates import Gates
+from flotilla_common.service import Context
+from flotilla_common.settings import Settings
+from flotilla_webhook import app
+from flotilla_webhook.metrics import process_metrics
+from flotilla_webhook.recording import recorder
+from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore
+
+SERVICE_NAME = "kruise-webhook-service.kruise-system.svc"
+
+
+class Wired:
+    """As much of a context as the wiring reads."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = Settings(**settings)
+        self.gates = self.settings.gates()
+        self.api = None
+
+    @property
+    def context(self) -> Context:
+        return cast("Context", self)
+
+
+@pytest.mark.parametrize(
+    ("settings", "url", "host", "store"),
+    [
+        pytest.param({}, "", SERVICE_NAME, SecretStore, id="in the cluster"),
+        pytest.param(
+            {"webhook_url": "https://10.0.0.1:443/"}, "https://10.0.0.1:443", "10.0.0.1", SecretStore, id="outside"
+        ),
+        pytest.param({"webhook_host": "a.b"}, "https://a.b:9876", "a.b", FileStore, id="WEBHOOK_HOST keeps files"),
+        pytest.param(
+            {"webhook_host": "a.b", "webhook_cert_writer": "secret"},
+            "https://a.b:9876",
+            "a.b",
+            SecretStore,
+            id="writer wins",
+        ),
+        pytest.param({"webhook_cert_writer": "fs"}, "", SERVICE_NAME, FileStore, id="files"),
+        pytest.param({"feature_gates": "EnableExternalCerts=true"}, "", SERVICE_NAME, ExternalStore, id="external"),
+        pytest.param({"namespace": "n", "webhook_service": "s"}, "", "s.n.svc", SecretStore, id="own names"),
+    ],
+)
+def test_endpoint_and_store(settings: dict[str, Any], url: str, host: str, store: type) -> None:
+    wired = Wired(**settings)
+    assert app._url(wired.settings) == url
+    assert app._host(wired.settings) == host
+    assert isinstance(app._store(wired.context), store)
+
+
+@pytest.mark.parametrize(
+    "gates", ["", "KruisePodReadinessGate=true", "ResourcesDeletionProtection=false", "AllAlpha=true"]
+)
+def test_every_entry_has_a_handler(gates: str) -> None:
+    parsed = Gates.parse(gates)
+    served = app.handlers_of(Wired(feature_gates=gates).context, process_metrics()).keys()
+    assert {path_of(entry) for entry in mutating_entries(parsed) + validating_entries(parsed)} <= served
+
+
+def test_protection_log(tmp_path: Path) -> None:
+    record = recorder(str(tmp_path / "log"))
+    record(b"one")
+    record(b"two")
+    assert (tmp_path / "log" / "protection.log").read_bytes() == b"one\ntwo\n"
+    recorder("")(b"to the log")
