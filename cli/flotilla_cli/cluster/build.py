@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.process import tail
+from flotilla_cli.cluster.process import bound_command, tail
 from flotilla_cli.cluster.programs import Product
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock
 
-NEEDED_BYTES = 8 * 1024**3  # sources, build cache and programs of a cold build of Kubernetes
 BEAT = 1.0  # seconds between signs of life
 LOG_LINES = 20
 
@@ -29,8 +28,8 @@ def go_problem() -> str:
 
 async def build(product: Product, into: Path, clock: Clock, say: Say) -> None:
     """Build a product's programs into this folder, saying the step and the elapsed time every second."""
-    require_space(into)
-    with tempfile.TemporaryDirectory(prefix=f"flotilla-build-{product.name}-") as scratch:
+    require_space(product, into.parent)
+    with tempfile.TemporaryDirectory(prefix=f".build-{product.name}-", dir=into.parent) as scratch:
         folder = Path(scratch)
         for name, content in product.module_files().items():
             (folder / name).write_bytes(content)
@@ -40,13 +39,13 @@ async def build(product: Product, into: Path, clock: Clock, say: Say) -> None:
             await _go(_arguments(product, package, into / program), log, clock, partial(_say_more, say, title))
 
 
-def require_space(folder: Path) -> None:
+def require_space(product: Product, folder: Path) -> None:
     """Raise when the disk is too full for a build."""
     free = shutil.disk_usage(folder).free
-    if free < NEEDED_BYTES:
+    if free < product.build_gib << 30:
         raise ClusterError(
-            f"Only {free / 1024**3:.1f} GiB are free on the disk of {folder}; building the control plane needs "
-            f"{NEEDED_BYTES / 1024**3:.0f} GiB. Free some space, or put the cache elsewhere with FLOTILLA_CACHE (and "
+            f"Only {free / 1024**3:.1f} GiB are free on the disk of {folder}; building {product.name} needs "
+            f"{product.build_gib} GiB. Free some space, or put the cache elsewhere with FLOTILLA_CACHE (and "
             "Go's own with GOCACHE and GOMODCACHE), or name a folder with the programs with --assets."
         )
 
@@ -65,7 +64,11 @@ async def _go(arguments: list[str], log: Path, clock: Clock, say: Say) -> None:
     environ = {**os.environ, "CGO_ENABLED": "0"}
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            "go", *arguments, cwd=log.parent, env=environ, stdout=output, stderr=asyncio.subprocess.STDOUT
+            *bound_command(["go", *arguments]),
+            cwd=log.parent,
+            env=environ,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
         )
         waiting = asyncio.ensure_future(process.wait())
         while not waiting.done():

@@ -18,6 +18,7 @@ from flotilla_cli.cluster.layout import write_private
 SET_FILE = "set.json"
 MARK_FILE = ".flotilla"
 LOCK_FILE = ".lock"
+NEEDED_BYTES = 512 << 20  # etcd's write-ahead log alone takes 128 MiB at once
 
 
 class LocalSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +64,14 @@ def claim(state_dir: Path) -> None:
         if not is_ours(state_dir) and any(state_dir.iterdir()):
             raise ClusterError(f"{state_dir} is not empty and no state folder of Flotilla. Name another with --state.")
         (state_dir / MARK_FILE).touch()
+        free = shutil.disk_usage(state_dir).free
     except OSError as error:
         raise ClusterError(f"{state_dir} cannot be used as state folder: {error.strerror}.") from error
+    if free < NEEDED_BYTES:
+        raise ClusterError(
+            f"Only {free >> 20} MiB are free on the disk of {state_dir}; {NEEDED_BYTES >> 20} MiB are needed. "
+            "Free some space, or name a folder on another disk with --state."
+        )
 
 
 def is_ours(state_dir: Path) -> bool:

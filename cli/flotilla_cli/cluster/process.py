@@ -56,7 +56,7 @@ def spawn(
     """Start a program in its own session, its output appended to `log`. `bound`: it is killed when we end, however that
     happens."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = ["setpriv", "--pdeathsig", "KILL", "--", *argv] if bound else list(argv)
+    command = bound_command(argv) if bound else list(argv)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawnp(
         command[0],
@@ -70,6 +70,11 @@ def spawn(
         setsid=True,
     )
     return Process(name, pid, start_ticks(pid) or 0, boot_id(), list(argv), str(log))
+
+
+def bound_command(argv: Sequence[str]) -> list[str]:
+    """The command line of a program that the kernel kills when its parent ends."""
+    return ["setpriv", "--pdeathsig", "KILL", "--", *argv]
 
 
 def is_alive(process: Process) -> bool:

@@ -15,6 +15,7 @@ class Product(msgspec.Struct, frozen=True):
     version: str
     packages: dict[str, str]
     linked: tuple[str, ...] = ()  # -X assignments, so that the programs know their version
+    build_gib: int = 2  # free disk that a cold build needs: sources, build cache, programs
 
     @property
     def dotted(self) -> str:
@@ -37,6 +38,7 @@ KUBERNETES = Product(
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     },
     (f"{_COMPONENT}.gitVersion={_KUBERNETES}", f"{_COMPONENT}.gitMajor=1", f"{_COMPONENT}.gitMinor=36"),
+    build_gib=8,
 )
 ETCD = Product("etcd", "v3.7.3", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Product("kwok", "v0.8.0", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, ("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",))
