@@ -1,0 +1,179 @@
+"""`flotilla install` and `uninstall` against a real apiserver, and the services under their own ServiceAccounts."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from flotilla_cli.install import rbac
+from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.fleet import Fleet, Member
+
+URL = "https://10.1.2.3:9876"
+BETA = """
+apiVersion: apps.kruise.io/v1beta1
+kind: CloneSet
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  scaleStrategy: {maxUnavailable: 20%}
+  updateStrategy: {rollingUpdate: {partition: 1, maxSurge: 10%}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: main, image: "nginx:alpine", fieldOfTheFuture: 1}]
+"""
+ALPHA = BETA.replace("v1beta1", "v1alpha1").replace("name: web", "name: old")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    async with control_plane(tmp_path_factory.mktemp("plane"), nodes=3) as running:
+        yield running
+
+
+def flotilla(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "flotilla_cli", *arguments, "--kubeconfig", str(cluster.kubeconfig)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def outcomes(reply: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    assert reply.returncode == 0, reply.stderr
+    return dict(line.split(" ", 1) for line in reply.stdout.splitlines())
+
+
+def present(cluster: Cluster, *objects: str) -> bool:
+    return bool(cluster.kubectl("get", *objects, "--ignore-not-found", "-o", "name").strip())
+
+
+@pytest.fixture
+def clean(cluster: Cluster):
+    yield
+    flotilla(cluster, "uninstall", "--force")
+    cluster.kubectl("wait", "--for=delete", "namespace/kruise-system", "--timeout=60s", check=False)
+
+
+@pytest.mark.usefixtures("clean")
+class TestInstall:
+    def test_dry_run_changes_nothing(self, cluster: Cluster):
+        told = outcomes(flotilla(cluster, "install", "--dry-run"))
+        assert set(told.values()) == {"created (server dry run)"}
+        assert not present(cluster, "crd", "-A")
+        assert not present(cluster, "namespace", "kruise-system")
+
+    def test_second_run_changes_nothing(self, cluster: Cluster):
+        assert set(outcomes(flotilla(cluster, "install")).values()) == {"created"}
+        assert set(outcomes(flotilla(cluster, "install")).values()) == {"unchanged"}
+
+    def test_webhook_endpoint_is_switched_when_asked_and_kept_otherwise(self, cluster: Cluster):
+        flotilla(cluster, "install")
+        told = outcomes(flotilla(cluster, "install", "--webhook-url", URL))
+        changed = {title.partition(".")[0] for title, result in told.items() if result == "configured"}
+        assert changed == {
+            "customresourcedefinition",
+            "mutatingwebhookconfiguration",
+            "validatingwebhookconfiguration",
+        }
+        assert set(outcomes(flotilla(cluster, "install")).values()) == {"unchanged"}
+        assert set(outcomes(flotilla(cluster, "install", "--webhook-url", URL)).values()) == {"unchanged"}
+        conversion = cluster.read("crd", "clonesets.apps.kruise.io")["spec"]["conversion"]
+        assert conversion["webhook"]["clientConfig"] == {"url": f"{URL}/convert"}
+
+    def test_rules_that_users_added_to_the_extension_role_survive(self, cluster: Cluster):
+        flotilla(cluster, "install")
+        patch = '{"rules":[{"apiGroups":["batch"],"resources":["jobs"],"verbs":["get","list","watch"]}]}'
+        cluster.kubectl("patch", "clusterrole", "kruise-manager-role", "--type=merge", "-p", patch)
+        assert set(outcomes(flotilla(cluster, "install")).values()) == {"unchanged"}
+        account = f"--as=system:serviceaccount:kruise-system:{rbac.account('cloneset')}"
+        assert cluster.kubectl("auth", "can-i", "list", "jobs.batch", account, check=False).startswith("yes")
+
+    def test_one_crd_file_alone_is_an_installation(self, cluster: Cluster, tmp_path: Path):
+        flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))
+        cluster.kubectl("apply", "-f", str(tmp_path / "clonesets.apps.kruise.io.yaml"))
+        cluster.kubectl("wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io")
+        cluster.kubectl("apply", "-f", "-", stdin=BETA)
+        stored = cluster.read("clone", "web")["spec"]
+        assert stored["scaleStrategy"] == {"enablePVCReuse": False, "maxUnavailable": "20%"}
+        assert stored["updateStrategy"]["rollingUpdate"] == {"partition": 1, "maxSurge": "10%"}
+        assert stored["template"]["spec"]["containers"][0]["fieldOfTheFuture"] == 1
+        header = cluster.kubectl("get", "clone", "-o", "wide").splitlines()[0].split()
+        assert " ".join(header) == (
+            "NAME DESIRED UPDATED UPDATED_READY UPDATED_AVAILABLE READY TOTAL AGE CONTAINERS IMAGES SELECTOR"
+        )
+        cluster.kubectl("apply", "-f", str(tmp_path / "flotilla.yaml"))
+        assert set(outcomes(flotilla(cluster, "install")).values()) <= {"configured", "unchanged"}
+
+    def test_old_version_is_refused_not_cut_down_while_there_is_no_webhook(self, cluster: Cluster, tmp_path: Path):
+        flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))
+        cluster.kubectl("apply", "-f", str(tmp_path / "clonesets.apps.kruise.io.yaml"))
+        cluster.kubectl("wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io")
+        with pytest.raises(AssertionError, match="conversion webhook"):
+            cluster.kubectl("create", "-f", "-", stdin=ALPHA)
+
+    def test_uninstall_refuses_while_objects_exist(self, cluster: Cluster, tmp_path: Path):
+        flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))
+        cluster.kubectl("apply", "-f", str(tmp_path / "clonesets.apps.kruise.io.yaml"))
+        cluster.kubectl("wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io")
+        cluster.kubectl("apply", "-f", "-", stdin=BETA)
+        flotilla(cluster, "install")
+        reply = flotilla(cluster, "uninstall")
+        assert reply.returncode == 1
+        assert "clonesets.apps.kruise.io default/web" in reply.stderr
+        assert present(cluster, "validatingwebhookconfiguration", "kruise-validating-webhook-configuration")
+        told = outcomes(flotilla(cluster, "uninstall", "--force"))
+        assert told["customresourcedefinition.apiextensions.k8s.io/clonesets.apps.kruise.io"] == "deleted"
+        assert not present(cluster, "crd", "-A")
+
+    def test_secrets_of_users_are_kept(self, cluster: Cluster):
+        flotilla(cluster, "install")
+        cluster.kubectl("create", "secret", "generic", "pull", "-n", "kruise-daemon-config")
+        told = outcomes(flotilla(cluster, "uninstall"))
+        assert told["namespace/kruise-daemon-config"] == "kept: it holds secrets"
+        cluster.kubectl("delete", "namespace", "kruise-daemon-config")
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.timeout(120)
+async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_path: Path):
+    """Each service runs as its ServiceAccount, through a whole rollout; nothing is forbidden to it."""
+    fleet = Fleet(cluster, await cluster.nats(), [])
+    try:
+        assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
+        for service in rbac.SERVICES:
+            await fleet.start(service, flags=[f"--kubeconfig={_acting_as(cluster, service, tmp_path)}"])
+        cluster.kubectl("apply", "-f", "-", stdin=BETA.replace("partition: 1, ", ""))
+        await eventually(lambda: _ready(cluster, "nginx:alpine"), 30)
+        new_image = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
+        cluster.kubectl("patch", "clone", "web", "--type=merge", "-p", new_image)
+        await eventually(lambda: _ready(cluster, "nginx:mainline"), 30)
+        cluster.kubectl("scale", "clone", "web", "--replicas=1")
+        await eventually(lambda: len(cluster.read("pods", "-l", "app=web")["items"]) == 1, 30)
+        cluster.kubectl("delete", "clone", "web")
+        assert [line for member in fleet.members.values() for line in _denials(member)] == []
+    finally:
+        await fleet.stop()
+
+
+def _denials(member: Member) -> list[str]:
+    lines = Path(member.process.log).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if "forbidden" in line.lower()]
+
+
+def _acting_as(cluster: Cluster, service: str, folder: Path) -> Path:
+    config = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
+    config["users"][0]["user"]["as"] = f"system:serviceaccount:{rbac.NAMESPACE}:{rbac.account(service)}"
+    path = folder / f"{service}.kubeconfig"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+def _ready(cluster: Cluster, image: str) -> bool:
+    status = cluster.read("clone", "web").get("status", {})
+    pods = cluster.read("pods", "-l", "app=web")["items"]
+    images = {pod["spec"]["containers"][0]["image"] for pod in pods}
+    return status.get("updatedReadyReplicas") == 2 == status.get("replicas") and images == {image}
