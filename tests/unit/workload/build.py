@@ -1,0 +1,156 @@
+"""Pods, revisions and templates for the tests of the workload engine."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.control.plan import Chain, Patch
+from flotilla_common.gates import Gates
+from flotilla_common.workload.hashing import revision_data
+
+NOW = datetime(2024, 3, 1, 8, 0, 0, tzinfo=UTC)
+LONG_AGO = NOW - timedelta(hours=1)
+GATES = Gates.parse("")
+RESIZE = Gates.parse("InPlaceWorkloadVerticalScaling=true")
+STATE = "apps.kruise.io/inplace-update-state"
+GRACE = "apps.kruise.io/inplace-update-grace"
+LIFECYCLE = "lifecycle.apps.kruise.io/state"
+
+Json = dict[str, Any]
+
+
+def raw(document: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+def container(name: str = "nginx", image: str = "nginx:alpine", **members: Any) -> Json:
+    """A container of a template as admission leaves it."""
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "Always",
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "resources": {},
+        **members,
+    }
+
+
+def template(*containers: Json, metadata: Json | None = None, **spec: Any) -> Json:
+    """A pod template as admission leaves it."""
+    return {
+        "metadata": {"creationTimestamp": None, **({"labels": {"app": "sample"}} if metadata is None else metadata)},
+        "spec": {
+            "containers": list(containers) or [container()],
+            "dnsPolicy": "ClusterFirst",
+            "restartPolicy": "Always",
+            "schedulerName": "default-scheduler",
+            "securityContext": {},
+            "terminationGracePeriodSeconds": 30,
+            **spec,
+        },
+    }
+
+
+def revision(content: Json, name: str = "sample-new", **metadata: Any) -> ControllerRevision:
+    """A stored revision of a template."""
+    document = {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1", **metadata},
+        "revision": metadata.pop("number", 1),
+        "data": msgspec.Raw(revision_data(raw(content))),
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
+
+
+def env_from(name: str, path: str) -> Json:
+    """An env entry that reads the pod's metadata."""
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+
+
+def barrier(priority: int) -> Json:
+    """The env entry that holds a container back until those of higher priority run."""
+    reference = {"name": "web-barrier", "key": f"p_{priority}"}
+    return {"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": {"configMapKeyRef": reference}}
+
+
+def status(name: str, image: str = "nginx:alpine", image_id: str = "id-1", **members: Any) -> Json:
+    return {"name": name, "image": image, "imageID": image_id, "containerID": f"cid-{name}", "ready": True, **members}
+
+
+def condition(kind: str, value: str = "True", **members: Any) -> Json:
+    return {"type": kind, "status": value, "lastTransitionTime": LONG_AGO, **members}
+
+
+def pod(
+    name: str = "web",
+    *,
+    state: str = "Normal",
+    labels: Json | None = None,
+    annotations: Json | None = None,
+    finalizers: list[str] | None = None,
+    node: str = "node-1",
+    gates: tuple[str, ...] = ("InPlaceUpdateReady",),
+    conditions: dict[str, str | Json] | None = None,
+    containers: list[Json] | None = None,
+    statuses: list[Json] | None = None,
+    **metadata: Any,
+) -> Pod:
+    """A pod that runs, is ready, and is on revision sample-old."""
+    values: dict[str, str | Json] = {"InPlaceUpdateReady": "True", "ContainersReady": "True", "Ready": "True"}
+    values |= conditions or {}
+    held = containers or [container()]
+    document = {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "resourceVersion": "7",
+            "creationTimestamp": LONG_AGO,
+            "labels": {
+                "controller-revision-hash": "sample-old",
+                **({LIFECYCLE: state} if state else {}),
+                **(labels or {}),
+            },
+            "annotations": annotations or {},
+            "finalizers": finalizers or [],
+            **metadata,
+        },
+        "spec": {"nodeName": node, "containers": held, "readinessGates": [{"conditionType": gate} for gate in gates]},
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                condition(kind, value) if isinstance(value, str) else condition(kind, **value)
+                for kind, value in values.items()
+                if value
+            ],
+            "containerStatuses": [status(item["name"]) for item in held] if statuses is None else statuses,
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+
+
+def patches(chain: Chain) -> list[Patch]:
+    """The chain, which must consist of patches."""
+    assert all(isinstance(action, Patch) for action in chain)
+    return [action for action in chain if isinstance(action, Patch)]
+
+
+def conditions_of(patch: Patch) -> dict[str, Json]:
+    """The conditions that a status patch writes, by type."""
+    assert patch.subresource == "status"
+    return {item["type"]: item for item in patch.body["status"]["conditions"]}
+
+
+def labels_of(patch: Patch) -> Json:
+    return patch.body.get("metadata", {}).get("labels", {})
+
+
+def annotations_of(patch: Patch) -> Json:
+    return patch.body.get("metadata", {}).get("annotations", {})
+
+
+def state_in(patch: Patch) -> Json:
+    """The state annotation that a patch writes."""
+    return msgspec.json.decode(annotations_of(patch)[STATE])
