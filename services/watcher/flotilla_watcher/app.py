@@ -32,6 +32,7 @@ async def run(context: Context) -> None:
         names=[lease_name(resource) for resource in RESOURCES],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )
+    context.started()
     context.vitals["resources"] = lambda: [RESOURCES[index].id for index in sorted(shards.serving)]
     async with asyncio.TaskGroup() as group:
         group.create_task(shards.run())

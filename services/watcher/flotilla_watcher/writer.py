@@ -148,6 +148,7 @@ class StreamWriter:
 
     async def _inspect(self) -> int:
         """The stream's last sequence, if it is still our stream."""
+        away = False
         while True:
             if not self._fence():
                 raise Superseded("the lease is not surely valid")
@@ -155,7 +156,9 @@ class StreamWriter:
                 state = await self._bus.stream_state(self._spec.name)
                 marker = await self._bus.get_last(self._spec.name, self._marker_subject) if self._epoch else None
             except BusError as error:
-                self._log.warning("the bus is away", error=str(error))
+                if not away:
+                    self._log.warning("the bus is away, waiting for it", error=str(error))
+                away = True
                 await self._clock.sleep(RETRY_SECONDS)
                 continue
             if state is None or state.created != self._created or state.last_sequence < self._acknowledged:

@@ -64,6 +64,7 @@ class Connection:
         self._resumed: list[Callable[[], None]] = []
         self._ready = asyncio.Event()
         self._trouble = ""
+        self._closing = False
         self._log = structlog.get_logger(bus=",".join(servers))
 
     @property
@@ -116,6 +117,7 @@ class Connection:
 
     async def close(self) -> None:
         """Give the connection up for good."""
+        self._closing = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -124,7 +126,7 @@ class Connection:
             self._client = None
 
     async def _keep(self) -> None:
-        while True:
+        while not self._closing:  # nats-py may swallow a cancellation while it connects
             closed = asyncio.Event()
             try:
                 client = await self._connect(closed)
@@ -132,7 +134,8 @@ class Connection:
                 self._log.warning("cannot connect to the bus", error=str(error))
                 await self._clock.sleep(RECONNECT_SECONDS)
                 continue
-            self._client = client
+            if self._closing:
+                return
             self._log.info("connected to the bus", server=str(client.connected_server_version))
             self._ready.set()
             for on_client in list(self._attached):

@@ -1,4 +1,4 @@
-"""The parts of the JetStream API that we use, typed: streams, consumers, last messages (NATS ADR-1, ADR-31, ADR-43).
+"""The parts of the JetStream API that we use, typed: streams, consumers, last messages (NATS ADR-1, ADR-31).
 
 The API is requests with JSON on `$JS.API.…`. Speaking it directly keeps its types ours and its errors one exception.
 """
@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import msgspec
-import nats.errors
-from nats.aio.client import Client
+from nats.aio.msg import Msg
 
-from flotilla_common.bus.interface import BusError, StreamSpec
+from flotilla_common.bus.interface import BusError, PublishRefused, StreamSpec
+from flotilla_common.bus.replies import Replies
 
 API_SECONDS = 5.0
 """How long an API request may take before its outcome counts as unknown."""
@@ -21,6 +21,9 @@ DUPLICATE_WINDOW = timedelta(milliseconds=100)
 
 NOT_FOUND = frozenset({10059, 10037})
 """Error codes: stream not found, no message found."""
+
+WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
+"""Error codes: the stream's last sequence is not the expected one."""
 
 IN_USE = 10058
 """Error code: the stream exists with another configuration."""
@@ -83,11 +86,29 @@ class _Ignored(msgspec.Struct):
 T = TypeVar("T")
 
 
-class JetStream:
-    """Requests to the JetStream API through a client."""
+class _Ack(msgspec.Struct):
+    seq: int = 0
+    error: _Error | None = None
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+
+_decode_ack = msgspec.json.Decoder(_Ack).decode
+
+
+def acknowledged(message: Msg) -> int:
+    """The sequence in a publish acknowledgement. PublishRefused, JetStreamError."""
+    ack = _decode_ack(message.data)
+    if ack.error is None:
+        return ack.seq
+    if ack.error.err_code in WRONG_LAST_SEQUENCE:
+        raise PublishRefused(ack.error.description)
+    raise JetStreamError(ack.error.err_code, ack.error.description)
+
+
+class JetStream:
+    """Requests to the JetStream API."""
+
+    def __init__(self, replies: Replies) -> None:
+        self._replies = replies
 
     async def stream_info(self, name: str) -> StreamInfo:
         """StreamMissing, BusError."""
@@ -132,19 +153,16 @@ class JetStream:
         return stored.subject, base64.b64decode(stored.data), parse_headers(stored.hdrs), stored.seq
 
     async def _call(self, subject: str, request: dict[str, Any], reply: type[T]) -> T:
-        payload = msgspec.json.encode(request)
-        try:
-            message = await self._client.request(f"$JS.API.{subject}", payload, timeout=API_SECONDS)
-        except nats.errors.NoRespondersError as error:
-            raise BusError("the bus has no JetStream") from error
-        except (nats.errors.Error, TimeoutError, OSError) as error:
-            raise BusError(f"{subject}: {str(error) or type(error).__name__}") from error
-        problem = msgspec.json.decode(message.data, type=_Refusal).error
-        if problem is not None:
+        def read(message: Msg) -> T:
+            problem = msgspec.json.decode(message.data, type=_Refusal).error
+            if problem is None:
+                return msgspec.json.decode(message.data, type=reply)
             if problem.err_code in NOT_FOUND:
                 raise StreamMissing(f"{subject}: {problem.description}")
             raise JetStreamError(problem.err_code, f"{subject}: {problem.description}")
-        return msgspec.json.decode(message.data, type=reply)
+
+        payload = msgspec.json.encode(request)
+        return await (await self._replies.send(f"$JS.API.{subject}", payload, read, timeout=API_SECONDS))
 
 
 def stream_config(spec: StreamSpec) -> dict[str, Any]:

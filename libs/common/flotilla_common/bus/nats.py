@@ -24,15 +24,18 @@ from flotilla_common.bus.interface import (
     StreamSpec,
     StreamState,
 )
-from flotilla_common.bus.jetstream import JetStream, StreamMissing
+from flotilla_common.bus.jetstream import JetStream, StreamMissing, acknowledged
 from flotilla_common.bus.ordered import OrderedFollow
-from flotilla_common.bus.publishing import Publisher
+from flotilla_common.bus.replies import NoResponders, Replies
 from flotilla_common.clock import Clock, SystemClock
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 
 READY_SECONDS = 5.0
 """How long an operation that cannot fail at once waits for the connection."""
+
+ACK_SECONDS = 5.0
+"""An acknowledgement that takes longer counts as lost: the message may or may not be stored."""
 
 STREAMS_SECONDS = 5.0
 """How often streams that a service needs are looked at: a wiped bus lacks them for no longer."""
@@ -61,7 +64,8 @@ class NatsBus:
         servers = [url.strip() for url in (settings.nats_url or DEFAULT_SERVER).split(",") if url.strip()]
         self._clock = clock or SystemClock()
         self._connection = Connection(servers, name=name, creds=settings.nats_creds, clock=self._clock)
-        self._publisher = Publisher(self._connection, self._clock)
+        self._replies = Replies(self._connection, self._clock)
+        self._stream = JetStream(self._replies)
         self._follows: list[Follow] = []
         self._soon: asyncio.Queue[tuple[str, bytes, Mapping[str, str]]] = asyncio.Queue(SOON_LIMIT)
         self._sender: asyncio.Task[None] | None = None
@@ -74,14 +78,14 @@ class NatsBus:
         return self._connection.connected
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        await JetStream(await self._connection.ready(READY_SECONDS)).ensure_stream(spec)
+        await self._connection.ready(READY_SECONDS)
+        await self._stream.ensure_stream(spec)
 
     async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
         while True:
             try:
-                stream = JetStream(await self._connection.ready(READY_SECONDS))
                 for spec in specs:
-                    await stream.ensure_stream(spec)
+                    await self.ensure_stream(spec)
             except BusError as error:
                 self._log.warning("streams cannot be made sure of", error=str(error))
             await self._clock.sleep(STREAMS_SECONDS)
@@ -114,7 +118,7 @@ class NatsBus:
             made["Nats-Expected-Last-Sequence"] = str(expect_last_sequence)
         if ttl_seconds is not None:
             made["Nats-TTL"] = str(max(int(ttl_seconds), 1))
-        return await self._publisher.send(subject, data, made)
+        return await self._replies.send(subject, data, acknowledged, timeout=ACK_SECONDS, headers=made)
 
     def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
         if not self._connection.connected:
@@ -136,16 +140,16 @@ class NatsBus:
 
     async def stream_state(self, stream: str) -> StreamState | None:
         try:
-            info = await (await self._jetstream()).stream_info(stream)
+            info = await self._stream.stream_info(stream)
         except StreamMissing:
             return None
         return StreamState(info.state.last_seq, info.created)
 
     async def stream_subjects(self, stream: str) -> set[str]:
-        return await (await self._jetstream()).subjects(stream)
+        return await self._stream.subjects(stream)
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
-        found = await (await self._jetstream()).last_message(stream, subject)
+        found = await self._stream.last_message(stream, subject)
         if found is None:
             return None
         name, data, headers, sequence = found
@@ -154,7 +158,9 @@ class NatsBus:
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        follow = OrderedFollow(self._connection, self._clock, stream, subject_filter, on_message, on_reset)
+        follow = OrderedFollow(
+            self._connection, self._stream, self._clock, stream, subject_filter, on_message, on_reset
+        )
         self._follows.append(follow)
         return follow
 
@@ -165,16 +171,15 @@ class NatsBus:
         return await self._live(subject_filter, "", receive)
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        client = self._connection.now()
+        def read(message: Msg) -> bytes:
+            if message.headers and REQUEST_ERROR in message.headers:
+                raise BusError(message.headers[REQUEST_ERROR])
+            return message.data
+
         try:
-            reply = await client.request(subject, data, timeout=timeout)
-        except nats.errors.NoRespondersError as error:
+            return await (await self._replies.send(subject, data, read, timeout=timeout))
+        except NoResponders as error:
             raise BusError(f"nobody serves {subject}") from error
-        except (nats.errors.Error, TimeoutError, OSError) as error:
-            raise BusError(f"request to {subject}: {str(error) or type(error).__name__}") from error
-        if reply.headers and REQUEST_ERROR in reply.headers:
-            raise BusError(reply.headers[REQUEST_ERROR])
-        return reply.data
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
         running: set[asyncio.Task[None]] = set()
@@ -192,11 +197,8 @@ class NatsBus:
         if self._sender is not None:
             self._sender.cancel()
             await asyncio.gather(self._sender, return_exceptions=True)
-        await self._publisher.close()
+        await self._replies.close()
         await self._connection.close()
-
-    async def _jetstream(self) -> JetStream:
-        return JetStream(self._connection.now())
 
     async def _live(self, subject_filter: str, queue: str, receive: OnMsg) -> Follow:
         follow = LiveFollow(self._connection, subject_filter, queue, receive)
@@ -240,7 +242,6 @@ class LiveFollow:
     async def subscribe(self, client: Client) -> None:
         """Subscribe on this client."""
         self._subscription = await subscribe(client, self._subject, self._receive, self._queue)
-        await client.flush()
 
     async def stop(self) -> None:
         self._connection.detach(self.subscribe)

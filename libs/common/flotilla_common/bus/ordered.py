@@ -48,6 +48,7 @@ class OrderedFollow:
     def __init__(
         self,
         connection: Connection,
+        jetstream: JetStream,
         clock: Clock,
         stream: str,
         subject_filter: str,
@@ -55,6 +56,7 @@ class OrderedFollow:
         on_reset: Callable[[], None],
     ) -> None:
         self._connection = connection
+        self._jetstream = jetstream
         self._clock = clock
         self._stream = stream
         self._filter = subject_filter
@@ -112,7 +114,7 @@ class OrderedFollow:
         if self._attached and client is self._client and now - self._heard < SILENCE_SECONDS:
             if now - self._checked < INFO_SECONDS:
                 return
-            info = await JetStream(client).stream_info(self._stream)
+            info = await self._jetstream.stream_info(self._stream)
             self._checked = now
             if self._same(info):
                 return
@@ -125,8 +127,7 @@ class OrderedFollow:
         """Make a new consumer, after the last message or from the start."""
         self._attached = False
         await self._drop()
-        stream = JetStream(client)
-        info = await stream.stream_info(self._stream)
+        info = await self._jetstream.stream_info(self._stream)
         away = self._clock.monotonic() - self._heard
         resume = bool(self._created) and self._same(info) and away < RESUME_SECONDS
         if self._created and not resume:
@@ -141,7 +142,7 @@ class OrderedFollow:
         inbox, receive = client.new_inbox(), partial(self._receive, self._reading)
         self._subscription = await subscribe(client, inbox, receive)
         reading = self._reading
-        self._consumer = await stream.create_consumer(self._stream, self._config(inbox, resume))
+        self._consumer = await self._jetstream.create_consumer(self._stream, self._config(inbox, resume))
         self._heard = self._checked = self._clock.monotonic()
         self._attached = reading == self._reading  # unless it lost messages already
 
@@ -174,7 +175,7 @@ class OrderedFollow:
         with contextlib.suppress(nats.errors.Error, BusError, OSError):
             await subscription.unsubscribe()
             if consumer:
-                await JetStream(client).delete_consumer(self._stream, consumer)
+                await self._jetstream.delete_consumer(self._stream, consumer)
 
     async def _receive(self, reading: int, message: Msg) -> None:
         if reading != self._reading:

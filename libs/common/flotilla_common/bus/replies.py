@@ -1,0 +1,131 @@
+"""Requests and their replies: messages leave in the order of the calls, replies come back as futures.
+
+nats-py has this too, but its waiting can swallow a cancellation (`asyncio.wait_for` before Python 3.12), and a service
+that cannot be cancelled cannot be stopped. So replies are matched here: one inbox, one number per request.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from flotilla_common.bus.connection import Connection, subscribe
+from flotilla_common.bus.interface import BusError, PublishRefused
+from flotilla_common.clock import Clock
+
+SWEEP_SECONDS = 0.5
+"""How often overdue replies are looked for: deadlines are kept this exactly."""
+
+NO_RESPONDERS = "503"
+
+R = TypeVar("R")
+
+
+class NoResponders(BusError):
+    """Nobody listens to the subject of a request."""
+
+
+class _Waiting(msgspec.Struct):
+    future: asyncio.Future[Any]
+    convert: Callable[[Msg], Any]
+    deadline: float
+    what: str
+
+
+class Replies:
+    """Sends requests through a connection and matches what comes back."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._client: Client | None = None
+        self._prefix = ""
+        self._numbers = count(1)
+        self._waiting: dict[str, _Waiting] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def send(
+        self,
+        subject: str,
+        data: bytes,
+        convert: Callable[[Msg], R],
+        *,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> asyncio.Future[R]:
+        """Send, and return the future of the converted reply. What `convert` raises is the future's exception.
+
+        BusError at once when there is no connection or the message is too big; later when no reply comes.
+        """
+        client = self._connection.now()
+        if client is not self._client:
+            await self._adopt(client)
+        token = str(next(self._numbers))
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(_retrieved)
+        self._waiting[token] = _Waiting(future, convert, self._clock.monotonic() + timeout, subject)
+        made = dict(headers) if headers else None
+        try:
+            await client.publish(subject, data, reply=self._prefix + token, headers=made)
+        except (nats.errors.Error, OSError) as error:
+            self._waiting.pop(token, None)
+            raise BusError(f"{subject}: {str(error) or type(error).__name__}") from error
+        return future
+
+    async def close(self) -> None:
+        """Everything still unanswered fails."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
+        self._fail_all("the bus is closed")
+
+    async def _adopt(self, client: Client) -> None:
+        self._fail_all("the connection was replaced")
+        self._prefix, self._client = client.new_inbox() + ".", client
+        await subscribe(client, self._prefix + "*", self._on_reply)
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+
+    async def _on_reply(self, message: Msg) -> None:
+        waiting = self._waiting.pop(message.subject[len(self._prefix) :], None)
+        if waiting is None or waiting.future.done():
+            return
+        headers = message.headers
+        if headers is not None and headers.get("Status") == NO_RESPONDERS:
+            waiting.future.set_exception(NoResponders(f"nobody takes {waiting.what}"))
+            return
+        try:
+            result = waiting.convert(message)
+        except (BusError, PublishRefused, msgspec.MsgspecError) as error:
+            waiting.future.set_exception(error)
+        else:
+            waiting.future.set_result(result)
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._clock.sleep(SWEEP_SECONDS)
+            now = self._clock.monotonic()
+            for token in [token for token, waiting in self._waiting.items() if now >= waiting.deadline]:
+                waiting = self._waiting.pop(token)
+                _fail(waiting.future, f"{waiting.what}: no reply in time")
+
+    def _fail_all(self, why: str) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for one in waiting.values():
+            _fail(one.future, why)
+
+
+def _fail(future: asyncio.Future[Any], why: str) -> None:
+    if not future.done():
+        future.set_exception(BusError(why))
+
+
+def _retrieved(future: asyncio.Future[Any]) -> None:
+    """A caller that was cancelled need not look at the outcome."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,204 @@
+"""The bus against a real nats-server: order, fencing, expiry, and what becomes of it when the server dies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from flotilla_common.api.resources import POD
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
+from flotilla_common.bus.nats import NatsBus
+from tests.support.broker import Broker, broker
+from tests.support.cluster import eventually
+
+SPEC = subjects.kube_stream(POD)
+ODD = StreamSpec(name="odd", subjects=("odd.>",), last_value=False, max_age_seconds=60, max_bytes=1 << 20)
+
+
+def subject(name: str) -> str:
+    return subjects.kube(POD, "default", name)
+
+
+@pytest_asyncio.fixture
+async def nats(tmp_path: Path) -> AsyncIterator[Broker]:
+    async with broker(tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def bus(nats: Broker) -> AsyncIterator[NatsBus]:
+    client = nats.bus()
+    await client.ensure_stream(SPEC)
+    yield client
+    await client.close()
+
+
+class Reader:
+    """What a follow delivered."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.resets = 0
+
+    def reset(self) -> None:
+        self.resets += 1
+        self.messages.clear()
+
+    @property
+    def last(self) -> dict[str, bytes]:
+        return {message.subject: message.data for message in self.messages}
+
+
+async def test_ensuring_a_stream_twice_and_changing_its_limits(bus: NatsBus) -> None:
+    await bus.ensure_stream(SPEC)
+    await bus.ensure_stream(ODD)
+    await bus.ensure_stream(StreamSpec(name="odd", subjects=("odd.>",), last_value=False, max_age_seconds=30))
+    assert (await bus.stream_state("odd")) is not None
+    assert (await bus.stream_state("none")) is None
+
+
+async def test_following_gives_the_last_message_of_each_subject_then_what_is_new(bus: NatsBus) -> None:
+    for number in range(10):
+        await bus.publish(subject(f"p{number % 3}"), str(number).encode(), {"rv": str(number)})
+    reader = Reader()
+    follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    await eventually(lambda: len(reader.messages) == 3)
+    assert [message.data for message in reader.messages] == [b"7", b"8", b"9"]
+    assert [message.pending for message in reader.messages] == [2, 1, 0]
+    await bus.publish(subject("p0"), b"new", {"rv": "10"})
+    await eventually(lambda: len(reader.messages) == 4)
+    assert reader.messages[-1].headers["rv"] == "10"
+    assert follow.healthy
+    assert reader.resets == 0
+
+
+async def test_a_stream_that_does_not_exist_yet_is_waited_for(nats: Broker) -> None:
+    client, reader = nats.bus(), Reader()
+    follow = await client.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    assert not follow.healthy
+    await client.ensure_stream(SPEC)
+    await client.publish(subject("a"), b"1")
+    await eventually(lambda: follow.healthy and len(reader.messages) == 1)
+    await client.close()
+
+
+async def test_pipelined_messages_are_fenced_one_by_one(bus: NatsBus) -> None:
+    sent = [await bus.send(subject(f"p{number}"), b"x", expect_last_sequence=number) for number in range(200)]
+    assert await asyncio.gather(*sent) == list(range(1, 201))
+    with pytest.raises(PublishRefused):
+        await bus.publish(subject("rival"), b"x", expect_last_sequence=7)
+    broken = [await bus.send(subject(f"q{number}"), b"x", expect_last_sequence=199 + number) for number in range(3)]
+    outcomes = await asyncio.gather(*broken, return_exceptions=True)
+    assert all(isinstance(outcome, PublishRefused) for outcome in outcomes[:1])
+    assert await bus.last_sequence(SPEC.name) <= 202
+
+
+async def test_a_message_with_a_ttl_expires(bus: NatsBus) -> None:
+    await bus.publish(subject("gone"), b"x", ttl_seconds=1)
+    await bus.publish(subject("stays"), b"x")
+    found = await bus.get_last(SPEC.name, subject("gone"))
+    assert found is not None
+    assert found.data == b"x"
+    reader = Reader()
+    await asyncio.sleep(2.5)
+    await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    await eventually(lambda: bool(reader.messages))
+    assert reader.last.keys() == await bus.stream_subjects(SPEC.name) == {subject("stays")}
+
+
+async def test_a_subject_without_a_stream_and_a_body_beyond_the_limit_fail_clearly(bus: NatsBus) -> None:
+    with pytest.raises(BusError, match="nobody takes"):
+        await bus.publish("nobody.wants.this", b"x")
+    with pytest.raises(BusError):
+        await bus.publish(subject("big"), b"x" * (9 << 20))
+    assert await bus.publish(subject("small"), b"x") == 1
+
+
+async def test_requests(bus: NatsBus) -> None:
+    async def greet(message: Message) -> bytes:
+        return b"hello " + message.data
+
+    async def fail(_: Message) -> bytes:
+        raise ValueError("no\nway")
+
+    await bus.serve("ask.greet", "q", greet)
+    await bus.serve("ask.fail", "q", fail)
+    assert await bus.request("ask.greet", b"you", 2) == b"hello you"
+    with pytest.raises(BusError, match="no way"):
+        await bus.request("ask.fail", b"", 2)
+    with pytest.raises(BusError, match="nobody"):
+        await bus.request("ask.nobody", b"", 2)
+
+
+async def test_live_subscriptions_survive_a_restart_of_the_server(nats: Broker, bus: NatsBus) -> None:
+    reader = Reader()
+    await bus.subscribe("heartbeat.v1.>", reader.messages.append)
+    bus.publish_soon("heartbeat.v1.watcher.a", b"1")
+    await eventually(lambda: len(reader.messages) == 1)
+    await nats.kill()
+    bus.publish_soon("heartbeat.v1.watcher.a", b"lost")
+    await nats.start()
+    await eventually(lambda: bus.connected)
+    bus.publish_soon("heartbeat.v1.watcher.a", b"2")
+    await eventually(lambda: len(reader.messages) == 2)
+    assert reader.messages[-1].data == b"2"
+
+
+async def test_a_follow_goes_on_after_a_restart_without_a_reset(nats: Broker, bus: NatsBus) -> None:
+    reader = Reader()
+    follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    for number in range(50):
+        await bus.publish(subject(f"p{number}"), b"1")
+    await eventually(lambda: len(reader.messages) == 50)
+    await nats.kill()
+    await eventually(lambda: not follow.healthy)
+    with pytest.raises(BusError):
+        await bus.publish(subject("p1"), b"2")
+    await nats.start()
+    await eventually(lambda: follow.healthy)
+    await bus.publish(subject("p1"), b"3")
+    await eventually(lambda: reader.last[subject("p1")] == b"3")
+    assert (len(reader.messages), reader.resets) == (51, 0)
+
+
+async def test_a_wiped_stream_is_noticed_and_read_from_its_start(nats: Broker, bus: NatsBus) -> None:
+    reader = Reader()
+    follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    await bus.publish(subject("old"), b"1")
+    await eventually(lambda: len(reader.messages) == 1)
+    await nats.wipe()
+    other = nats.bus("other")
+    await other.ensure_stream(SPEC)
+    for number in range(5):
+        await other.publish(subject(f"new{number}"), b"2")
+    await eventually(lambda: follow.healthy and len(reader.messages) == 5)
+    assert reader.resets == 1
+    await other.close()
+
+
+async def test_a_consumer_that_vanishes_is_replaced_without_loss(bus: NatsBus, nats: Broker) -> None:
+    reader = Reader()
+    follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    await bus.publish(subject("a"), b"1")
+    await eventually(lambda: len(reader.messages) == 1)
+    await bus._stream.delete_consumer(SPEC.name, follow._consumer)
+    for number in range(20):
+        await bus.publish(subject(f"b{number}"), b"2")
+    await eventually(lambda: len(reader.messages) == 21)
+    assert reader.resets == 0
+
+
+async def test_a_paused_server_is_survived(nats: Broker, bus: NatsBus) -> None:
+    reader = Reader()
+    follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    await eventually(lambda: follow.healthy)
+    await nats.pause()
+    with pytest.raises(BusError):
+        await bus.publish(subject("p"), b"1")
+    nats.resume()
+    await eventually(lambda: follow.healthy)
+    await bus.publish(subject("p"), b"2")
+    await eventually(lambda: reader.last.get(subject("p")) == b"2")
