@@ -22,6 +22,9 @@ from flotilla_webhook.stores import Store, StoreError, files_of
 INTERVAL = 60.0
 """Seconds between passes when nothing changes: finds expiry, and changes whose event was lost."""
 
+TRUST_SECONDS = 1.0
+"""How long the apiserver gets to notice a changed caBundle. It watches its configurations, and needs far less."""
+
 _RETRIES = 5  # replicas that start together all see an empty store; one of them wins, the others read it
 _FIRST_DELAY, _LAST_DELAY = 0.25, 60.0
 
@@ -54,6 +57,7 @@ class Keeper:
         self.initialised = asyncio.Event()
         """A pass has succeeded as a whole."""
         self.failure = "certificate and registration have not been looked at yet"
+        self._served: Bundle | None = None
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -91,10 +95,20 @@ class Keeper:
     async def once(self) -> list[str]:
         """Certificate, files, registration; the names of the objects written."""
         bundle = await self._bundle()
-        if write_files(self.directory, files_of(bundle)) or not self.certified.is_set():
+        written = await self._trust_both(bundle)
+        if write_files(self.directory, files_of(bundle)) or self._served is None:
             self.use(self.directory)
             self.certified.set()
-        return await self.registration.sync(bundle.ca_cert)
+        self._served = bundle
+        return written + await self.registration.sync(bundle.ca_cert)
+
+    async def _trust_both(self, bundle: Bundle) -> list[str]:
+        """Before the CA changes, have the apiserver trust both, so that no call fails while the certificate changes."""
+        if self._served is None or self._served.ca_cert == bundle.ca_cert or self.store.external:
+            return []
+        written = await self.registration.sync(bundle.ca_cert + self._served.ca_cert)
+        await self.clock.sleep(TRUST_SECONDS)
+        return written
 
     async def _bundle(self) -> Bundle:
         for _ in range(_RETRIES):
