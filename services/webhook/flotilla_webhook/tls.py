@@ -15,6 +15,9 @@ import uvicorn
 from fastapi import FastAPI
 
 _GRACE_SECONDS = 5  # an admission call that is running when we stop gets its answer; the apiserver waits up to 30
+# Longer than the 90 s after which the apiserver's client drops an idle connection. The other way round, a call could be
+# sent into a connection that we are just closing, and a POST is not sent again.
+_IDLE_SECONDS = 120
 
 
 class Certificate:
@@ -57,6 +60,7 @@ async def serve(app: FastAPI, certificate: Certificate, sock: socket.socket) -> 
         log_config=None,
         access_log=False,
         lifespan="off",
+        timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = _Server(config)
