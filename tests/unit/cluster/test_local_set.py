@@ -1,0 +1,82 @@
+"""State folders: marked, locked, readable by every verb."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from flotilla_cli import connection
+from flotilla_cli.cluster import local_set
+from flotilla_cli.cluster.components import Ports
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.cluster.ports import free_ports, is_free, require_free
+
+SET = LocalSet(
+    kubeconfig="/state/kubeconfig",
+    nats="nats://127.0.0.1:4222",
+    ports=Ports(6443, 2379, 2380),
+    nats_port=4222,
+    nats_monitor=8222,
+    webhook_port=9876,
+    services={"watcher": 8080},
+    programs={"kubectl": "/bin/kubectl"},
+    nodes=10,
+)
+
+
+def test_the_other_verbs_read_what_up_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOTILLA_STATE", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    local_set.write(tmp_path, SET)
+    assert local_set.read(tmp_path) == SET
+    assert connection.target_of("", "").kubeconfig == SET.kubeconfig
+    assert (tmp_path / "set.json").stat().st_mode & 0o077 == 0
+
+
+def test_no_set_is_none_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
+    assert local_set.read(tmp_path) is None
+    (tmp_path / "set.json").write_text("{")
+    with pytest.raises(ClusterError, match="flotilla down"):
+        local_set.read(tmp_path)
+
+
+def test_only_empty_or_own_folders_are_taken(tmp_path: Path) -> None:
+    local_set.claim(tmp_path / "new")
+    local_set.claim(tmp_path / "new")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "letter").touch()
+    with pytest.raises(ClusterError, match="not empty"):
+        local_set.claim(tmp_path / "theirs")
+    assert not local_set.is_ours(tmp_path / "theirs")
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ClusterError, match="cannot be used"):
+        local_set.claim(tmp_path / "file")
+
+
+def test_a_full_disk_is_told_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_set, "NEEDED_BYTES", 1 << 60)
+    with pytest.raises(ClusterError, match="MiB are free"):
+        local_set.claim(tmp_path)
+
+
+def test_one_command_at_a_time(tmp_path: Path) -> None:
+    with local_set.only_one(tmp_path), pytest.raises(ClusterError, match="Another flotilla command"):  # noqa: SIM117
+        with local_set.only_one(tmp_path):
+            pass
+    with local_set.only_one(tmp_path):
+        pass
+
+
+def test_free_ports_differ_and_taken_ones_are_refused() -> None:
+    assert len(set(free_ports(20))) == 20
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert not is_free(port)
+        with pytest.raises(ClusterError, match="--port"):
+            require_free(port, "the apiserver", "--port")

@@ -1,0 +1,82 @@
+"""Processes are known by pid and start time, found again by their mark, and ended with what they started."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from flotilla_cli.cluster.process import Process, bound_command, is_alive, marked, spawn, start_ticks, stop, tail
+from flotilla_cli.cluster.records import Records
+from flotilla_common.clock import SystemClock
+
+CLOCK = SystemClock()
+FOREVER = ["sleep", "600"]
+IGNORES_SIGTERM = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True); signal.pause()"
+STUBBORN = [sys.executable, "-c", IGNORES_SIGTERM]
+
+
+async def test_a_process_lives_in_a_session_of_its_own_until_it_is_stopped(tmp_path: Path) -> None:
+    process = spawn("one", FOREVER, tmp_path / "log", state_dir=tmp_path)
+    assert is_alive(process)
+    assert os.getsid(process.pid) == process.pid
+    assert [found.pid for found in marked(tmp_path)] == [process.pid]
+    await stop(process, CLOCK)
+    assert not is_alive(process)
+    assert not list(marked(tmp_path))
+
+
+async def test_another_process_with_the_same_pid_is_not_ours(tmp_path: Path) -> None:
+    process = spawn("one", FOREVER, tmp_path / "log", state_dir=tmp_path)
+    later = msgspec.structs.replace(process, started=process.started + 1)
+    other_boot = msgspec.structs.replace(process, boot="before the reboot")
+    for stranger in (later, other_boot):
+        assert not is_alive(stranger)
+        await stop(stranger, CLOCK)
+    assert is_alive(process)
+    await stop(process, CLOCK, grace=0)
+
+
+async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    process = spawn("stubborn", STUBBORN, tmp_path / "log", state_dir=tmp_path)
+    while "up" not in tail(tmp_path / "log"):
+        await CLOCK.sleep(0.01)
+    await stop(process, CLOCK, grace=0.05)
+    assert not is_alive(process)
+
+
+def test_no_process_has_no_start() -> None:
+    assert start_ticks(2**22 + 1) is None
+
+
+def test_a_bound_command_is_killed_with_its_parent() -> None:
+    assert bound_command(["x", "-y"])[-2:] == ["x", "-y"]
+
+
+def test_the_end_of_a_log(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("\n".join(map(str, range(30))))
+    assert tail(tmp_path / "log", 2) == "28\n29"
+    assert tail(tmp_path / "none") == "(no log)"
+
+
+async def test_records_remember_what_was_started(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    first = records.spawn("first", FOREVER, tmp_path / "logs" / "first.log")
+    second = records.spawn("second", FOREVER, tmp_path / "logs" / "second.log")
+    again = Records(tmp_path)
+    assert again.get("first") == first
+    assert {process.name for process in again.running()} == {"first", "second"}
+    await again.stop(["first"], CLOCK)
+    assert again.get("first") is None
+    assert again.running() == [second]
+    await again.stop(["second", "never started"], CLOCK)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_record_survives_its_process(tmp_path: Path, name: str) -> None:
+    gone = Process(name, 2**22 + 1, 1, "other boot", ["x"], "log")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / f"{name}.json").write_bytes(msgspec.json.encode(gone))
+    assert Records(tmp_path).all() == [gone]
+    assert Records(tmp_path).running() == []
