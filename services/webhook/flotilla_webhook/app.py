@@ -62,6 +62,7 @@ async def run(context: Context) -> None:
         for follower in _followers(context, keeper):
             group.create_task(follower.run())
         await _in_time(settings, keeper, keeper.certified)
+        context.health.ready("webhook-ready", ok=False, why="not serving yet")
         group.create_task(tls.serve(app, certificate, sock))
         group.create_task(_report(context, keeper, sock.getsockname()[1], directory / CA_FILE))
         await _in_time(settings, keeper, keeper.initialised)
