@@ -2,8 +2,8 @@
 
 import sys
 
-from flotilla_common.service import main as run
 from flotilla_cloneset.app import service
+from flotilla_common.service import main as run
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """From mirror tables to snapshots: which objects belong to a CloneSet, and which CloneSet a change concerns."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
 from flotilla_common.api.cloneset import CloneSet
@@ -79,6 +79,7 @@ class Gatherer:
             cloneset=cloneset,
             pods=list(self._pods.by_index(OWNER, uid)),
             claims=list(self._claims.by_index(OWNER, uid)),
+            taken_names=PodNames(self._pods, namespace),
             revisions=[*self._revisions.by_index(OWNER, uid), *self._revisions.by_index(ORPHANS, namespace)],
             node_labels=NodeLabels(self._nodes),
             gates=self._gates,
@@ -86,6 +87,17 @@ class Gatherer:
             failures=memory.failures,
             pending_ids=tuple(pod[len(name) + 1 :] for pod in memory.unconfirmed if pod.startswith(f"{name}-")),
         )
+
+
+class PodNames(Container[str]):
+    """The names of all pods of one namespace."""
+
+    def __init__(self, pods: Table[Pod], namespace: str) -> None:
+        self._pods = pods
+        self._namespace = namespace
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._pods.get(self._namespace, name) is not None
 
 
 class NodeLabels(Mapping[str, Mapping[str, str]]):

@@ -57,13 +57,14 @@ class World:
         stored = self.objects["CloneSet"]["sample"]
         stored["spec"] = deepcopy(builder.spec)
         stored["metadata"]["generation"] += 1
-        self._touch("CloneSet", stored)
+        self.touch("CloneSet", stored)
 
     def snapshot(self) -> CloneSetSnapshot:
         return CloneSetSnapshot(
             cloneset=self._view("CloneSet", CloneSet)[0],
-            pods=self._view("Pod", Pod),
+            pods=[pod for pod in self._view("Pod", Pod) if pod.metadata.owner_references],
             claims=self._view("PersistentVolumeClaim", PersistentVolumeClaim),
+            taken_names=frozenset(self.objects["Pod"]),
             revisions=self._view("ControllerRevision", ControllerRevision),
             gates=self.gates,
         )
@@ -73,12 +74,13 @@ class World:
         self.last = plan(self.snapshot(), self.now)
         assert self.last == plan(self.snapshot(), self.now), "the same snapshot gives the same plan"
         planned = [chain[-1].name for stage in self.last.stages for chain in stage.chains]
-        assert len(planned) == len(set(planned)), "no object is planned twice in one pass"
+        assert len(planned) == len(set(planned)), f"no object is planned twice in one pass: {planned}"
         for stage in self.last.stages:
             for chain in stage.chains:
                 self._do_chain(chain)
         if self.last.status is not None:
             self._do(self.last.status, "")
+            return self.last  # a write after the status hangs on the version that the status has just changed
         for stage in self.last.after_status:
             for chain in stage.chains:
                 self._do_chain(chain)
@@ -92,7 +94,7 @@ class World:
                 before = deepcopy(pod)
                 self._live(pod)
                 if pod != before:
-                    self._touch("Pod", pod)
+                    self.touch("Pod", pod)
 
     def settle(self, passes: int = 200) -> None:
         """Passes and ticks until nothing changes any more."""
@@ -156,7 +158,7 @@ class World:
         if kind == "Pod":
             doc["status"] = {"phase": "Pending"}
         self.objects[kind][action.name] = doc
-        return self._touch(kind, doc)
+        return self.touch(kind, doc)
 
     def _patch(self, kind: str, action: Patch, previous: str) -> str:
         doc = self.objects[kind][action.name]
@@ -165,9 +167,10 @@ class World:
         assert action.resource_version in ("", held), f"{action.cause}: {action.resource_version} is not {held}"
         assert not action.after_previous or previous == held
         _merge(doc, action.body, by_key=action.patch_type is PatchType.STRATEGIC)
-        return self._touch(kind, doc)
+        return self.touch(kind, doc)
 
-    def _touch(self, kind: str, doc: Doc) -> str:
+    def touch(self, kind: str, doc: Doc) -> str:
+        """The object has changed: it gets the next version."""
         self.version += 1
         doc["metadata"]["resourceVersion"] = str(self.version)
         return str(self.version)

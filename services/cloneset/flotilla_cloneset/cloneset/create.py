@@ -56,18 +56,24 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
 
 def _ids(here: Situation) -> Iterator[str]:
     """Ids for new pods: creates without a known outcome, then those of free claims, then fresh ones."""
-    snapshot, census = here.snapshot, here.census
-    living = {instance_id(pod) for pod in census.active}
-    # A finished pod keeps its name for as long as it is there, which may be for ever: its id is not waited for.
-    finished = {instance_id(pod) for pod in census.inactive if pod.metadata.deletion_timestamp is None}
+    snapshot = here.snapshot
+    prefix = snapshot.cloneset.metadata.name
+    living = {instance_id(pod) for pod in here.census.active}
+    leaving = {instance_id(pod) for pod in snapshot.pods if pod.metadata.deletion_timestamp is not None}
+    # A name is waited for only if its pod is on its way out: a finished or released pod may keep it for ever.
+    kept = {instance_id(pod) for pod in snapshot.pods} - leaving
+
+    def usable(identity: str) -> bool:
+        return bool(identity) and (identity in leaving or f"{prefix}-{identity}" not in snapshot.taken_names)
+
     pending = [identity for identity in snapshot.pending_ids if identity not in living]
-    free = sorted(identity for identity in here.claims.by_id if identity and identity not in living | finished)
+    free = sorted(identity for identity in here.claims.by_id if identity not in living | kept and usable(identity))
     reused = list(dict.fromkeys((*pending, *free)))
     yield from reused
     names = [pod.metadata.name for pod in snapshot.pods]
     every_claim = {instance_id(claim) for claim in snapshot.claims}
     taken = {instance_id(pod) for pod in snapshot.pods} | every_claim | set(reused)
-    yield from fresh_ids(snapshot.cloneset.metadata.uid, [*names, *every_claim], taken)
+    yield from filter(usable, fresh_ids(snapshot.cloneset.metadata.uid, [*names, *every_claim], taken))
 
 
 def _factory(here: Situation, revision: ControllerRevision) -> PodFactory:

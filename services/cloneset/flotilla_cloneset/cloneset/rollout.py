@@ -68,6 +68,9 @@ def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         return True
     if numbers.update != 0:
         return False
+    if here.census.preparing_update:
+        pods = here.census.preparing_update
+        draft.reason("PreparedInVain", f"{named(pods)} prepared for an update that partition does not want now", pods)
     if counts.updated == counts.replicas == want.replicas:
         missing = counts.replicas - counts.updated_available
         text = "all" if not missing else f"{counts.updated_available} of {counts.replicas}"
@@ -124,9 +127,8 @@ def _say_what_blocks(here: Situation, numbers: Quantities, draft: Draft) -> None
     unavailable = here.census.unavailable
     blockers = [pod for pod in here.census.active if pod.metadata.uid in unavailable]
     limit = f"maxUnavailable {here.targets.max_unavailable}"
-    if numbers.update_budget > here.targets.max_unavailable:
-        limit += f" and {numbers.update_budget - here.targets.max_unavailable} surplus pods"
-    elif numbers.update_budget < here.targets.max_unavailable:
-        limit += f" less {here.targets.max_unavailable - numbers.update_budget} missing pods"
+    extra = numbers.update_budget - here.targets.max_unavailable
+    if extra:
+        limit += f" (and {extra} pods above replicas)" if extra > 0 else f" (less {-extra} missing pods)"
     used = f"is used by {named(blockers)}" if blockers else "leaves no room"
     draft.reason("WaitingForMaxUnavailable", f"waiting: {limit} {used}", blockers)

@@ -30,17 +30,17 @@ def plan_scale(here: Situation, draft: Draft) -> bool:
     draft.numbers |= {
         "scaleUp": numbers.scale_up,
         "scaleDown": numbers.scale_down,
-        "deleteReady": numbers.delete_ready,
+        "deleteReady": _ready_budget(here, numbers),
         "useSurge": numbers.use_surge,
     }
     if numbers.scale_up > 0:
-        return _scale_up(here, numbers, draft)
+        # Pods whose deletion is due may be the very ones that use up scaleStrategy.maxUnavailable.
+        return _scale_up(here, numbers, draft) or _finish_deletions(here, draft)
     if _finish_deletions(here, draft):
         return True
     census = here.census
-    ready_budget = numbers.delete_ready
     specified = [pod for pod in census.specified if pod.state != PREPARING_DELETE]
-    if _delete_within_budget(here, specified, ready_budget, "specified for deletion", draft):
+    if _delete_within_budget(here, specified, draft.numbers["deleteReady"], "specified for deletion", draft):
         return True
     return numbers.scale_down > 0 and _scale_in(here, numbers, draft)
 
@@ -56,6 +56,16 @@ def _scaling_numbers(here: Situation) -> Quantities:
         rollback=here.rollback,
         exclude_preparing=excluded or snapshot.options.exclude_preparing_delete,
     )
+
+
+def _ready_budget(here: Situation, numbers: Quantities) -> int:
+    """How many ready pods may be deleted now.
+
+    The formula of §4.3 leaves out unavailable pods that are specified for deletion; they are no less unavailable, so
+    what is really there bounds it as well (docs/adr/0004).
+    """
+    really = here.census.counts.available - (here.targets.replicas - here.targets.max_unavailable)
+    return min(numbers.delete_ready, max(really, 0))
 
 
 def _cancel(here: Situation, draft: Draft) -> bool:
@@ -119,7 +129,7 @@ def _scale_in(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         topology_keys=[text(constraint.get("topologyKey")) for constraint in constraints],
         node_labels=here.snapshot.node_labels,
     )
-    return _delete_within_budget(here, chosen, numbers.delete_ready, "scale down", draft)
+    return _delete_within_budget(here, chosen, draft.numbers["deleteReady"], "scale down", draft)
 
 
 def _delete_within_budget(here: Situation, pods: Sequence[Pod], ready_budget: int, cause: str, draft: Draft) -> bool:
@@ -134,12 +144,11 @@ def _delete_within_budget(here: Situation, pods: Sequence[Pod], ready_budget: in
             ready_budget -= 1
         allowed.append(pod)
     if waiting:
-        budget = draft.numbers.get("deleteReady", 0)
         draft.reason(
             "WaitingForDeleteBudget",
             f"waiting: {named(waiting)} ({cause}) would be unavailable; "
-            f"maxUnavailable {here.targets.max_unavailable} allows to delete {budget} ready pods now, "
-            f"{len(here.census.unavailable)} of {len(here.census.active)} are unavailable",
+            f"maxUnavailable {here.targets.max_unavailable} allows to delete {draft.numbers['deleteReady']} "
+            f"ready pods now, {len(here.census.unavailable)} of {len(here.census.active)} are unavailable",
             waiting,
         )
     return _delete(here, allowed, cause, draft)

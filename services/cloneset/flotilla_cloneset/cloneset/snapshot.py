@@ -4,7 +4,7 @@ A snapshot can be taken from the mirrors, from a support bundle, or built by han
 for more.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 
 import msgspec
 
@@ -29,6 +29,7 @@ class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     cloneset: CloneSet
     pods: Collection[Pod] = ()  # those of the namespace with an owner reference to it, in any state
     claims: Collection[PersistentVolumeClaim] = ()  # likewise
+    taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
     revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's that match its selector
     node_labels: Mapping[str, Mapping[str, str]] = {}  # by node name; needed only for topology spread constraints
     gates: Gates = Gates()
