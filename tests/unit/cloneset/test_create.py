@@ -1,0 +1,133 @@
+"""The pods and claims that a CloneSet creates, and under which ids (cloneset.md §4.5)."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from flotilla_cloneset.cloneset.identity import ALPHABET, fresh_ids
+from flotilla_cloneset.cloneset.snapshot import Options
+from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.control.plan import Create
+from tests.unit.cloneset.build import CloneSetBuilder, actions, claim, cloneset, planned, pod, template
+
+
+def created(builder: CloneSetBuilder, **members: Any) -> list[Create]:
+    return [action for action in actions(planned(builder, **members)) if isinstance(action, Create)]
+
+
+def test_a_new_pod() -> None:
+    content = template(volumes=[{"name": "tmp", "emptyDir": {}}])
+    content["metadata"] |= {"annotations": {"note": "x"}, "finalizers": ["example.com/wait"]}
+    revision, create = created(cloneset().replicas(1).template(content))
+    identity = create.name.removeprefix("sample-")
+    assert create.body["metadata"] == {
+        "name": create.name,
+        "generateName": "sample-",
+        "namespace": "default",
+        "labels": {
+            "app": "sample",
+            "controller-revision-hash": revision.name,
+            "pod-template-hash": revision.name.removeprefix("sample-"),
+            "apps.kruise.io/cloneset-instance-id": identity,
+            "lifecycle.apps.kruise.io/state": "PreparingNormal",
+        },
+        "annotations": {"note": "x", "lifecycle.apps.kruise.io/timestamp": "2026-03-01T12:00:00Z"},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps.kruise.io/v1beta1",
+                "kind": "CloneSet",
+                "name": "sample",
+                "uid": "uid-sample",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+        "finalizers": ["example.com/wait"],
+    }
+    assert create.body["spec"] == {
+        **content["spec"],
+        "readinessGates": [{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "KruisePodReady"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("gates", "namespace", "expected"),
+    [
+        pytest.param("", "default", ["InPlaceUpdateReady", "KruisePodReady"], id="both"),
+        pytest.param("PodWebhook=false", "default", ["InPlaceUpdateReady"], id="no pod webhook"),
+        pytest.param("", "kube-system", ["InPlaceUpdateReady"], id="kube-system"),
+        pytest.param("", "flotilla", ["InPlaceUpdateReady"], id="own namespace"),
+    ],
+)
+def test_readiness_gates(gates: str, namespace: str, expected: list[str]) -> None:
+    builder = cloneset().replicas(1)
+    builder.metadata["namespace"] = namespace
+    *_, create = created(builder, gates=gates, options=Options(system_namespace="flotilla"))
+    assert [gate["conditionType"] for gate in create.body["spec"]["readinessGates"]] == expected
+
+
+def test_gates_of_the_template_come_first_and_once() -> None:
+    content = template(readinessGates=[{"conditionType": "www"}, {"conditionType": "InPlaceUpdateReady"}])
+    *_, create = created(cloneset().replicas(1).template(content))
+    gates = [gate["conditionType"] for gate in create.body["spec"]["readinessGates"]]
+    assert gates == ["www", "InPlaceUpdateReady", "KruisePodReady"]
+
+
+def test_short_hash_label() -> None:
+    (create,) = created(cloneset().replicas(1), gates="CloneSetShortHash=true")
+    assert create.body["metadata"]["labels"]["controller-revision-hash"] == "new"
+
+
+def test_an_old_pod_comes_from_its_revision() -> None:
+    (create,) = created(cloneset().replicas(1).partition(1))
+    assert create.body["spec"]["containers"][0]["image"] == "nginx:1"
+    assert "$patch" not in create.body["spec"]
+    assert create.body["metadata"]["labels"]["controller-revision-hash"] == "sample-old"
+
+
+def test_claims_come_before_their_pod() -> None:
+    content = template(volumes=[{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}])
+    builder = cloneset().replicas(1).template(content).claims("data", "logs").stored(currentRevision="")
+    plan = planned(builder)
+    (chain,) = plan.stages[1].chains
+    data, logs, pod_create = chain
+    assert isinstance(data, Create)
+    assert isinstance(pod_create, Create)
+    identity = pod_create.name.removeprefix("sample-")
+    assert (data.name, logs.name) == (f"data-sample-{identity}", f"logs-sample-{identity}")
+    assert data.body["metadata"]["labels"] == {"app": "sample", "apps.kruise.io/cloneset-instance-id": identity}
+    assert data.body["metadata"]["ownerReferences"][0]["uid"] == "uid-sample"
+    assert data.body["spec"] == {"resources": {"requests": {"storage": "1Gi"}}}
+    assert [volume["name"] for volume in pod_create.body["spec"]["volumes"]] == ["data", "logs", "tmp"]
+    assert data.on_failure is not None
+    assert data.on_failure.text("no").startswith("failed to create pvc: no, pvc: {")
+
+
+FREE = [claim("aaaaa"), claim("bbbbb")]
+
+
+@pytest.mark.parametrize(
+    ("pods", "claims", "taken", "expected"),
+    [
+        pytest.param([], FREE, (), ["sample-aaaaa", "sample-bbbbb"], id="free claims are taken in order"),
+        pytest.param([pod("aaaaa", phase="Failed")], FREE, (), ["sample-bbbbb"], id="a finished pod keeps its name"),
+        pytest.param([], FREE, ("sample-aaaaa",), ["sample-bbbbb"], id="a foreign pod keeps its name"),
+        pytest.param([pod("aaaaa", deleting=True)], FREE, ("sample-aaaaa",), ["sample-bbbbb"], id="a leaving pod"),
+    ],
+)
+def test_ids_of_free_claims(
+    pods: list[Pod], claims: list[PersistentVolumeClaim], taken: tuple[str, ...], expected: list[str]
+) -> None:
+    builder = cloneset().replicas(2).claims("data").scale(enablePVCReuse=True)
+    names = [create.name for create in created(builder, notation=pods, claims=claims, taken_names=taken)]
+    assert [name for name in names if name in ("sample-aaaaa", "sample-bbbbb")] == expected
+
+
+def test_fresh_ids() -> None:
+    ids = list(islice(fresh_ids("uid", ["a", "b"], ()), 200))
+    assert len(set(ids)) == 200
+    assert all(len(identity) == 5 and set(identity) <= set(ALPHABET) for identity in ids)
+    assert ids == list(islice(fresh_ids("uid", ["b", "a"], ()), 200))
+    assert ids != list(islice(fresh_ids("other", ["a", "b"], ()), 200))
+    assert ids[0] not in list(islice(fresh_ids("uid", ["a", "b"], {ids[0]}), 200))
