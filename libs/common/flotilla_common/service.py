@@ -63,7 +63,6 @@ class Context:
         self.health = health
         self.replica = replica
         self.log = structlog.get_logger(service=service, replica=replica)
-        health.ready(service, ok=False, why="starting")
         self.vitals: dict[str, Callable[[], object]] = {}
         """Figures for the heartbeat by name: lag, shards held, …"""
 
@@ -104,6 +103,8 @@ async def run_services(services: Sequence[Service], settings: Settings) -> None:
     clock, entropy, vital = SystemClock(), SystemEntropy(), Health()
     gates = settings.gates()
     replica = settings.replica or entropy.token()
+    for service in services:
+        vital.ready(service.name, ok=False, why="starting")  # before anybody can ask
     runners = await health.serve(vital, health_port=settings.health_port, metrics_port=settings.metrics_port)
     async with contextlib.AsyncExitStack() as stack:
         for runner in runners:
