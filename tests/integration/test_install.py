@@ -28,7 +28,17 @@ spec:
     spec:
       containers: [{name: main, image: "nginx:alpine", fieldOfTheFuture: 1}]
 """
-ALPHA = BETA.replace("v1beta1", "v1alpha1").replace("name: web", "name: old")
+ALPHA = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: old}
+spec:
+  selector: {matchLabels: {app: old}}
+  updateStrategy: {type: InPlaceIfPossible, partition: 1}
+  template:
+    metadata: {labels: {app: old}}
+    spec: {containers: [{name: main, image: "nginx:alpine"}]}
+"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -1,0 +1,91 @@
+"""`flotilla get`, `explain` and `tail` beside running services."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.support.cluster import control_plane, eventually
+from tests.support.fleet import Fleet, fleet
+
+MANIFEST = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  updateStrategy: {type: InPlaceIfPossible, partition: 2, maxUnavailable: 1}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "nginx:alpine"}]}
+"""
+NEW_IMAGE = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
+
+Json = dict[str, Any]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+    async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster) as running:
+        cluster.kubectl("apply", "-f", "-", stdin=MANIFEST)
+        await eventually(lambda: status(running).get("readyReplicas") == 3)
+        yield running
+
+
+def status(running: Fleet) -> Json:
+    return running.cluster.read("clone", "web").get("status", {})
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "flotilla_cli", *arguments]
+
+
+def said(*arguments: str) -> str:
+    reply = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=30, check=False)
+    assert reply.returncode == 0, reply.stderr
+    return reply.stdout
+
+
+async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tmp_path: Path):
+    cluster, nats = flotilla.cluster, f"--nats={flotilla.nats.url}"
+    record = tmp_path / "tail.jsonl"
+    with record.open("wb") as output:
+        follower = await asyncio.create_subprocess_exec(*command("tail", "web", nats, "-o", "json"), stdout=output)
+        await asyncio.sleep(2)
+        cluster.kubectl("patch", "clone", "web", "--type=merge", "-p", NEW_IMAGE)
+        await eventually(lambda: status(flotilla).get("updatedReadyReplicas") == 1)
+        await asyncio.sleep(1)
+        follower.terminate()
+        await follower.wait()
+
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    writes = [line for line in lines if line["stream"] == "act"]
+    assert {line["stream"] for line in lines} == {"kube", "act", "why"}
+    assert all(line["owner"] == "CloneSet/web" and line["cause"] for line in writes if line["kind"] == "Pod")
+    assert any(line["outcome"].startswith("Ok") for line in writes)
+
+    tree = json.loads(said("get", "clone", "web", "-o", "json", nats, f"--kubeconfig={cluster.kubeconfig}"))
+    assert tree["toldBy"] == "bus"
+    assert [len(revision["pods"]) for revision in tree["revisions"]] == [1, 2]
+    assert [revision["update"] for revision in tree["revisions"]] == [True, False]
+    text = said("get", "clone", "web", nats, f"--kubeconfig={cluster.kubeconfig}")
+    assert text.startswith("CloneSet default/web  3 desired, 3 exist, 3 ready, 1 of 1 updated")
+
+    why = json.loads(said("explain", "clone", "web", "-o", "json", nats))
+    assert (why["kind"], why["name"], why["service"]) == ("CloneSet", "web", "cloneset")
+    assert why["generation"] == cluster.read("clone", "web")["metadata"]["generation"]
+    assert "CloneSet default/web" in said("explain", "clone", "web", nats)
+
+
+def test_explain_says_when_there_is_no_such_object(flotilla: Fleet):
+    line = command("explain", "clone", "nothing", f"--nats={flotilla.nats.url}")
+    reply = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
+    assert reply.returncode == 1
+    assert "nothing was published about cloneset default/nothing, though the cloneset service runs" in reply.stderr
