@@ -207,6 +207,8 @@ def test_the_selector_as_text() -> None:
             "InvalidNumber",
             id="percentages",
         ),
+        pytest.param({"volumeClaimTemplates": [None, "x"]}, "InvalidTemplate", id="claims that are none"),
+        pytest.param({"volumeClaimTemplates": [{}, {"metadata": None}]}, "WaitingForMaxUnavailable", id="empty claims"),
     ],
 )
 def test_bad_specs_become_reasons(change: dict[str, Any], code: str) -> None:

@@ -18,6 +18,9 @@ from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Chain, Delete, Json, Notice, Patch, PatchType
 
+CLEAN_UP = "clean up"
+"""Cause of deleting a claim whose pod is gone already; its failure is no failure to scale."""
+
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
     """The CloneSet's claims that a pass may count on."""
@@ -59,21 +62,22 @@ def clean_up(claims: Claims, active: Iterable[Pod], inactive: Iterable[Pod]) -> 
         if not identity or identity in living:
             continue
         pod = leaving.get(identity)
-        chains += [(_hand_over(claim, pod) if pod else delete_claim(claim, "clean up"),) for claim in members]
+        chains += [(_hand_over(claim, pod) if pod else delete_claim(claim, CLEAN_UP),) for claim in members]
     kept = {identity: members for identity, members in claims.by_id.items() if not identity or identity in living}
     return Claims(by_id=kept, terminating=claims.terminating), chains[:MAX_CHAINS_PER_PASS]
 
 
 def delete_claim(claim: PersistentVolumeClaim, cause: str) -> Delete:
     """Delete a claim of an instance that is not wanted any more."""
-    what = "clean up PVC" if cause == "clean up" else "delete pvc"
+    lost = cause == CLEAN_UP
+    what = "clean up PVC" if lost else "delete pvc"
     return Delete(
         resource=CLAIM,
         namespace=claim.metadata.namespace,
         name=claim.metadata.name,
         uid=claim.metadata.uid,
         cause=cause,
-        phase="scale",
+        phase="" if lost else "scale",
         on_failure=Notice(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),
     )
 
@@ -99,7 +103,6 @@ def _hand_over(claim: PersistentVolumeClaim, pod: Pod) -> Patch:
         uid=claim.metadata.uid,
         resource_version=claim.metadata.resource_version,
         cause="hand the claim to its leaving pod",
-        phase="scale",
         patch_type=PatchType.MERGE,
         body={"metadata": {"ownerReferences": [*others, owner]}},
         on_failure=Notice(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),

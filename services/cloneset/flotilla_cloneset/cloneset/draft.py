@@ -1,7 +1,7 @@
 """The plan while it is being written: what the steps of a pass add to, and what keeps a pod from being planned
 twice."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from flotilla_common.api.core import Pod
@@ -16,11 +16,11 @@ NAMED = 5
 """Pods that a message names; the rest are counted."""
 
 
-def named(pods: Iterable[Pod]) -> str:
-    """ "web-1, web-2 and 3 more"."""
-    names = [pod.metadata.name for pod in pods]
-    shown = ", ".join(names[:NAMED])
-    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+def named(pods: Sequence[Pod], total: int = 0) -> str:
+    """ "web-1, web-2 and 3 more". `total`: how many there are, when `pods` are only the first of them."""
+    shown = ", ".join(pod.metadata.name for pod in pods[:NAMED])
+    more = max(total, len(pods)) - min(len(pods), NAMED)
+    return f"{shown} and {more} more" if more else shown
 
 
 class Draft:

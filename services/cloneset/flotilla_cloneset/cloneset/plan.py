@@ -41,7 +41,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     try:
         revisions = _revisions(snapshot, selector)
     except ValueError as error:
-        return _refused("InvalidTemplate", f"spec.template: {error}")
+        return _refused("InvalidTemplate", f"spec.template or spec.volumeClaimTemplates: {error}")
     draft = Draft()
     here = _survey(snapshot, now, selector, revisions, draft)
     if cloneset.metadata.deletion_timestamp is None:

@@ -6,8 +6,9 @@ the rollout.
 """
 
 from collections.abc import Sequence
+from itertools import islice
 
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, NAMED, Draft, named
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_cloneset.cloneset.podupdate import UpdateRefused, plan_pod_updates
 from flotilla_cloneset.cloneset.situation import Situation
@@ -125,10 +126,10 @@ def _unavailable_on(here: Situation, target: ControllerRevision) -> int:
 
 def _say_what_blocks(here: Situation, numbers: Quantities, draft: Draft) -> None:
     unavailable = here.census.unavailable
-    blockers = [pod for pod in here.census.active if pod.metadata.uid in unavailable]
+    blockers = list(islice((pod for pod in here.census.active if pod.metadata.uid in unavailable), NAMED))
     limit = f"maxUnavailable {here.targets.max_unavailable}"
     extra = numbers.update_budget - here.targets.max_unavailable
     if extra:
         limit += f" (and {extra} pods above replicas)" if extra > 0 else f" (less {-extra} missing pods)"
-    used = f"is used by {named(blockers)}" if blockers else "leaves no room"
+    used = f"is used by {named(blockers, len(unavailable))}" if blockers else "leaves no room"
     draft.reason("WaitingForMaxUnavailable", f"waiting: {limit} {used}", blockers)
