@@ -35,14 +35,19 @@ def test_flag_beats_environment_beats_file_beats_default(settings_file):
         pytest.param("metrics-addr", "metrics_port", "0", 0, id="zero switches off"),
         pytest.param("health-probe-addr", "health_port", "0.0.0.0:8001", 8001, id="host and port"),
         pytest.param("leader-election-lease-duration", "lease_duration", "1m30s", 90.0, id="Go duration"),
-        pytest.param("rate-limiter-base-delay", "backoff_base", "250ms", 0.25, id="milliseconds"),
+        pytest.param("bus-fallback-after", "bus_fallback_after", "250ms", 0.25, id="milliseconds"),
         pytest.param("lease-duration", "lease_duration", "20", 20.0, id="plain seconds"),
         pytest.param("v", "log_level", "5", "debug", id="klog verbosity of developers"),
         pytest.param("v", "log_level", "4", "info", id="klog verbosity of operators"),
         pytest.param("logging-format", "log_format", "text", "text", id="reference's log format"),
-        pytest.param("namespace", "watch_namespace", "team-a", "team-a", id="namespace restricts"),
         pytest.param("system-namespace", "namespace", "flotilla", "flotilla", id="own namespace"),
-        pytest.param("allow-privileged", "allow_privileged", "false", False, id="boolean"),
+        pytest.param(
+            "cloneset-scaling-exclude-preparing-delete",
+            "cloneset_scaling_exclude_preparing_delete",
+            "true",
+            True,
+            id="boolean",
+        ),
         pytest.param("certs-renew-before", "certs_renew_before", "2y", 730, id="years of 365 days"),
         pytest.param("certs-renew-before", "certs_renew_before", "3m", 90, id="months of 30 days"),
         pytest.param("certs-renew-before", "certs_renew_before", "soon", 180, id="nonsense is the default"),
@@ -93,12 +98,13 @@ def test_variables_that_the_kubelet_makes_for_services_are_no_settings():
 def test_file_takes_natural_yaml(settings_file):
     file = settings_file(
         "feature-gates: {CloneSetShortHash: true, PodWebhook: false}\n"
-        "custom_resource_enable: [CloneSet, SidecarSet]\nallow-privileged: false\ncloneset-workers: 5\n"
+        "custom_resource_enable: [CloneSet, SidecarSet]\ncloneset-workers: 5\n"
+        "cloneset-scaling-exclude-preparing-delete: true\n"
     )
     settings = load({}, {}, file)
     assert settings.feature_gates == "CloneSetShortHash=true,PodWebhook=false"
     assert settings.custom_resource_enable == "CloneSet,SidecarSet"
-    assert not settings.allow_privileged
+    assert settings.cloneset_scaling_exclude_preparing_delete
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n"], ids=["empty", "comment"])
@@ -120,10 +126,15 @@ def test_empty_file(settings_file, text: str):
         pytest.param({"shards": "0"}, {}, "", "--shards: must be a whole number from 1 to 256, not '0'", id="bounds"),
         pytest.param({"metrics-port": "99999"}, {}, "", "must be a port from 0 to 65535", id="port"),
         pytest.param({"lease-duration": "1 fortnight"}, {}, "", "must be a duration like 15s", id="duration"),
-        pytest.param({"allow-privileged": "perhaps"}, {}, "", "must be true or false", id="boolean"),
+        pytest.param(
+            {"cloneset-scaling-exclude-preparing-delete": "perhaps"}, {}, "", "must be true or false", id="boolean"
+        ),
         pytest.param({"log-format": "xml"}, {}, "", "must be one of json, text", id="choice"),
         pytest.param({"feature-gates": "NoSuchGate=true"}, {}, "", "unrecognized feature gate: NoSuchGate", id="gate"),
-        pytest.param({"lease-duration": "5s"}, {}, "", "lease-retry-period must be less", id="contradiction"),
+        pytest.param(
+            {"lease-duration": "5s"}, {}, "", "lease-retry-period must be at most a third", id="contradiction"
+        ),
+        pytest.param({"namespace": "team-a"}, {}, "", "namespace: serving one namespace only", id="one namespace"),
         pytest.param({"webhook-url": "http://1.2.3.4"}, {}, "", "must begin with https://", id="plain http"),
         pytest.param({}, {}, "- a list", "flotilla.yaml: Expected `object | null`", id="no mapping"),
         pytest.param({}, {}, "a: [", "flotilla.yaml: ", id="no YAML"),
@@ -164,7 +175,7 @@ def test_command_line_is_split_into_flags_and_words():
     )
     assert words == ["watcher", "cloneset"]
     assert flags == {"v": "5", "logtostderr": "", "allow-privileged": "", "sync-period": "10m", "nats": "nats://x"}
-    assert load(flags, {}).allow_privileged
+    assert load(flags, {}).nats_url == "nats://x"
 
 
 def test_every_setting_is_documented():

@@ -6,6 +6,7 @@ They are known, so that no start-up fails on them, and they have no effect.
 SWITCHES = frozenset(
     {
         "add-dir-header",
+        "allow-privileged",
         "alsologtostderr",
         "assign-bcj-pods-by-scheduler",
         "assign-pods-by-scheduler",
@@ -45,6 +46,7 @@ _OTHERS = frozenset(
         "default-ttlseconds-for-always-nodeimage",
         "expectation-timeout",
         "leader-election-id",
+        "leader-election-renew-deadline",
         "leader-election-resource-lock",
         "log-backtrace-at",
         "log-dir",
@@ -53,8 +55,12 @@ _OTHERS = frozenset(
         "nodeimage-creation-delay",
         "pprof-addr",
         "pub-eviction-denied-code",
+        "rate-limiter-base-delay",
         "rate-limiter-bucket-size",
+        "rate-limiter-max-delay",
         "rate-limiter-qps",
+        "rest-config-burst",
+        "rest-config-qps",
         "stderrthreshold",
         "sync-period",
         "vmodule",

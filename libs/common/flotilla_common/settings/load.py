@@ -166,8 +166,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         settings.gates()
     except ValueError as error:
         yield f"feature-gates: {error}"
-    if not settings.lease_retry_period < settings.lease_renew_deadline < settings.lease_duration:
-        yield "lease-retry-period must be less than lease-renew-deadline, and that less than lease-duration"
+    if settings.lease_retry_period * 3 > settings.lease_duration:
+        yield "lease-retry-period must be at most a third of lease-duration, or one lost renewal loses the lease"
+    if settings.watch_namespace:
+        yield "namespace: serving one namespace only is not possible; leave it empty"
     if settings.webhook_url and not settings.webhook_url.startswith("https://"):
         yield "webhook-url must begin with https://: the apiserver calls webhooks over TLS only"
 

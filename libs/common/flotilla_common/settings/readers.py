@@ -47,13 +47,6 @@ def integer(low: int, high: int | None = None) -> Reader:
     return read
 
 
-def rate(value: str) -> float:
-    """Requests per second."""
-    if re.fullmatch(r"\d+(\.\d+)?", value):
-        return float(value)
-    raise ValueError("must be a number of 0 or more")
-
-
 def duration(value: str) -> float:
     """Seconds from `15s`, `1m30s`, `250ms`, or from a plain number of seconds."""
     if re.fullmatch(r"\d+(\.\d+)?", value):

@@ -46,21 +46,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "kruise-system"
     watch_namespace: Annotated[
-        str, Option("cluster", "Handle the objects of this namespace only; empty: of all.", flags=("namespace",))
+        str, Option("cluster", "Known from the reference; must be empty: all are handled.", flags=("namespace",))
     ] = ""
-    kube_qps: Annotated[
-        float,
-        Option(
-            "cluster",
-            "Requests per second that one process sends at most; 0: no limit but the apiserver's own.",
-            readers.rate,
-            flags=("rest-config-qps",),
-        ),
-    ] = 0.0
-    kube_burst: Annotated[
-        int,
-        Option("cluster", "Requests beyond kube-qps at once.", readers.integer(1), flags=("rest-config-burst",)),
-    ] = 50
     kube_max_writes: Annotated[
         int,
         Option(
@@ -111,15 +98,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             flags=("leader-election-lease-duration",),
         ),
     ] = 15.0
-    lease_renew_deadline: Annotated[
-        float,
-        Option(
-            "replicas",
-            "How long a replica may fail to renew before it stops writing.",
-            readers.duration,
-            flags=("leader-election-renew-deadline",),
-        ),
-    ] = 10.0
     lease_retry_period: Annotated[
         float,
         Option(
@@ -129,19 +107,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             flags=("leader-election-retry-period",),
         ),
     ] = 2.0
-    backoff_base: Annotated[
-        float,
-        Option(
-            "replicas",
-            "Wait after the first failure of an object.",
-            readers.duration,
-            flags=("rate-limiter-base-delay",),
-        ),
-    ] = 0.005
-    backoff_max: Annotated[
-        float,
-        Option("replicas", "Longest wait after many.", readers.duration, flags=("rate-limiter-max-delay",)),
-    ] = 1000.0
 
     # The webhook
     webhook_url: Annotated[
@@ -193,9 +158,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cloneset_scaling_exclude_preparing_delete: Annotated[
         bool, Option("behaviour", "Pods in PreparingDelete do not count when CloneSets scale.", readers.boolean)
     ] = False
-    allow_privileged: Annotated[
-        bool, Option("behaviour", "Pod templates may ask for privileged containers.", readers.boolean)
-    ] = True
     protection_log_path: Annotated[
         str, Option("behaviour", "The directory of protection.log; empty: the log only.")
     ] = ""
