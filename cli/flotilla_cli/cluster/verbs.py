@@ -149,7 +149,9 @@ async def _down(folder: Path, *, keep: bool) -> None:
 
 def _what_next(started: LocalSet, folder: Path) -> None:
     option = "" if folder == default_state_dir().absolute() else f" --state {folder}"
-    path = "" if which("kubectl") else f"  export PATH={Path(started.programs['kubectl']).parent}:$PATH\n"
+    homes = {"flotilla": Path(sys.executable).parent, "kubectl": Path(started.programs["kubectl"]).parent}
+    missing = [str(home) for name, home in homes.items() if not which(name)]
+    path = f"  export PATH={':'.join(missing)}:$PATH\n" if missing else ""
     click.echo(
         f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
         "Try next:\n\n"
