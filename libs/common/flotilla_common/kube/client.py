@@ -192,7 +192,7 @@ class KubeClient:
             made = await self._made_headers(content_type, headers)
             response = await self._send(method, url, body, made, timeout or self._timeout)
             self._count(response.status, method)
-            if response.status < 400:
+            if response.status < 300:
                 return response
             if response.status != 401 or last:
                 break

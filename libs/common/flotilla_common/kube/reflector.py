@@ -1,0 +1,149 @@
+"""LIST, then WATCH, for ever: the one loop behind the watcher and behind a service that has lost the bus.
+
+A `Sink` takes what comes. The loop resumes a broken watch from the last resourceVersion that the sink has taken, starts
+over with a LIST when that history is gone (410), and treats a resource that does not exist yet as a state to wait in.
+"""
+
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from flotilla_common.api.meta import Model
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError, Unreachable, WatchEvent
+
+PAGE_SIZE = 500
+"""Objects per LIST page: about 2 MB of pods, so neither side holds a large cluster in one buffer."""
+
+WATCH_SECONDS = 300.0
+"""A watch is renewed after this time, as clients of the apiserver do to spread over its replicas."""
+
+FIRST_BACKOFF, MOST_BACKOFF = 0.1, 5.0
+"""Seconds between attempts; a restarted apiserver is found within five."""
+
+CALM_SECONDS = 1.0
+"""A watch that lasted this long was a good one: the back-off starts anew."""
+
+
+class HeadMeta(Model, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Head(Model, frozen=True):
+    """The identity of an object, and no more."""
+
+    metadata: HeadMeta = HeadMeta()
+
+
+decode_head = msgspec.json.Decoder(Head).decode
+
+
+class Sink(Protocol):
+    """Takes the objects of one resource, in order. Exceptions other than the apiserver's end the loop."""
+
+    async def listing(self) -> None:
+        """A LIST begins; what the sink gets until `complete` replaces everything."""
+        ...
+
+    async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        """One object of the LIST."""
+        ...
+
+    async def complete(self, version: str) -> None:
+        """The LIST is complete as of `version`."""
+        ...
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        """ADDED, MODIFIED or DELETED."""
+        ...
+
+    async def progress(self, version: str) -> None:
+        """Everything up to `version` has been taken (a bookmark)."""
+        ...
+
+    def state(self, trouble: str) -> None:
+        """What keeps the loop from working, in words; empty when it works."""
+        ...
+
+
+class Reflector:
+    """The loop for one resource. `run` returns only by an exception of the sink or by cancellation."""
+
+    def __init__(self, api: Api, resource: Resource, sink: Sink, clock: Clock, namespace: str = "") -> None:
+        self._api = api
+        self._resource = resource
+        self._sink = sink
+        self._clock = clock
+        self._namespace = namespace
+        self._version = ""
+        self._backoff = FIRST_BACKOFF
+        self._log = structlog.get_logger(resource=resource.id)
+        self.lists = 0
+        """How many LISTs were begun."""
+
+    async def run(self) -> None:
+        while True:
+            started = self._clock.monotonic()
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                pause = 0.0
+            except ApiError as error:
+                pause = self._refused(error)
+            except Unreachable as error:
+                pause = self._backoff
+                self._sink.state(f"the apiserver is unreachable: {error}")
+            if self._clock.monotonic() - started >= CALM_SECONDS:
+                self._backoff = FIRST_BACKOFF
+            else:
+                pause = max(pause, self._backoff)
+                self._backoff = min(self._backoff * 2, MOST_BACKOFF)
+            await self._clock.sleep(pause)
+
+    def _refused(self, error: ApiError) -> float:
+        """What an error answer means; returns how long to wait."""
+        if error.code == 410:
+            self._log.info("history is gone, listing again", version=self._version)
+            self._version = ""
+            return 0.0
+        if error.code == 404:
+            self._version = ""
+            self._sink.state(f"waiting: {self._resource.plural}.{self._resource.group} is not installed")
+        else:
+            self._sink.state(f"the apiserver refuses {self._resource.plural}: {error.message}")
+        return max(error.retry_after, self._backoff)
+
+    async def _list(self) -> None:
+        self.lists += 1
+        await self._sink.listing()
+        token, version = "", ""
+        while True:
+            page = await self._api.list(self._resource, self._namespace, limit=PAGE_SIZE, token=token)
+            for item in page.items:
+                await self._sink.listed(decode_head(item).metadata, item)
+            token, version = page.next_token, page.resource_version
+            if not token:
+                break
+        await self._sink.complete(version)
+        self._version = version
+        self._sink.state("")
+
+    async def _watch(self) -> None:
+        watch = self._api.watch(self._resource, self._version, namespace=self._namespace, timeout=WATCH_SECONDS)
+        async for event in watch:
+            await self._take(event)
+
+    async def _take(self, event: WatchEvent) -> None:
+        head = decode_head(event.object).metadata
+        if event.type == "BOOKMARK":
+            await self._sink.progress(head.resource_version)
+        else:
+            await self._sink.event(event.type, head, event.object)
+        self._version = head.resource_version
+        self._sink.state("")

@@ -1,0 +1,162 @@
+"""A bus in memory with the parts of JetStream that writers and mirrors depend on, and faults on demand."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from flotilla_common.bus.interface import (
+    BusError,
+    Follow,
+    Message,
+    OnMessage,
+    OnRequest,
+    PublishRefused,
+    StreamSpec,
+    StreamState,
+)
+
+
+class FakeStream:
+    """A last-value stream."""
+
+    def __init__(self, spec: StreamSpec, created: str) -> None:
+        self.spec = spec
+        self.created = created
+        self.sequence = 0
+        self.messages: dict[str, Message] = {}
+
+
+class FakeFollow:
+    healthy = True
+
+    def __init__(self, stream: str, on_message: OnMessage, on_reset: Callable[[], None]) -> None:
+        self.stream = stream
+        self.on_message = on_message
+        self.on_reset = on_reset
+
+    async def stop(self) -> None:
+        self.healthy = False
+
+
+class FakeBus:
+    """Set `lose_acks`, `connected`, or call `wipe` to hurt it."""
+
+    def __init__(self) -> None:
+        self.connected = True
+        self.lose_acks = 0  # messages that are stored, but whose acknowledgement is lost
+        self.drop = 0  # messages that are lost on the way
+        self.streams: dict[str, FakeStream] = {}
+        self.follows: list[FakeFollow] = []
+        self._incarnations = 0
+
+    def wipe(self) -> None:
+        """The server lost everything."""
+        self.streams.clear()
+
+    async def ensure_stream(self, spec: StreamSpec) -> None:
+        self._incarnations += 1
+        self.streams.setdefault(spec.name, FakeStream(spec, f"incarnation {self._incarnations}"))
+
+    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
+        for spec in specs:
+            await self.ensure_stream(spec)
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
+    ) -> int:
+        return await (await self.send(subject, data, headers, expect_last_sequence=expect_last_sequence))
+
+    async def send(
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
+    ) -> Awaitable[int]:
+        if not self.connected:
+            raise BusError("not connected")
+        outcome = asyncio.get_running_loop().create_future()
+        outcome.add_done_callback(lambda future: future.exception())
+        try:
+            outcome.set_result(self._store(subject, data, dict(headers or {}), expect_last_sequence))
+        except (BusError, PublishRefused) as error:
+            outcome.set_exception(error)
+        return outcome
+
+    def _store(self, subject: str, data: bytes, headers: dict[str, str], expected: int | None) -> int:
+        stream = next((one for one in self.streams.values() if takes(one.spec, subject)), None)
+        if stream is None:
+            raise BusError("no stream")
+        if self.drop:
+            self.drop -= 1
+            raise BusError("lost on the way")
+        if expected is not None and expected != stream.sequence:
+            raise PublishRefused(f"wrong last sequence: {stream.sequence}")
+        stream.sequence += 1
+        message = Message(subject=subject, data=data, headers=headers, sequence=stream.sequence)
+        stream.messages.pop(subject, None)
+        stream.messages[subject] = message
+        for follow in self.follows:
+            if follow.stream == stream.spec.name and follow.healthy:
+                follow.on_message(message)
+        if self.lose_acks:
+            self.lose_acks -= 1
+            raise BusError("no acknowledgement")
+        return stream.sequence
+
+    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Nobody listens."""
+
+    async def last_sequence(self, stream: str) -> int:
+        return self.streams[stream].sequence
+
+    async def stream_state(self, stream: str) -> StreamState | None:
+        if not self.connected:
+            raise BusError("not connected")
+        found = self.streams.get(stream)
+        return StreamState(found.sequence, found.created) if found else None
+
+    async def stream_subjects(self, stream: str) -> set[str]:
+        return set(self.streams[stream].messages)
+
+    async def get_last(self, stream: str, subject: str) -> Message | None:
+        found = self.streams.get(stream)
+        return found.messages.get(subject) if found else None
+
+    async def follow(
+        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+    ) -> Follow:
+        follow = FakeFollow(stream, on_message, on_reset)
+        self.follows.append(follow)
+        self.replay(follow)
+        return follow
+
+    def replay(self, follow: FakeFollow) -> None:
+        """Deliver what the stream holds, oldest first."""
+        found = self.streams.get(follow.stream)
+        for message in list(found.messages.values()) if found else []:
+            follow.on_message(message)
+
+    async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
+        raise NotImplementedError
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        raise NotImplementedError
+
+    async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def takes(spec: StreamSpec, subject: str) -> bool:
+    """Whether the stream stores the subject."""
+    return any(subject == one or (one.endswith(".>") and subject.startswith(one[:-1])) for one in spec.subjects)

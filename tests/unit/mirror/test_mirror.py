@@ -1,0 +1,218 @@
+"""The mirror's doors: the bus with its epochs, our own writes, direct reads, objects that do not decode."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import POD
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus
+from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
+from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.mirror.table import Table
+from tests.support.fake_bus import FakeBus
+from tests.support.fake_clock import FakeClock
+
+SPEC = subjects.kube_stream(POD)
+
+
+class Thing(Model, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    size: int = 0
+
+
+def body(name: str, version: int, uid: str = "", size: object = 0) -> bytes:
+    meta = {"name": name, "namespace": "ns", "uid": uid or f"u-{name}", "resourceVersion": str(version)}
+    return msgspec.json.encode({"metadata": meta, "size": size})
+
+
+class FakeApi:
+    """Holds objects by name; lists are consistent at `version`."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.version = 100
+
+    async def get(self, resource: object, namespace: str, name: str) -> bytes:
+        if name not in self.objects:
+            raise ApiError(404, "NotFound", "")
+        return self.objects[name]
+
+    async def list(self, resource: object, namespace: str = "", **_: Any) -> Page:
+        return Page([msgspec.Raw(one) for one in self.objects.values()], str(self.version))
+
+    async def watch(self, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
+        await asyncio.Event().wait()
+        yield WatchEvent("", msgspec.Raw(b""))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.bus, self.api, self.clock = FakeBus(), FakeApi(), FakeClock()
+        self.mirror = Mirror(api=cast("Api", self.api), bus=cast("Bus", self.bus), clock=self.clock, fallback_after=30)
+        self.table: Table[Thing] = self.mirror.add(POD, Thing)
+        self.feed = self.mirror._feeds[POD]
+
+    async def start(self) -> None:
+        await self.bus.ensure_stream(SPEC)
+        await self.feed.start()
+
+    async def say(self, op: str, data: bytes, epoch: str = "e1", **headers: str) -> None:
+        meta = msgspec.json.decode(data)["metadata"]
+        headers |= {"op": op, "rv": meta["resourceVersion"], "uid": meta["uid"], "epoch": epoch}
+        await self.bus.publish(subjects.kube(POD, "ns", meta["name"]), data, headers)
+
+    async def mark(self, state: str, version: int = 0, epoch: str = "e1") -> None:
+        marker = subjects.Marker(epoch=epoch, state=state, rv=str(version))
+        await self.bus.publish(subjects.kube_marker(POD), msgspec.json.encode(marker), {"epoch": epoch})
+
+    async def publish(self, epoch: str, version: int, *bodies: bytes) -> None:
+        await self.mark("listing", epoch=epoch)
+        for data in bodies:
+            await self.say("ADDED", data, epoch)
+        await self.mark("synced", version, epoch)
+
+    @property
+    def held(self) -> dict[str, str]:
+        return {obj.metadata.name: obj.metadata.resource_version for obj in self.table}
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    made = Bench()
+    await made.start()
+    return made
+
+
+async def test_synced_means_the_marker_came(bench: Bench) -> None:
+    await bench.mark("listing")
+    await bench.say("ADDED", body("a", 1))
+    assert bench.held == {"a": "1"}
+    with pytest.raises(TimeoutError):
+        await bench.mirror.synced(0.01)
+    await bench.mark("synced", 5)
+    await bench.mirror.synced(0.01)
+
+
+async def test_a_new_epoch_removes_what_it_lacks_but_nothing_newer(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 1), body("b", 2), body("c", 3))
+    bench.mirror.written(POD, body("mine", 25))
+    await bench.mark("listing", epoch="e2")
+    await bench.say("ADDED", body("a", 1), "e2")
+    assert bench.held.keys() == {"a", "b", "c", "mine"}
+    await bench.mark("synced", 20, "e2")
+    assert bench.held.keys() == {"a", "mine"}
+    await bench.mark("synced", 99, "e2")  # repeated on bookmarks: says nothing about objects
+    assert bench.held.keys() == {"a", "mine"}
+
+
+async def test_a_late_joiner_ends_in_the_same_table(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("stale", 1), body("a", 2))
+    await bench.publish("e2", 20, body("a", 2), body("b", 15))
+    await bench.say("MODIFIED", body("b", 21), "e2")
+    late = Bench()
+    late.bus.streams = bench.bus.streams
+    await late.feed.start()
+    assert late.held == bench.held == {"a": "2", "b": "21"}
+
+
+async def test_deletes_and_late_messages(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 1))
+    await bench.say("DELETED", body("a", 11))
+    await bench.say("MODIFIED", body("a", 5))
+    assert bench.held == {}
+    await bench.bus.publish(subjects.kube(POD, "ns", "x"), b"", {"op": "DELETED", "rv": "9", "uid": "", "epoch": "e1"})
+    await bench.say("ADDED", body("a", 12, "second"))
+    assert bench.held == {"a": "12"}
+
+
+async def test_a_wiped_stream_takes_nothing_away_until_the_next_marker(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 1), body("b", 2))
+    bench.bus.wipe()
+    await bench.bus.ensure_stream(SPEC)
+    bench.bus.follows[0].on_reset()
+    assert bench.held.keys() == {"a", "b"}
+    await bench.publish("e2", 20, body("b", 2))
+    assert bench.held.keys() == {"b"}
+
+
+async def test_a_large_object_is_fetched(bench: Bench) -> None:
+    bench.api.objects["big"] = body("big", 7, size=3)
+    await bench.say("ADDED", body("big", 7), oversize="true")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert bench.held == {"big": "7"}
+
+
+async def test_what_does_not_decode_is_set_aside_and_never_counts_as_gone(bench: Bench) -> None:
+    heard: list[str] = []
+    bench.mirror.on_misfit(POD, lambda misfit: heard.append(f"{misfit.name}@{misfit.version}: {misfit.error}"))
+    await bench.publish("e1", 10, body("a", 1), body("b", 2))
+    await bench.say("MODIFIED", body("a", 11, size="wrong"))
+    await bench.say("MODIFIED", body("a", 11, size="wrong"))
+    assert heard == ["a@11: Expected `int`, got `str` - at `$.size`"]
+    assert bench.held == {"a": "1", "b": "2"}
+    bench.api.objects = {"a": body("a", 11, size="wrong")}
+    await bench.mirror.take_over([POD])
+    assert bench.held == {"a": "1"}
+    await bench.say("MODIFIED", body("a", 12))
+    assert bench.mirror.misfits(POD) == []
+
+
+async def test_our_own_writes_are_seen_at_once(bench: Bench) -> None:
+    bench.mirror.written(POD, body("a", 30))
+    await bench.publish("e1", 20, body("a", 3))
+    assert bench.held == {"a": "30"}
+    bench.mirror.deleted(POD, "ns", "a", "u-a")
+    await bench.say("MODIFIED", body("a", 31))
+    assert bench.held == {}
+
+
+async def test_direct_reads(bench: Bench) -> None:
+    bench.mirror.written(POD, body("a", 1))
+    bench.api.objects = {"a": body("a", 2), "c": body("c", 50)}
+    found = await bench.mirror.read(POD, "ns", "a")
+    assert isinstance(found, Thing)
+    del bench.api.objects["a"]
+    assert await bench.mirror.read(POD, "ns", "a") is None
+    assert bench.held == {}
+    bench.mirror.written(POD, body("old", 90))
+    bench.mirror.written(POD, body("fresh", 150))
+    await bench.mirror.read_owned(POD, "ns")
+    assert bench.held == {"c": "50", "fresh": "150"}
+
+
+async def test_silence_of_the_bus_starts_the_direct_source_and_its_return_stops_it(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 1))
+    bench.clock.time = 29
+    await bench.feed.tend()
+    assert not bench.feed.direct
+    bench.clock.time = 31
+    bench.api.objects = {"b": body("b", 50)}
+    await bench.feed.tend()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert bench.feed.direct
+    assert bench.held == {"b": "50"}
+    await bench.mark("synced", 60)
+    await bench.feed.tend()
+    assert not bench.feed.direct
+    await bench.feed.stop()
+
+
+async def test_a_whole_but_silent_bus_counts_as_long_as_the_marker_is_fresh(bench: Bench) -> None:
+    for second in range(0, 100, 5):
+        bench.clock.time = float(second)
+        await bench.mark("synced", second)
+        await bench.feed.tend()
+    assert not bench.feed.direct
+    assert bench.mirror.lag(POD) < 5
+    bench.bus.follows[0].healthy = False
+    bench.clock.time = 140.0
+    await bench.feed.tend()
+    assert bench.feed.direct
+    await bench.feed.stop()

@@ -1,0 +1,150 @@
+"""The table only moves forward, whatever order its doors deliver in."""
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.mirror.table import Table
+
+
+class Thing(Model, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def thing(name: str, version: int, uid: str = "", **labels: str) -> Thing:
+    meta = ObjectMeta(name=name, namespace="ns", uid=uid or f"uid-{name}", resource_version=str(version), labels=labels)
+    return Thing(metadata=meta)
+
+
+def by_app(obj: Thing) -> list[str]:
+    return [obj.metadata.labels["app"]] if "app" in obj.metadata.labels else []
+
+
+def make() -> tuple[Table[Thing], list[tuple[str, str]]]:
+    table, heard = Table[Thing]({"app": by_app}), list[tuple[str, str]]()
+
+    def listen(old: Thing | None, new: Thing | None) -> None:
+        heard.append((shown(old), shown(new)))
+
+    table.listen(listen)
+    return table, heard
+
+
+def shown(obj: Thing | None) -> str:
+    return f"{obj.metadata.uid}@{obj.metadata.resource_version}" if obj else "-"
+
+
+def names(table: Table[Thing]) -> list[str]:
+    return sorted(obj.metadata.name for obj in table)
+
+
+def test_newer_replaces_older_and_equal_or_older_is_dropped() -> None:
+    table, heard = make()
+    assert table.apply(thing("a", 5))
+    assert not table.apply(thing("a", 5))
+    assert not table.apply(thing("a", 4))
+    assert table.apply(thing("a", 6))
+    assert heard == [("-", "uid-a@5"), ("uid-a@5", "uid-a@6")]
+
+
+def test_versions_compare_as_numbers() -> None:
+    table, _ = make()
+    table.apply(thing("a", 9))
+    assert table.apply(thing("a", 10))
+
+
+def test_a_deleted_uid_stays_deleted() -> None:
+    table, heard = make()
+    table.apply(thing("a", 5))
+    assert table.remove("ns", "a", "uid-a")
+    assert not table.apply(thing("a", 9))
+    assert not table.remove("ns", "a", "uid-a")
+    assert heard[-1] == ("uid-a@5", "-")
+    assert len(table) == 0
+
+
+def test_a_delete_that_comes_before_the_object_wins() -> None:
+    table, heard = make()
+    assert not table.remove("ns", "a", "uid-a")
+    assert not table.apply(thing("a", 5))
+    assert heard == []
+
+
+def test_a_namesake_replaces_the_old_object_as_delete_and_add() -> None:
+    table, heard = make()
+    table.apply(thing("a", 5, "first"))
+    assert table.apply(thing("a", 7, "second"))
+    assert heard == [("-", "first@5"), ("first@5", "-"), ("-", "second@7")]
+    assert table.by_uid("first") is None
+    assert not table.apply(thing("a", 6, "first"))
+
+
+def test_a_late_delete_leaves_the_namesake_alone() -> None:
+    table, _ = make()
+    table.apply(thing("a", 7, "second"))
+    assert not table.remove("ns", "a", "first")
+    assert names(table) == ["a"]
+
+
+def test_a_delete_without_uid_spares_newer_objects() -> None:
+    table, _ = make()
+    table.apply(thing("a", 7))
+    assert not table.remove("ns", "a", version=6)
+    assert table.remove("ns", "a", version=7)
+
+
+def test_indexes_follow_changes_and_keep_places() -> None:
+    table, _ = make()
+    for name in ("a", "b", "c"):
+        table.apply(thing(name, 1, app="x"))
+    table.apply(thing("b", 2, app="x"))
+    assert [obj.metadata.name for obj in table.by_index("app", "x")] == ["a", "b", "c"]
+    table.apply(thing("a", 3, app="y"))
+    assert [obj.metadata.name for obj in table.by_index("app", "x")] == ["b", "c"]
+    assert [obj.metadata.resource_version for obj in table.by_index("app", "x")] == ["2", "1"]
+    table.remove("ns", "b", "uid-b")
+    table.apply(thing("c", 4))
+    assert list(table.by_index("app", "x")) == []
+    assert [obj.metadata.name for obj in table.by_index("app", "y")] == ["a"]
+
+
+def test_a_list_drops_what_it_lacks_unless_newer_or_out_of_scope() -> None:
+    table, _ = make()
+    for obj in (thing("stays", 3), thing("gone", 4), thing("newer", 20), thing("other", 2, app="z")):
+        table.apply(obj)
+    table.replace([thing("stays", 3), thing("new", 9)], 10, lambda obj: "app" not in obj.metadata.labels)
+    assert names(table) == ["new", "newer", "other", "stays"]
+
+
+steps = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["MODIFIED", "DELETED"])), max_size=12)
+
+
+@given(steps, st.randoms(use_true_random=False))
+def test_any_order_with_repetitions_ends_at_the_newest(history: list[tuple[str, str]], shuffle: Random) -> None:
+    """One history of two objects; a second table gets it shuffled and with everything repeated."""
+    events: list[tuple[Thing, str]] = []
+    lives = {"a": 0, "b": 0}
+    for version, (name, kind) in enumerate(history, start=1):
+        events.append((thing(name, version, f"{name}{lives[name]}"), kind))
+        lives[name] += kind == "DELETED"
+    repeated = events * 2
+    shuffle.shuffle(repeated)
+    straight, mixed = feed(events), feed(repeated)
+    assert shown_all(mixed) == shown_all(straight)
+
+
+def feed(events: list[tuple[Thing, str]]) -> Table[Thing]:
+    table, _ = make()
+    for obj, kind in events:
+        if kind == "DELETED":
+            table.remove("ns", obj.metadata.name, obj.metadata.uid)
+        else:
+            table.apply(obj)
+    return table
+
+
+def shown_all(table: Table[Thing]) -> list[str]:
+    assert {shown(obj) for obj in table} == {shown(table.by_uid(obj.metadata.uid)) for obj in table}
+    return sorted(shown(obj) for obj in table)

@@ -1,0 +1,54 @@
+"""What an object looks like on the bus."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.resources import POD
+from flotilla_common.kube.reflector import decode_head
+from flotilla_watcher.content import Content
+
+UID = "0b4a1f5e-7d32-4d6a-9f3e-2f1f3c5b7a90"
+
+
+def raw(document: dict[str, Any]) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(document).encode())
+
+
+def pod(**spec: object) -> dict[str, Any]:
+    meta = {"name": "a", "namespace": "b", "uid": UID, "resourceVersion": "12", "managedFields": [{"manager": "x"}]}
+    return {"metadata": meta, "spec": spec}
+
+
+def test_managed_fields_go_and_the_type_comes() -> None:
+    document = pod(text='a "quoted" {brace', managedFields="elsewhere", number=1e3)
+    body = json.loads(Content(POD, 1 << 20).body(raw(document)))
+    del document["metadata"]["managedFields"]
+    assert body == {"apiVersion": "v1", "kind": "Pod", **document}
+
+
+def test_the_objects_own_type_wins() -> None:
+    assert json.loads(Content(POD, 1 << 20).body(raw({"apiVersion": "v9", **pod()})))["apiVersion"] == "v9"
+
+
+def test_headers() -> None:
+    item = raw(pod())
+    _, headers = Content(POD, 1 << 20).message("ADDED", "e1", decode_head(item).metadata, item)
+    assert headers == {
+        "op": "ADDED",
+        "rv": "12",
+        "uid": UID,
+        "epoch": "e1",
+        "traceparent": "00-0b4a1f5e7d324d6a9f3e2f1f3c5b7a90-000000000000000c-01",
+    }
+
+
+@pytest.mark.parametrize(("size", "oversize"), [(100, False), (5000, True)])
+def test_what_is_too_large_is_named_only(size: int, oversize: bool) -> None:
+    item = raw(pod(text="x" * size))
+    body, headers = Content(POD, 2000).message("MODIFIED", "e1", decode_head(item).metadata, item)
+    assert ("oversize" in headers) is oversize
+    assert len(body) < 2000
+    assert json.loads(body)["metadata"]["uid"] == UID

@@ -1,0 +1,112 @@
+"""The only writer of a stream: lost acknowledgements, lost messages, lost streams, rivals, and its fence."""
+
+from typing import cast
+
+import pytest
+
+from flotilla_common.api.resources import POD
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus
+from flotilla_watcher.writer import WINDOW, StreamLost, StreamWriter, Superseded
+from tests.support.fake_bus import FakeBus
+from tests.support.fake_clock import FakeClock
+
+SPEC = subjects.kube_stream(POD)
+MARKER = subjects.kube_marker(POD)
+
+
+class Bench:
+    def __init__(self, bus: FakeBus) -> None:
+        self.held = True
+        self.bus = bus
+        self.clock = FakeClock()
+        self.writer = StreamWriter(
+            bus=cast("Bus", bus), clock=self.clock, spec=SPEC, marker_subject=MARKER, fence=lambda: self.held
+        )
+
+    async def open(self, epoch: str = "e1") -> "Bench":
+        await self.writer.open()
+        await self.writer.begin(epoch, b"{}")
+        return self
+
+    async def put(self, *names: str) -> None:
+        for name in names:
+            await self.writer.put(subjects.kube(POD, "ns", name), name.encode(), {"epoch": "e1"})
+
+
+def stored(bus: FakeBus) -> list[str]:
+    """What the stream holds, oldest first, without the marker."""
+    return [message.data.decode() for subject, message in bus.streams[SPEC.name].messages.items() if subject != MARKER]
+
+
+async def test_many_messages_in_order() -> None:
+    bench = await Bench(FakeBus()).open()
+    names = [f"p{number}" for number in range(3 * WINDOW)]
+    await bench.put(*names)
+    await bench.writer.flush()
+    assert stored(bench.bus) == names
+    assert await bench.bus.last_sequence(SPEC.name) == 1 + len(names)
+
+
+@pytest.mark.parametrize("fault", ["lose_acks", "drop"])
+@pytest.mark.parametrize("count", [1, 3])
+async def test_what_is_not_acknowledged_is_sent_again(fault: str, count: int) -> None:
+    bench = await Bench(FakeBus()).open()
+    setattr(bench.bus, fault, count)
+    await bench.put("a", "b", "c", "d")
+    await bench.writer.flush()
+    assert stored(bench.bus) == ["a", "b", "c", "d"]
+    await bench.put("a")
+    await bench.writer.check()
+    assert stored(bench.bus) == ["b", "c", "d", "a"]
+
+
+async def test_a_bus_that_is_away_is_waited_for() -> None:
+    bench = await Bench(FakeBus()).open()
+    bench.bus.connected = False
+    slept = bench.clock.sleep
+
+    async def sleep(seconds: float) -> None:
+        await slept(seconds)
+        bench.bus.connected = len(bench.clock.sleeps) >= 5
+
+    bench.clock.sleep = sleep
+    await bench.put("a")
+    await bench.writer.flush()
+    assert stored(bench.bus) == ["a"]
+    assert len(bench.clock.sleeps) == 5
+
+
+async def test_a_lost_stream_is_noticed_when_idle_and_when_busy() -> None:
+    idle = await Bench(FakeBus()).open()
+    idle.bus.wipe()
+    with pytest.raises(StreamLost):
+        await idle.writer.check()
+    busy = await Bench(FakeBus()).open()
+    busy.bus.wipe()
+    await busy.bus.ensure_stream(SPEC)
+    await busy.put("a")
+    with pytest.raises(StreamLost):
+        await busy.writer.flush()
+
+
+async def test_the_second_writer_wins_and_the_first_one_notices() -> None:
+    bus = FakeBus()
+    first = await Bench(bus).open("e1")
+    await first.put("a")
+    await first.writer.flush()
+    second = await Bench(bus).open("e2")
+    await first.put("late")
+    with pytest.raises(Superseded, match="e2"):
+        await first.writer.flush()
+    await second.put("b")
+    await second.writer.check()
+    assert stored(bus) == ["a", "b"]
+
+
+async def test_without_a_lease_nothing_is_sent() -> None:
+    bench = await Bench(FakeBus()).open()
+    bench.held = False
+    with pytest.raises(Superseded, match="lease"):
+        await bench.put("a")
+    assert stored(bench.bus) == []
