@@ -1,0 +1,132 @@
+"""Objects from the watcher's stream.
+
+Objects carry the epoch of the LIST that they belong to. When the marker says that an epoch is complete up to a version,
+objects that are not newer and were not published in that epoch do not exist any more. So a late joiner, a watcher that
+started over and a wiped bus all end in the same table.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import structlog
+
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, Follow, Message
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.kube.reflector import decode_head
+from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.table import version_of
+
+_decode_marker = msgspec.json.Decoder(subjects.Marker).decode
+
+FETCH_SECONDS = 1.0
+"""Between attempts to fetch an object that was too large for the bus."""
+
+
+class BusSource:
+    """Follows the stream of one resource."""
+
+    def __init__(self, bus: Bus, api: Api, door: Door[Any], clock: Clock, on_synced: Callable[[], None]) -> None:
+        self._bus = bus
+        self._api = api
+        self._door = door
+        self._clock = clock
+        self._on_synced = on_synced
+        self._marker_subject = subjects.kube_marker(door.resource)
+        self._epoch = ""  # the epoch that was completed last
+        self._seen: dict[str, set[str]] = {}  # uids by epoch that is not complete yet
+        self._synced = False
+        self._heard = clock.monotonic()
+        self._follow: Follow | None = None
+        self._fetches: set[asyncio.Task[None]] = set()
+        self._log = structlog.get_logger(resource=door.resource.id)
+
+    @property
+    def synced(self) -> bool:
+        return self._synced
+
+    @property
+    def heard(self) -> float:
+        return self._heard
+
+    @property
+    def healthy(self) -> bool:
+        return self._follow is not None and self._follow.healthy
+
+    async def start(self) -> None:
+        stream = subjects.kube_stream(self._door.resource).name
+        self._follow = await self._bus.follow(stream, ">", self._receive, self._reset)
+
+    async def stop(self) -> None:
+        if self._follow is not None:
+            await self._follow.stop()
+        for task in self._fetches:
+            task.cancel()
+        await asyncio.gather(*self._fetches, return_exceptions=True)
+
+    def _reset(self) -> None:
+        """The stream is read again from its start, or it is another one. Nothing in the table is doubted yet."""
+        self._epoch = ""
+        self._seen.clear()
+        self._synced = False
+
+    def _receive(self, message: Message) -> None:
+        if message.subject == self._marker_subject:
+            self._mark(_decode_marker(message.data))
+            return
+        headers = message.headers
+        epoch, uid = headers.get(subjects.EPOCH, ""), headers.get(subjects.UID, "")
+        if headers.get(subjects.OP) == subjects.DELETED:
+            if message.data:
+                self._door.drop(decode_head(message.data).metadata)
+            return
+        if epoch != self._epoch:
+            self._seen.setdefault(epoch, set()).add(uid)
+        if subjects.OVERSIZE in headers:
+            self._fetch(message)
+        else:
+            self._door.take(message.data)
+
+    def _mark(self, marker: subjects.Marker) -> None:
+        self._heard = self._clock.monotonic()
+        if marker.state != subjects.SYNCED:
+            return
+        if marker.epoch != self._epoch:
+            self._complete(marker)
+        if not self._synced:
+            self._synced = True
+            self._on_synced()
+
+    def _complete(self, marker: subjects.Marker) -> None:
+        seen, version = self._seen.get(marker.epoch, set[str]()), int(marker.rv or 0)
+        table = self._door.table
+        gone = [obj for obj in table if obj.metadata.uid not in seen and version_of(obj) <= version]
+        for obj in gone:
+            table.remove(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
+        self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), gone=len(gone))
+        self._epoch = marker.epoch
+        self._seen.clear()
+
+    def _fetch(self, message: Message) -> None:
+        task = asyncio.get_running_loop().create_task(self._fetch_until_known(message))
+        self._fetches.add(task)
+        task.add_done_callback(self._fetches.discard)
+
+    async def _fetch_until_known(self, message: Message) -> None:
+        """The message says only that the object changed; its name is in the body's head."""
+        head = decode_head(message.data).metadata
+        while True:
+            try:
+                self._door.take(await self._api.get(self._door.resource, head.namespace, head.name))
+            except ApiError as error:
+                if error.code == 404:
+                    return
+                self._log.warning("cannot fetch", name=head.name, error=error.message)
+            except Unreachable as error:
+                self._log.warning("cannot fetch", name=head.name, error=str(error))
+            else:
+                return
+            await self._clock.sleep(FETCH_SECONDS)

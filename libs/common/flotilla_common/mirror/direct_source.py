@@ -1,0 +1,77 @@
+"""Objects from a LIST and WATCH of our own, for the time when the bus cannot be trusted."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from flotilla_common.bus import subjects
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api
+from flotilla_common.kube.reflector import HeadMeta, Reflector
+from flotilla_common.mirror.door import Door
+
+
+class DirectSource:
+    """Lists and watches by itself."""
+
+    def __init__(self, api: Api, door: Door[Any], clock: Clock, on_synced: Callable[[], None]) -> None:
+        self._door = door
+        self._clock = clock
+        self._on_synced = on_synced
+        self._listed: set[str] = set()
+        self._synced = False
+        self._heard = clock.monotonic()
+        self._trouble = ""
+        self._reflector = Reflector(api, door.resource, self, clock)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def synced(self) -> bool:
+        return self._synced
+
+    @property
+    def heard(self) -> float:
+        return self._heard
+
+    @property
+    def healthy(self) -> bool:
+        return self._task is not None and not self._trouble
+
+    async def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._reflector.run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def listing(self) -> None:
+        self._listed.clear()
+
+    async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._listed.add(head.uid)
+        self._door.take(item)
+
+    async def complete(self, version: str) -> None:
+        """What the LIST lacks and is not newer is gone."""
+        self._door.table.replace((), int(version or 0), lambda obj: obj.metadata.uid not in self._listed)
+        self._listed.clear()
+        self._heard = self._clock.monotonic()
+        if not self._synced:
+            self._synced = True
+            self._on_synced()
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        self._heard = self._clock.monotonic()
+        if kind == subjects.DELETED:
+            self._door.drop(head)
+        else:
+            self._door.take(item)
+
+    async def progress(self, version: str) -> None:
+        self._heard = self._clock.monotonic()
+
+    def state(self, trouble: str) -> None:
+        self._trouble = trouble

@@ -1,0 +1,94 @@
+"""The way into a table: raw bytes are decoded here, whichever source or reply they come from.
+
+An object that does not fit its type never stops anything: it is set aside with the reason, and a listener may report
+it. When a later version of it decodes, or it is deleted, it is forgotten.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
+from flotilla_common.kube.reflector import HeadMeta, decode_head
+from flotilla_common.mirror.table import Table
+
+T = TypeVar("T", bound=Object)
+
+
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that cannot be decoded, and why."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    error: str
+
+
+OnMisfit = Callable[[Misfit], None]
+
+
+class Door(Generic[T]):
+    """Decodes objects of one resource into its table."""
+
+    def __init__(self, resource: Resource, kind: type[T], table: Table[T]) -> None:
+        self.resource = resource
+        self.table = table
+        self.misfits: dict[str, Misfit] = {}  # by uid
+        self._decoder = msgspec.json.Decoder(kind)
+        self._listeners: list[OnMisfit] = []
+
+    def listen(self, listener: OnMisfit) -> None:
+        """Call `listener` for every object that is set aside."""
+        self._listeners.append(listener)
+
+    def take(self, raw: bytes | msgspec.Raw) -> T | None:
+        """Decode and apply; returns the decoded object, or None when it was set aside."""
+        obj = self.decode(raw)
+        if obj is not None:
+            self.table.apply(obj)
+        return obj
+
+    def decode(self, raw: bytes | msgspec.Raw) -> T | None:
+        """Decode only; None when the object was set aside.
+
+        Raw members of a decoded object point into the buffer that it came from. A slice of a LIST page is copied
+        first, or one small object would keep the whole page in memory.
+        """
+        if isinstance(raw, msgspec.Raw):
+            raw = bytes(raw)
+        try:
+            obj = self._decoder.decode(raw)
+        except msgspec.MsgspecError as error:
+            self._set_aside(raw, str(error))
+            return None
+        if self.misfits:
+            self.misfits.pop(obj.metadata.uid, None)
+        return obj
+
+    def drop(self, head: HeadMeta) -> None:
+        """The object of that name and uid is gone."""
+        self.misfits.pop(head.uid, None)
+        self.table.remove(head.namespace, head.name, head.uid, int(head.resource_version or 0))
+
+    def _set_aside(self, raw: bytes, error: str) -> None:
+        try:
+            head = decode_head(raw).metadata
+        except msgspec.MsgspecError:
+            head = HeadMeta()  # not even an object: nothing to report it under but its error
+        misfit = Misfit(
+            resource=self.resource,
+            namespace=head.namespace,
+            name=head.name,
+            uid=head.uid,
+            version=head.resource_version,
+            error=error,
+        )
+        known = self.misfits.get(head.uid)
+        self.misfits[head.uid] = misfit
+        if known is None or known.version != misfit.version:
+            for listener in self._listeners:
+                listener(misfit)

@@ -1,0 +1,84 @@
+"""One resource's way into its table: the bus while it can be trusted, the apiserver directly while it cannot.
+
+A dead bus is not a blind system (DESIGN §3). The bus is trusted as long as its follow is whole and the watcher's
+marker keeps coming. Without such proof for `fallback_after` seconds the direct source starts; when the proof is back it
+stops.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from flotilla_common.bus.interface import Bus
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api
+from flotilla_common.mirror.bus_source import BusSource
+from flotilla_common.mirror.direct_source import DirectSource
+from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.source import Source
+
+
+class Feed:
+    """The sources of one door."""
+
+    def __init__(
+        self, *, api: Api, bus: Bus, clock: Clock, door: Door[Any], fallback_after: float, on_synced: Callable[[], None]
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._door = door
+        self._fallback_after = fallback_after
+        self._on_synced = on_synced
+        self._bus = BusSource(bus, api, door, clock, on_synced)
+        self._direct: DirectSource | None = None
+        self._trusted = clock.monotonic()  # the last proof that the bus is up to date
+        self._log = structlog.get_logger(resource=door.resource.id)
+
+    @property
+    def direct(self) -> bool:
+        """The apiserver is watched directly."""
+        return self._direct is not None
+
+    @property
+    def synced(self) -> bool:
+        """A source has delivered everything that existed."""
+        return self._source().synced
+
+    @property
+    def healthy(self) -> bool:
+        """The source that counts is synced and whole."""
+        source = self._source()
+        return source.synced and source.healthy
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the last proof that the table is up to date."""
+        return self._clock.monotonic() - self._source().heard
+
+    async def start(self) -> None:
+        self._trusted = self._clock.monotonic()
+        await self._bus.start()
+
+    async def stop(self) -> None:
+        await self._bus.stop()
+        if self._direct is not None:
+            await self._direct.stop()
+
+    async def tend(self) -> None:
+        """Start or stop the direct source, as the state of the bus demands. To be called every second or so."""
+        if self._bus.synced and self._bus.healthy:
+            self._trusted = self._bus.heard
+        silence = self._clock.monotonic() - self._trusted
+        if silence < self._fallback_after:
+            if self._direct is not None and self._bus.synced and self._bus.healthy:
+                self._log.info("the bus is back, it feeds the mirror again")
+                direct, self._direct = self._direct, None
+                await direct.stop()
+        elif self._direct is None:
+            self._log.warning("no word from the bus, watching the apiserver directly", seconds=round(silence, 1))
+            self._direct = DirectSource(self._api, self._door, self._clock, self._on_synced)
+            await self._direct.start()
+
+    def _source(self) -> Source:
+        return self._bus if self._direct is None else self._direct

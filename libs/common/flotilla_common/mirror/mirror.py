@@ -1,0 +1,173 @@
+"""The mirror: typed tables of what exists, fed from outside and by our own writes (DESIGN §4).
+
+A service adds its tables, runs the mirror, waits until it is synced, and before it writes for a shard calls
+`take_over`. Replies to its writes go through `written` and `deleted`; what became of a doubtful write is looked up with
+`read` and `read_owned`. All of these end at the same door, so a controller always sees at least its own writes.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus.interface import Bus
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
+from flotilla_common.mirror.door import Door, Misfit, OnMisfit
+from flotilla_common.mirror.feed import Feed
+from flotilla_common.mirror.table import Indexer, Table
+
+T = TypeVar("T", bound=Object)
+
+TEND_SECONDS = 1.0
+"""How often the feeds look at the state of the bus."""
+
+
+class Readiness(Protocol):
+    """Where the mirror says whether it is synced."""
+
+    def ready(self, name: str, ok: bool, why: str = "") -> None: ...
+
+
+class Mirror:
+    """The tables of one service."""
+
+    def __init__(
+        self, *, api: Api, bus: Bus, clock: Clock, health: Readiness | None = None, fallback_after: float = 30.0
+    ) -> None:
+        self._api = api
+        self._bus = bus
+        self._clock = clock
+        self._health = health
+        self._fallback_after = fallback_after
+        self._doors: dict[Resource, Door[Any]] = {}
+        self._feeds: dict[Resource, Feed] = {}
+        self._all_synced = asyncio.Event()
+
+    def add(self, resource: Resource, kind: type[T], indexes: dict[str, Indexer[T]] | None = None) -> Table[T]:
+        """A table of the resource's objects, decoded as `kind`. To be called before `run`."""
+        table = Table[T](indexes)
+        door = Door(resource, kind, table)
+        self._doors[resource] = door
+        self._feeds[resource] = Feed(
+            api=self._api,
+            bus=self._bus,
+            clock=self._clock,
+            door=door,
+            fallback_after=self._fallback_after,
+            on_synced=self._look,
+        )
+        return table
+
+    async def run(self) -> None:
+        """Feed the tables until cancelled."""
+        try:
+            for feed in self._feeds.values():
+                await feed.start()
+            while True:
+                for feed in self._feeds.values():
+                    await feed.tend()
+                self._look()
+                await self._clock.sleep(TEND_SECONDS)
+        finally:
+            for feed in self._feeds.values():
+                await feed.stop()
+
+    async def synced(self, timeout: float | None = None) -> None:
+        """Wait until every table holds what existed when its source began. TimeoutError."""
+        async with asyncio.timeout(timeout):
+            await self._all_synced.wait()
+
+    @property
+    def healthy(self) -> bool:
+        """Every table is fed by a source that is whole."""
+        return all(feed.healthy for feed in self._feeds.values())
+
+    def lag(self, resource: Resource) -> float:
+        """Seconds since the last proof that the table is up to date."""
+        return self._feeds[resource].lag
+
+    def direct(self, resource: Resource) -> bool:
+        """The table is fed by a watch of our own, because the bus cannot be trusted."""
+        return self._feeds[resource].direct
+
+    def misfits(self, resource: Resource) -> Sequence[Misfit]:
+        """Objects that could not be decoded and are therefore in no table."""
+        return list(self._doors[resource].misfits.values())
+
+    def on_misfit(self, resource: Resource, listener: OnMisfit) -> None:
+        """Call `listener` for every object that cannot be decoded, once per version."""
+        self._doors[resource].listen(listener)
+
+    async def take_over(self, resources: Sequence[Resource]) -> None:
+        """One consistent LIST of each resource: afterwards the tables are at least as new as this call. ApiError,
+        Unreachable."""
+        await asyncio.gather(*(self.read_owned(resource) for resource in resources))
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
+        """Read one object directly; None when it does not exist (or does not decode). ApiError, Unreachable."""
+        door = self._doors[resource]
+        held = door.table.get(namespace, name)
+        try:
+            body = await self._api.get(resource, namespace, name)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            if held is not None:  # a namesake that was made meanwhile has another uid
+                self.deleted(resource, namespace, name, held.metadata.uid)
+            return None
+        return door.take(body)
+
+    async def read_owned(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        label_selector: str = "",
+        within: Callable[[Any], bool] | None = None,
+    ) -> None:
+        """One consistent LIST of a namespace (all of them when empty), taken in as a whole: what it lacks is gone.
+
+        A `label_selector` narrows the LIST; `within` must then say which held objects it speaks for. ApiError,
+        Unreachable.
+        """
+        if label_selector and within is None:
+            raise ValueError("a label selector needs `within`")
+        door = self._doors[resource]
+        objects: list[Any] = []
+        token, version = "", ""
+        while True:
+            page = await self._api.list(
+                resource, namespace, label_selector=label_selector, limit=PAGE_SIZE, token=token
+            )
+            objects += [obj for obj in map(door.decode, page.items) if obj is not None]
+            token, version = page.next_token, page.resource_version
+            if not token:
+                break
+        aside = set(door.misfits)  # they exist, though we cannot read them
+
+        def scope(obj: Object) -> bool:
+            meta = obj.metadata
+            inside = not namespace or meta.namespace == namespace
+            return inside and meta.uid not in aside and (within is None or within(obj))
+
+        door.table.replace(objects, int(version or 0), scope)
+
+    def written(self, resource: Resource, body: bytes) -> object | None:
+        """Take in the object that a write returned; returns it decoded. Resources without a table are ignored."""
+        door = self._doors.get(resource)
+        return door.take(body) if door is not None else None
+
+    def deleted(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
+        """The object is surely gone."""
+        door = self._doors.get(resource)
+        if door is not None:
+            door.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
+
+    def _look(self) -> None:
+        waiting = [resource.plural for resource, feed in self._feeds.items() if not feed.synced]
+        if not waiting:
+            self._all_synced.set()
+        if self._health is not None:
+            self._health.ready("mirror", not waiting, f"waiting for {', '.join(waiting)}" if waiting else "")

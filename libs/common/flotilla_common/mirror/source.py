@@ -1,0 +1,29 @@
+"""Where a table's objects come from: the bus, or the apiserver directly. Both push through the same door.
+
+Since tables only move forward, both may run at once; the feed (mirror.feed) decides when the direct one is needed.
+"""
+
+from typing import Protocol
+
+
+class Source(Protocol):
+    """Feeds one door."""
+
+    @property
+    def synced(self) -> bool:
+        """Everything that existed when the source began has been taken in."""
+        ...
+
+    @property
+    def heard(self) -> float:
+        """When (monotonic) the source last had proof that it is up to date."""
+        ...
+
+    @property
+    def healthy(self) -> bool:
+        """The source is connected and knows of no gap."""
+        ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
