@@ -152,3 +152,22 @@ async def test_no_connection_is_surely_not_sent() -> None:
         await client.create(POD, "ns", b"{}")
     assert not error.value.sent
     await client.close()
+
+
+async def test_a_watch_begins_with_a_bookmark(api: KubeClient, server: tuple[Apiserver, str]) -> None:
+    line = b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"8"}}}\n'
+    server[0].answers = [web.Response(body=line)]
+    events = [event async for event in api.watch(POD, "7", timeout=30)]
+    assert [(event.type, msgspec.json.decode(event.object)["metadata"]["resourceVersion"]) for event in events] == [
+        ("BOOKMARK", "7"),
+        ("ADDED", "8"),
+    ]
+    wanted = "/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=30"
+    assert server[0].asked == ("GET", wanted)
+
+
+async def test_a_refused_watch_has_no_events(api: KubeClient, server: tuple[Apiserver, str]) -> None:
+    server[0].answers = [status(410, "Expired", "too old")]
+    with pytest.raises(ApiError) as error:
+        await anext(aiter(api.watch(POD, "7")))
+    assert error.value.code == 410

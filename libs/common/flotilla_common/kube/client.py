@@ -20,7 +20,7 @@ from yarl import URL
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.config import ApiConfig, ConfigError
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
-from flotilla_common.kube.watch import watch_events
+from flotilla_common.kube.watch import bookmark, watch_events
 
 CONNECTIONS = 128
 """Most connections at once: twice the writes that one process has under way (kube-max-writes), plus its watches."""
@@ -30,6 +30,9 @@ CONNECT_SECONDS = 10.0
 
 REQUEST_SECONDS = 60.0
 """Time for a whole request: the apiserver itself gives up after 60 s (--request-timeout)."""
+
+SILENCE_SECONDS = 90.0
+"""A watch that says nothing for this long is dead: bookmarks come about once a minute."""
 
 KEEPALIVE_SECONDS = 60.0
 """Idle connections are kept this long: the apiserver's own idle timeout is longer."""
@@ -71,7 +74,7 @@ class KubeClient:
         self._config = config
         self._connections = connections
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
-        self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
+        self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         self._headers: dict[str, str] = {"User-Agent": user_agent, "Accept": "application/json", **config.headers}
         self._host = URL(config.server).authority
         self._counters: dict[tuple[int, str], Counter] = {}
@@ -107,7 +110,7 @@ class KubeClient:
     async def watch(
         self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
     ) -> AsyncIterator[WatchEvent]:
-        """See `Api.watch`. Silence beyond what bookmarks explain, or half a line at the end, is Unreachable."""
+        """See `Api.watch`. Silence beyond SILENCE_SECONDS, or half a line at the end, is Unreachable."""
         params = {
             "watch": "1",
             "allowWatchBookmarks": "true",
@@ -116,6 +119,7 @@ class KubeClient:
         }
         response = await self._open("GET", resource.path(namespace), params=params, timeout=self._watch_timeout)
         try:
+            yield WatchEvent("BOOKMARK", bookmark(resource_version))
             async for event in watch_events(response.content):
                 yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -71,8 +71,8 @@ class Api(Protocol):
     def watch(
         self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
     ) -> AsyncIterator[WatchEvent]:
-        """Events after `resource_version`, with bookmarks, until the server ends the watch. ApiError 410 = start
-        over."""
+        """Events after `resource_version`, until the server ends the watch. Begins with a bookmark of that version once
+        the server has accepted, so that a quiet watch can be told from none. ApiError 410 = start over."""
         ...
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes: ...

@@ -51,3 +51,8 @@ async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
             status = msgspec.json.decode(event.object, type=_Status)
             raise ApiError(status.code, status.reason, status.message, body=bytes(event.object))
         yield event
+
+
+def bookmark(version: str) -> msgspec.Raw:
+    """The object of a bookmark that says where a watch begins."""
+    return msgspec.Raw(msgspec.json.encode({"metadata": {"resourceVersion": version}}))
