@@ -105,6 +105,12 @@ def test_grace_period() -> None:
     assert world.available() == 1
 
 
+def test_a_pod_that_has_to_be_hooked_again_says_so() -> None:
+    result = planned(rolling(1).hook("inPlaceUpdate"), [pod("x", state="Updated")])
+    (reason,) = [reason for reason in result.reasons if reason.code == "WaitingForHook"]
+    assert reason.message == "waiting: sample-x must get the inPlaceUpdate hook back"
+
+
 def test_messages_name_a_handful_of_pods() -> None:
     result = planned(cloneset().replicas(9).max_unavailable(7), "2o 7n!", now=NOW)
     (reason,) = [reason for reason in result.reasons if reason.code == "WaitingForMaxUnavailable"]

@@ -57,6 +57,7 @@ def test_row_60_pre_normal_hook() -> None:
     builder.stored(conditions=[condition("CloneSetUpdated", NOW - timedelta(seconds=30))])
     waiting = planned(builder, [pod("n1", state="PreparingNormal")])
     assert summary(waiting) == []
+    assert "WaitingForHook" in codes(waiting)
     counts = status(waiting)
     assert (counts["readyReplicas"], counts["availableReplicas"]) == (1, 0)
     assert progressing(waiting) == "CloneSetUpdated"

@@ -128,7 +128,7 @@ class Storm:
             if labels.get(STATE) in ("PreparingDelete", "PreparingUpdate") and labels.pop("hold", None):
                 self.world.touch("Pod", pod)
             hooks = self.builder.spec.get("lifecycle", {})
-            if labels.get(STATE) == "Updated" and "inPlaceUpdate" in hooks and "hold" not in labels:
+            if labels.get(STATE) == "Updated" and "inPlaceUpdate" in hooks and labels.get("hold") != "inPlaceUpdate":
                 labels["hold"] = "inPlaceUpdate"
                 self.world.touch("Pod", pod)
 

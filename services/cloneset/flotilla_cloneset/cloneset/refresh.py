@@ -17,7 +17,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Chain
 from flotilla_common.workload.inplace import Refresh, refresh
 from flotilla_common.workload.inplace.refresh import IDLE
-from flotilla_common.workload.lifecycle import PREPARING_NORMAL
+from flotilla_common.workload.lifecycle import PREPARING_NORMAL, UPDATED
 from flotilla_common.workload.revisions import belongs, short_hash
 
 _MEMO = "cloneset_refresh_idle"
@@ -29,15 +29,12 @@ def plan_refresh(here: Situation, draft: Draft, *, direction: int, at: int) -> N
     `direction`: where the update step moves pods, 1 to the update revision, -1 back to the current one, 0 nowhere.
     """
     chains: list[Chain] = []
-    unscheduled: list[Pod] = []
     in_grace: list[Pod] = []
     for pod in here.census.unsettled:
         if pod.metadata.uid in draft.touched:
             continue
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
-        if not pod.spec.node_name and pod.state == PREPARING_NORMAL:
-            unscheduled.append(pod)
         outcome = _refresh(here, pod, direction)
         if outcome.chain and draft.touch(pod):
             chains.append(outcome.chain)
@@ -47,10 +44,23 @@ def plan_refresh(here: Situation, draft: Draft, *, direction: int, at: int) -> N
         if outcome.problem:
             draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
     draft.stage(chains, stop_on_failure=False, at=at)
-    if unscheduled:
-        draft.reason("WaitingForScheduling", f"waiting for nodes: {named(unscheduled)}", unscheduled)
     if in_grace:
         draft.reason("WaitingForGracePeriod", f"waiting for the grace period of {named(in_grace)} to end", in_grace)
+    _say_who_waits(here, draft)
+
+
+def _say_who_waits(here: Situation, draft: Draft) -> None:
+    """Name the pods that only the scheduler or the user's hooks can bring forward."""
+    idle = [pod for pod in here.census.unsettled if pod.metadata.uid not in draft.touched]
+    unscheduled = [pod for pod in idle if pod.state == PREPARING_NORMAL and not pod.spec.node_name]
+    if unscheduled:
+        draft.reason("WaitingForScheduling", f"waiting for nodes: {named(unscheduled)}", unscheduled)
+    starting = [pod for pod in idle if pod.state == PREPARING_NORMAL and pod.spec.node_name]
+    if starting:
+        draft.reason("WaitingForHook", f"waiting: {named(starting)} must get all of the preNormal hook first", starting)
+    updated = [pod for pod in idle if pod.state == UPDATED]
+    if updated:
+        draft.reason("WaitingForHook", f"waiting: {named(updated)} must get the inPlaceUpdate hook back", updated)
 
 
 def _refresh(here: Situation, pod: Pod, direction: int) -> Refresh:
