@@ -16,11 +16,15 @@ from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import SystemClock, SystemEntropy
+from flotilla_common.health import Health
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
+from flotilla_common.service import Context
+from flotilla_common.settings import Settings
+from flotilla_watcher import app
 from flotilla_watcher.resource_watch import ResourceWatch
 from tests.support.broker import Broker, broker
 from tests.support.cluster import Cluster, control_plane, eventually
@@ -335,3 +339,44 @@ async def test_take_over_and_reads_go_through_the_same_door(api: KubeClient, nat
         await mirror.read_owned(CONFIG_MAP, namespace)
         assert held(table, namespace) == {}
         assert len(table) > 0
+
+
+@asynccontextmanager
+async def replica(name: str, api: KubeClient, nats: Broker) -> AsyncIterator[Context]:
+    settings = Settings(lease_duration=3, lease_retry_period=0.5)
+    bus, clock = nats.bus(name), SystemClock()
+    context = Context(
+        service="watcher",
+        settings=settings,
+        gates=settings.gates(),
+        api=api,
+        bus=bus,
+        clock=clock,
+        entropy=SystemEntropy(),
+        health=Health(),
+        replica=name,
+    )
+    task = asyncio.create_task(app.run(context))
+    try:
+        yield context
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await bus.close()
+
+
+def published(context: Context) -> list[str]:
+    figure = context.vitals.get("resources", list)()
+    return [str(one) for one in figure] if isinstance(figure, list) else []
+
+
+async def test_replicas_share_the_resources(api: KubeClient, nats: Broker, cluster: Cluster) -> None:
+    cluster.kubectl("create", "namespace", "kruise-system")
+    everything = sorted(resource.id for resource in app.RESOURCES)
+    async with replica("a", api, nats) as first:
+        await eventually(lambda: sorted(published(first)) == everything)
+        await eventually(lambda: list(first.health.waiting) == ["apps_kruise_io.clonesets"])
+        async with replica("b", api, nats) as second:
+            await eventually(lambda: len(published(first)) == len(published(second)) == len(everything) / 2)
+            assert sorted(published(first) + published(second)) == everything
+        await eventually(lambda: sorted(published(first)) == everything)
