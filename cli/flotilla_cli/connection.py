@@ -1,13 +1,15 @@
 """Which cluster and which bus a command means, and the way to them.
 
 The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then the places where kubectl looks. The bus:
-`--nats`, FLOTILLA_NATS, the local set. The local set tells both in `set.json` in its state folder.
+`--nats`, FLOTILLA_NATS, the local set that the kubeconfig belongs to. A local set tells both in `set.json` in its state
+folder.
 """
 
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -15,12 +17,13 @@ import msgspec
 from flotilla_cli.cluster import local_set
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
+from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_common import logs
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.bus.nats import NatsBus
-from flotilla_common.clock import Clock
+from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import ConfigError, load_config
+from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -42,21 +45,52 @@ class BusTarget(msgspec.Struct, frozen=True):
 
 def target_of(kubeconfig: str, context: str) -> Target:
     """The cluster for these options."""
-    return Target(kubeconfig or os.environ.get("KUBECONFIG") or _local("kubeconfig"), context)
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    if not named:
+        found = _default_set()
+        named = found.kubeconfig if found else ""
+    return Target(named, context)
 
 
-def nats_url_of(option: str) -> str:
-    """The bus for this option; empty if none is known."""
-    return option or os.environ.get("FLOTILLA_NATS") or _local("nats")
+def nats_url_of(option: str, kubeconfig: str = "") -> str:
+    """The bus for these options; empty if none is known.
+
+    The bus of a local set is meant only together with the set's own kubeconfig, or with none: the reasons of one
+    cluster would mislead about objects of another.
+    """
+    given = option or os.environ.get("FLOTILLA_NATS")
+    if given:
+        return given
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    found = _set_beside(Path(named)) if named else _default_set()
+    return found.nats if found else ""
 
 
-def _local(what: Literal["kubeconfig", "nats"]) -> str:
-    """What the local set says of itself; empty if there is none."""
+def namespace_of(option: str, target: Target) -> str:
+    """The namespace for this option: without one that of the kubeconfig's context, as for kubectl."""
+    if option:
+        return option
     try:
-        found = local_set.read(default_state_dir())
+        return find_config(target, SystemClock(), os.environ, SERVICE_ACCOUNT).namespace
+    except ConfigError:
+        return "default"  # whoever needs the cluster will say what is wrong with its configuration
+
+
+def _default_set() -> LocalSet | None:
+    """What the local set says of itself, if there is one."""
+    try:
+        return local_set.read(default_state_dir())
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
-    return getattr(found, what) if found else ""
+
+
+def _set_beside(kubeconfig: Path) -> LocalSet | None:
+    """The local set that wrote this kubeconfig, if one did."""
+    try:
+        found = local_set.read(kubeconfig.absolute().parent)
+    except (ClusterError, OSError):
+        return None  # somebody else's folder
+    return found if found and Path(found.kubeconfig) == kubeconfig.absolute() else None
 
 
 def cluster_options(command: Command) -> Command:
@@ -68,16 +102,15 @@ def cluster_options(command: Command) -> Command:
 
 def namespace_option(command: Command) -> Command:
     """-n; one value for all commands, so that a shell history can be edited from one to the next."""
-    return click.option("-n", "--namespace", default="default", show_default=True, help="The object's namespace.")(
+    return click.option("-n", "--namespace", default="", show_default="the context's", help="The object's namespace.")(
         command
     )
 
 
 def bus_option(command: Command) -> Command:
     """--nats."""
-    return click.option("--nats", default="", metavar="URL", help="The bus; default: FLOTILLA_NATS, the local set.")(
-        command
-    )
+    known = "FLOTILLA_NATS, the local set's"
+    return click.option("--nats", default="", metavar="URL", help="The bus.", show_default=known)(command)
 
 
 @asynccontextmanager

@@ -11,7 +11,16 @@ from rich.console import Console
 from rich.text import Text
 
 from flotilla_cli.ages import age, span
-from flotilla_cli.connection import bus_option, connected, namespace_option, nats_url_of, open_bus, reported
+from flotilla_cli.connection import (
+    bus_option,
+    connected,
+    namespace_of,
+    namespace_option,
+    nats_url_of,
+    open_bus,
+    reported,
+    target_of,
+)
 from flotilla_cli.kinds import find_kind
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_common.api.resources import Resource
@@ -21,7 +30,10 @@ from flotilla_common.clock import Clock, SystemClock
 HEARTBEAT_SECONDS = 6.0
 """Services show a heartbeat every 5 seconds."""
 
-NO_BUS = "no bus is known: give --nats URL, or set FLOTILLA_NATS; `flotilla up` starts one"
+NO_BUS = (
+    "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
+    "KUBECONFIG names the set's own kubeconfig, or nothing"
+)
 PLAIN_WIDTH = 400
 
 
@@ -37,6 +49,7 @@ def explain(kind: str, name: str, namespace: str, nats: str, output: str | None)
     url = nats_url_of(nats)
     if not url:
         raise click.ClickException(NO_BUS)
+    namespace = namespace_of(namespace, target_of("", ""))
     with reported():
         why = asyncio.run(_explain(url, resource, namespace, name, clock))
     if output == "json":

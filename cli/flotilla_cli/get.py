@@ -14,6 +14,7 @@ from flotilla_cli.connection import (
     bus_option,
     cluster_options,
     connected,
+    namespace_of,
     namespace_option,
     nats_url_of,
     open_api,
@@ -71,10 +72,12 @@ def get(
     output: str | None,
 ) -> None:
     """Show a workload: its revisions, their pods, and what it waits for."""
-    wish = Wish(resource=find_kind(kind), namespace=namespace, name=name, output=output, everything=everything)
+    resource, target = find_kind(kind), target_of(kubeconfig, context)
+    namespace = namespace_of(namespace, target)
+    wish = Wish(resource=resource, namespace=namespace, name=name, output=output, everything=everything)
     with reported(), contextlib.suppress(KeyboardInterrupt):
         try:
-            asyncio.run(_get(wish, target_of(kubeconfig, context), nats_url_of(nats), watch=watch))
+            asyncio.run(_get(wish, target, nats_url_of(nats, kubeconfig), watch=watch))
         except Gone as error:
             raise click.ClickException(f"{wish.resource.kind} {namespace}/{name} is gone") from error
 

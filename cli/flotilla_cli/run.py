@@ -22,6 +22,7 @@ from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock
+from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config
 from flotilla_common.service import Service, run_process
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
 
@@ -55,8 +56,11 @@ def run(arguments: tuple[str, ...]) -> None:
     try:
         settings = load(flags, os.environ, Path(config) if config else None)
         services = _chosen(names)
+        find_config(settings, SystemClock(), os.environ, SERVICE_ACCOUNT)
     except SettingsError as error:
         raise click.ClickException("\n       ".join(error.problems)) from error
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
     given = [f"--{flag}={value}" if value else f"--{flag}" for flag, value in flags.items()]
     sys.exit(_run(services, settings, [*given, *([f"--config={config}"] if config else [])], split=split))
 

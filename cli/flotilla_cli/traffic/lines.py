@@ -155,7 +155,7 @@ def _heartbeat(body: Json, now: datetime, service: str, replica: str) -> Line:
 def _difference(before: Json | None, after: Json) -> str:
     if before is None:
         return ""
-    paths = changed_paths(before, after)
+    paths = sorted(changed_paths(before, after), key=lambda path: not path.startswith("spec"))  # wishes before facts
     more = f" and {len(paths) - _PATHS_SHOWN} more" if len(paths) > _PATHS_SHOWN else ""
     return ", ".join(paths[:_PATHS_SHOWN]) + more
 

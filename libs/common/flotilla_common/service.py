@@ -25,7 +25,7 @@ from flotilla_common.clock import Clock, Entropy, SystemClock, SystemEntropy
 from flotilla_common.gates import Gates
 from flotilla_common.health import Health
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import load_config
+from flotilla_common.kube.config import ConfigError, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
 
@@ -159,6 +159,9 @@ def run_process(services: Sequence[Service], settings: Settings) -> int:
     except asyncio.CancelledError:
         log.info("stopped")
         return 0
+    except ConfigError as error:
+        log.error("no way to the cluster", error=str(error))  # noqa: TRY400 - the message names file and field
+        return 2
     except ExceptionGroup as errors:
         log.error("service failed", exc_info=errors)  # noqa: TRY400 - structlog takes the exception itself
         return 1

@@ -67,7 +67,7 @@ def test_no_bus_is_said_plainly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.delenv("FLOTILLA_NATS", raising=False)
     result = CliRunner().invoke(explain, ["cloneset", "web"])
     assert result.exit_code == 1
-    assert "no bus is known: give --nats URL" in result.output
+    assert "no bus is known for this cluster: give --nats URL" in result.output
 
 
 def test_unknown_kind_names_the_known_ones():
