@@ -23,6 +23,11 @@ def named(pods: Sequence[Pod], total: int = 0) -> str:
     return f"{shown} and {more} more" if more else shown
 
 
+def pods_word(count: int) -> str:
+    """ "1 pod", "2 pods"."""
+    return f"{count} pod" if count == 1 else f"{count} pods"
+
+
 class Draft:
     """Collects stages, events, reasons and timers of one pass."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from flotilla_cloneset.cloneset.bodies import revision_labels
-from flotilla_cloneset.cloneset.draft import Draft, named
+from flotilla_cloneset.cloneset.draft import Draft, named, pods_word
 from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
@@ -58,7 +58,7 @@ def plan_pod_updates(here: Situation, pods: Sequence[Pod], target: ControllerRev
             held.append(pod)
     draft.stage(chains)
     if chains:
-        draft.reason("Updating", f"updating {len(chains)} pods to {target.metadata.name}")
+        draft.reason("Updating", f"updating {pods_word(len(chains))} to {target.metadata.name}")
     if held:
         draft.reason("WaitingForHook", f"waiting: the inPlaceUpdate hook holds {named(held)}", held)
     if refusal is not None:

@@ -6,9 +6,9 @@ the rollout.
 """
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, NAMED, Draft, named
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, NAMED, Draft, named, pods_word
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_cloneset.cloneset.podupdate import UpdateRefused, plan_pod_updates
 from flotilla_cloneset.cloneset.situation import Situation
@@ -45,8 +45,6 @@ def plan_update(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     ordered = update_order(waiting, here.census.active, rolling.priority_strategy, rolling.scatter_strategy)
     head = ordered[: abs(numbers.update)]
     chosen = _walk(here, head, target, numbers.update_budget)
-    if len(chosen) < len(head):
-        _say_what_blocks(here, numbers, draft)
     mine = [pod for pod in chosen if pod.metadata.uid not in draft.touched][:MAX_CHAINS_PER_PASS]
     try:
         return plan_pod_updates(here, mine, target, draft)
@@ -54,6 +52,9 @@ def plan_update(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         draft.errors.append(("update", str(error)))
         draft.reason("InPlaceImpossible", str(error), error.pods)
         return bool(error.planned)
+    finally:
+        if len(chosen) < len(head):
+            _say_what_blocks(here, numbers, chosen, draft)
 
 
 def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
@@ -62,10 +63,14 @@ def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     if want.on_delete:
         outdated = counts.replicas - counts.updated
         if outdated:
-            draft.reason("OnDelete", f"{outdated} pods keep their revision until they are deleted: type is OnDelete")
+            draft.reason(
+                "OnDelete", f"waiting for somebody to delete {pods_word(outdated)} of older revisions: type is OnDelete"
+            )
         return True
     if want.paused:
-        draft.reason("PausedByUser", f"paused with {counts.updated} of {want.expected_updated} pods updated")
+        draft.reason(
+            "PausedByUser", f"paused by the user: {counts.updated} of {pods_word(want.expected_updated)} updated"
+        )
         return True
     if numbers.update != 0:
         return False
@@ -74,13 +79,13 @@ def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         draft.reason("PreparedInVain", f"{named(pods)} prepared for an update that partition does not want now", pods)
     if counts.updated == counts.replicas == want.replicas:
         missing = counts.replicas - counts.updated_available
-        text = "all" if not missing else f"{counts.updated_available} of {counts.replicas}"
+        text = "all available" if not missing else f"waiting: {counts.updated_available} of them available"
         code = "WaitingForAvailability" if missing else "Complete"
-        draft.reason(code, f"all {counts.replicas} pods are on the update revision, {text} of them available")
+        draft.reason(code, f"{counts.updated} of {pods_word(counts.replicas)} updated, {text}")
     elif counts.updated >= want.expected_updated and want.partition:
         draft.reason(
             "PartitionReached",
-            f"{counts.updated} pods are updated, partition {want.partition} keeps the other "
+            f"{counts.updated} of {pods_word(counts.replicas)} updated, partition {want.partition} keeps the other "
             f"{counts.replicas - counts.updated} on older revisions",
         )
     return True
@@ -124,12 +129,15 @@ def _unavailable_on(here: Situation, target: ControllerRevision) -> int:
     )
 
 
-def _say_what_blocks(here: Situation, numbers: Quantities, draft: Draft) -> None:
+def _say_what_blocks(here: Situation, numbers: Quantities, chosen: Sequence[Pod], draft: Draft) -> None:
+    """Name the pods that use the budget up: those that are unavailable, and those that this pass makes so."""
     unavailable = here.census.unavailable
-    blockers = list(islice((pod for pod in here.census.active if pod.metadata.uid in unavailable), NAMED))
+    starting = [pod for pod in chosen if pod.metadata.uid not in unavailable]
+    down = (pod for pod in here.census.active if pod.metadata.uid in unavailable)
+    blockers = list(islice(chain(starting, down), NAMED))
     limit = f"maxUnavailable {here.targets.max_unavailable}"
     extra = numbers.update_budget - here.targets.max_unavailable
     if extra:
-        limit += f" (and {extra} pods above replicas)" if extra > 0 else f" (less {-extra} missing pods)"
-    used = f"is used by {named(blockers, len(unavailable))}" if blockers else "leaves no room"
+        limit += f" (plus {extra} above replicas)" if extra > 0 else f" (minus {-extra} missing)"
+    used = f"is used by {named(blockers, len(starting) + len(unavailable))}" if blockers else "leaves no room"
     draft.reason("WaitingForMaxUnavailable", f"waiting: {limit} {used}", blockers)

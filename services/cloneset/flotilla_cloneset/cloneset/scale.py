@@ -10,7 +10,7 @@ from flotilla_cloneset.cloneset.bodies import decode_template
 from flotilla_cloneset.cloneset.choose import choose
 from flotilla_cloneset.cloneset.claims import delete_claim, instance_id
 from flotilla_cloneset.cloneset.create import plan_creates
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named, pods_word
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_common.api.cloneset import Lifecycle
@@ -91,8 +91,8 @@ def _scale_up(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         draft.notices.append(Notice(reason="ScaleUpLimited", message=text, warning=True))
         draft.reason(
             "ScaleUpLimited",
-            f"{numbers.scale_up} pods are missing, {numbers.create_now} may be created now: "
-            f"scaleStrategy.maxUnavailable is {limit} and {numbers.unavailable} pods are unavailable",
+            f"missing: {pods_word(numbers.scale_up)}, of which {numbers.create_now} may be created now: "
+            f"scaleStrategy.maxUnavailable is {limit}, unavailable: {pods_word(numbers.unavailable)}",
         )
     return plan_creates(here, numbers, draft)
 
@@ -114,7 +114,7 @@ def _scale_in(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     if planned:
         draft.reason(
             "WaitingForDeletion",
-            f"waiting: {len(planned)} pods are already about to be deleted, then {numbers.scale_down} more",
+            f"waiting: {pods_word(len(planned))} must be deleted first, then {numbers.scale_down} more",
         )
         return False
     new, old = census.groups(here.snapshot.gates.on("PreparingUpdateAsUpdate"))
