@@ -8,6 +8,7 @@ async with control_plane(tmp_path) as cluster, fleet(cluster) as flotilla:
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +18,11 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from flotilla_cli.cluster.nats import NatsServer
+from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import Process, is_alive, reap, send
 from flotilla_common.clock import SystemClock
-from tests.support.cluster import Cluster, eventually
+from tests.support.cluster import Cluster, eventually, programs
 
 SERVICES = ("watcher", "cloneset", "webhook")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -44,11 +45,19 @@ class Member:
         """What /readyz says."""
         return _get(self.health, "readyz")[1]
 
+    def metrics_text(self) -> str:
+        """The whole metrics page."""
+        return _get(self.metrics_port, "metrics")[1]
+
     def metric(self, name: str) -> float:
         """The sum over all series of a metric."""
-        _, text = _get(self.metrics_port, "metrics")
+        text = self.metrics_text()
         lines = [line for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{"))]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    def log(self) -> str:
+        """Everything that it logged, under earlier processes of its name too."""
+        return Path(self.process.log).read_text(encoding="utf-8")
 
     def cpu_seconds(self) -> float:
         """CPU time of the process so far."""
@@ -124,8 +133,7 @@ class Fleet:
         try:
             await eventually(member.ready, seconds)
         except TimeoutError:
-            log = Path(member.process.log).read_text(encoding="utf-8")[-3000:]
-            raise AssertionError(f"{name} is not ready: {member.why_not_ready()}\n{log}") from None
+            raise AssertionError(f"{name} is not ready: {member.why_not_ready()}\n{member.log()[-3000:]}") from None
 
     def kill(self, name: str) -> None:
         """kill -9."""
@@ -140,6 +148,42 @@ class Fleet:
     def resume(self, name: str) -> None:
         """SIGCONT."""
         send(self.members[name].process, signal.SIGCONT)
+
+    async def restart(self, name: str, *, wait: bool = True) -> Member:
+        """kill -9, and start it again under another identity: its leases have to run out first."""
+        service = self.members[name].name
+        self.kill(name)
+        return await self.start(service, replica=name.removeprefix(service).removeprefix("-"), wait=wait)
+
+    async def kill_bus(self) -> None:
+        """kill -9 of nats-server; what it stored stays."""
+        await self.nats.close(SystemClock(), grace=0)
+
+    async def start_bus(self) -> None:
+        """Start nats-server again where its clients look for it."""
+        port = int(self.nats.url.rpartition(":")[2])
+        self.nats = await start_nats(self._folder, port, program=programs())
+
+    async def wipe_bus(self) -> None:
+        """kill -9 of nats-server, and start it with nothing stored."""
+        await self.kill_bus()
+        shutil.rmtree(self._folder / "nats")
+        await self.start_bus()
+
+    async def kill_component(self, *names: str) -> None:
+        """kill -9 of parts of the control plane: etcd, kube-apiserver, …"""
+        await self.cluster.plane.records.stop(names, SystemClock(), grace=0)
+
+    async def repair_control_plane(self) -> None:
+        """Start the parts that do not run, and wait until the apiserver serves."""
+        await self.cluster.plane.start()
+
+    async def healthy(self, seconds: float = 30) -> None:
+        """Every process runs and is ready, and none has logged a programming error."""
+        for name in list(self.members):
+            await self.ready(name, seconds)
+            log = self.members[name].log()
+            assert "Traceback" not in log, f"{name}: {log[log.index('Traceback') - 1000 :][:4000]}"
 
     async def stop(self) -> None:
         """End everything."""

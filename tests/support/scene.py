@@ -1,0 +1,137 @@
+"""A namespace with CloneSets on a running cluster, and an observer that judges everything that happens in it."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+from tests.support.fleet import Fleet
+from tests.support.observer import Observer, Promise, observe, uids
+
+OLD, NEW = "nginx:1", "nginx:2"
+_numbers = count()
+
+
+def cloneset(name: str, replicas: int, image: str = OLD, **rolling: object) -> dict[str, Any]:
+    """A CloneSet that is updated in place where that is possible; `rolling` are its rollingUpdate's members."""
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "CloneSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"terminationGracePeriodSeconds": 1, "containers": [{"name": "main", "image": image}]},
+            },
+            "updateStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", **rolling},
+            },
+        },
+    }
+
+
+class Scene:
+    """One namespace."""
+
+    def __init__(self, flotilla: Fleet, seen: Observer) -> None:
+        self.flotilla = flotilla
+        self.cluster = flotilla.cluster
+        self.seen = seen
+        self.namespace = seen.namespace
+
+    async def kubectl(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> str:
+        """Run kubectl in the namespace without holding up the observer."""
+        words = ("-n", self.namespace, *arguments)
+        return await asyncio.to_thread(self.cluster.kubectl, *words, stdin=stdin, check=check, timeout=timeout)
+
+    async def read(self, *arguments: str) -> dict[str, Any]:
+        """`kubectl get … -o json`."""
+        return json.loads(await self.kubectl("get", *arguments, "-o", "json"))
+
+    async def create(self, *documents: dict[str, Any]) -> None:
+        """Create objects."""
+        await self.kubectl(
+            "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
+        )
+
+    async def patch(self, name: str, spec: dict[str, Any]) -> None:
+        """Merge into a CloneSet's spec."""
+        await self.kubectl("patch", "clone", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+    async def roll(self, name: str, image: str) -> None:
+        """Change the image."""
+        patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
+        await self.kubectl("patch", "clone", name, "--type=json", "-p", json.dumps(patch))
+
+    async def settle(self, name: str, image: str, replicas: int, seconds: float = 60) -> None:
+        """Wait until all pods run the image and the status says so."""
+        await self.seen.until(
+            lambda: self.seen.settled(name, image, replicas), seconds, f"{replicas} pods of {name} with {image}"
+        )
+
+    async def part_way(self, name: str, image: str, pods: int) -> None:
+        """Wait until this many pods run the image."""
+        await self.seen.until(lambda: self.seen.ready(name, image) >= pods, 60, f"{pods} pods of {name} with {image}")
+
+    async def end(self) -> None:
+        """Nothing was ever broken, and every service is well."""
+        assert self.seen.broken() == []
+        await self.flotilla.healthy()
+
+
+class Rollout:
+    """A large CloneSet in the middle of an in-place rollout, whatever happens to it there."""
+
+    def __init__(self, scene: Scene, name: str, replicas: int, most: int) -> None:
+        self._scene = scene
+        self._name = name
+        self._replicas = replicas
+        self._most = most
+        self._images = count(2)
+        self.image = OLD
+        self._before: dict[str, tuple[str, str, str]] = {}
+
+    async def begin(self, part: float = 0.3) -> None:
+        """Change the image, and return when this part of the pods is updated."""
+        seen = self._scene.seen
+        self._before = uids(seen.of(self._name))
+        self.image = f"nginx:{next(self._images)}"
+        seen.promise(Promise(cloneset=self._name, replicas=self._replicas, max_unavailable=self._most))
+        await self._scene.roll(self._name, self.image)
+        await self._scene.part_way(self._name, self.image, int(self._replicas * part))
+
+    @property
+    def done(self) -> int:
+        """Pods that run the new image and are Ready."""
+        return self._scene.seen.ready(self._name, self.image)
+
+    async def end(self, seconds: float = 60) -> None:
+        """It ends right: the same pods on the same nodes with the same IPs, and nothing was broken on the way."""
+        await self._scene.settle(self._name, self.image, self._replicas, seconds)
+        assert uids(self._scene.seen.of(self._name)) == self._before
+        await self._scene.end()
+
+
+@asynccontextmanager
+async def scene(flotilla: Fleet) -> AsyncGenerator[Scene]:
+    """A namespace of its own for the time of the block."""
+    namespace = f"scene-{next(_numbers)}"
+    await asyncio.to_thread(flotilla.cluster.kubectl, "create", "namespace", namespace)
+    async with observe(flotilla.cluster, namespace) as seen:
+        yield Scene(flotilla, seen)
+    await asyncio.to_thread(flotilla.cluster.kubectl, "delete", "namespace", namespace, "--wait=false")
+
+
+@asynccontextmanager
+async def rollout(flotilla: Fleet, replicas: int = 200, most: int = 20) -> AsyncGenerator[Rollout]:
+    """A CloneSet with all its pods ready."""
+    async with scene(flotilla) as place:
+        await place.create(cloneset("web", replicas, maxUnavailable=most))
+        await place.settle("web", OLD, replicas)
+        yield Rollout(place, "web", replicas, most)
