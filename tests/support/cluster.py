@@ -49,12 +49,12 @@ class Cluster:
     def __init__(self, plane: ControlPlane, program: Callable[[str], Path]) -> None:
         self.plane = plane
         self.kubeconfig = plane.kubeconfig
-        self._program = program
+        self.program = program
 
     def kubectl(self, *arguments: str, stdin: str = "", check: bool = True, timeout: float = 60) -> str:
         """Run kubectl and return what it prints; raises with its error output."""
         reply = subprocess.run(
-            [self._program("kubectl"), "--kubeconfig", self.kubeconfig, *arguments],
+            [self.program("kubectl"), "--kubeconfig", self.kubeconfig, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
@@ -71,7 +71,7 @@ class Cluster:
 
     async def nats(self) -> NatsServer:
         """A nats-server beside this control plane (the same one every time)."""
-        return await start_nats(self.plane.places.state_dir, program=self._program, bound=True)
+        return await start_nats(self.plane.places.state_dir, program=self.program, bound=True)
 
 
 @asynccontextmanager

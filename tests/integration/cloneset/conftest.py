@@ -1,0 +1,51 @@
+"""One control plane and one set of services per file, one namespace per scenario.
+
+A file may name flags of the services in `FLAGS`.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from flotilla_cli.cluster.kwok import Pace
+from tests.support.cluster import Cluster, control_plane
+from tests.support.fleet import Fleet, fleet
+from tests.support.recorder import Recorder
+from tests.support.workspace import Workspace
+
+FAST = Pace(start=50, restart=50, stop=50)
+NODES = 3
+
+
+class Running(NamedTuple):
+    """What the scenarios of a file share."""
+
+    cluster: Cluster
+    fleet: Fleet
+    recorder: Recorder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Running]:
+    flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
+    async with (
+        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, pace=FAST) as cluster,
+        fleet(cluster, flags=flags) as services,
+    ):
+        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, "pods", "clonesets") as recorder:
+            yield Running(cluster, services, recorder)
+
+
+@pytest.fixture
+def space(running: Running, request: pytest.FixtureRequest) -> Workspace:
+    """A fresh namespace, named after the test."""
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:50].strip("-")
+    return workspace(running, name)
+
+
+def workspace(running: Running, name: str) -> Workspace:
+    running.cluster.kubectl("create", "namespace", name)
+    return Workspace(running.cluster, running.recorder, name)

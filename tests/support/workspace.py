@@ -1,0 +1,270 @@
+"""A namespace of its own for one scenario, used with kubectl as users do and watched all the time.
+
+space.apply(manifest)
+space.settled(replicas=5, updatedReadyReplicas=5)
+assert all(image(pod) == "nginx:mainline" for pod in space.pods.values())
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.recorder import Event, Recorder
+
+Json = dict[str, Any]
+PATIENCE = 20.0  # seconds; far above what anything here takes, so that only a real stop fails
+
+
+class Workspace:
+    """One namespace of a watched cluster."""
+
+    def __init__(self, cluster: Cluster, recorder: Recorder, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        self._recorder = recorder
+        self._generations: dict[str, int] = {}
+
+    # What users do
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """Run kubectl in the namespace; a refusal fails the test."""
+        return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
+
+    def read(self, *arguments: str) -> Json:
+        """`kubectl get … -o json`."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def refused(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl says about a request that must fail."""
+        with pytest.raises(AssertionError) as refusal:
+            self.kubectl(*arguments, stdin=stdin)
+        return str(refusal.value)
+
+    def apply(self, manifest: Json | str) -> Json:
+        """`kubectl apply`."""
+        text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+        return self._remember(self.kubectl("apply", "-f", "-", "-o", "json", stdin=text))
+
+    def patch(self, body: Json, name: str = "sample", kind: str = "clone") -> Json:
+        """`kubectl patch --type=merge`."""
+        line = ("patch", kind, name, "--type=merge", "-p", json.dumps(body), "-o", "json")
+        return self._remember(self.kubectl(*line))
+
+    def scale(self, replicas: int, name: str = "sample") -> None:
+        """`kubectl scale`; the generation is read back, so that no older status is believed."""
+        self.kubectl("scale", f"clone/{name}", f"--replicas={replicas}")
+        self._remember(self.kubectl("get", "clone", name, "-o", "json"))
+
+    def set_image(self, image: str, name: str = "sample") -> Json:
+        """Give the first container of the template another image."""
+        operation = {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}
+        line = ("patch", "clone", name, "--type=json", "-p", json.dumps([operation]), "-o", "json")
+        return self._remember(self.kubectl(*line))
+
+    def label(self, pod: str, *labels: str) -> None:
+        """`kubectl label --overwrite pod`."""
+        self.kubectl("label", "--overwrite", "pod", pod, *labels)
+
+    def _remember(self, output: str) -> Json:
+        document = json.loads(output)
+        if document["kind"] == "CloneSet":
+            self._generations[document["metadata"]["name"]] = document["metadata"]["generation"]
+        return document
+
+    # What users see
+
+    @property
+    def pods(self) -> dict[str, Json]:
+        """All pods of the namespace by name, also terminating ones."""
+        return {name: pod for (kind, where, name), pod in self._all() if (kind, where) == ("Pod", self.name)}
+
+    def _all(self) -> list[tuple[tuple[str, str, str], Json]]:
+        return list(self._recorder.objects.items())
+
+    def pod(self, name: str) -> Json:
+        """One pod; {} when there is none."""
+        return self._recorder.objects.get(("Pod", self.name, name), {})
+
+    def clone(self, name: str = "sample") -> Json:
+        """The CloneSet as last seen, in its storage version; {} when there is none."""
+        return self._recorder.objects.get(("CloneSet", self.name, name), {})
+
+    def status(self, name: str = "sample") -> Json:
+        """The CloneSet's status; {} while it does not describe the last change made through this workspace."""
+        status = self.clone(name).get("status", {})
+        return status if status.get("observedGeneration", 0) >= self._generations.get(name, 1) else {}
+
+    def progress(self, name: str = "sample") -> tuple[str, str]:
+        """Status and reason of the Progressing condition."""
+        conditions = {condition["type"]: condition for condition in self.status(name).get("conditions", [])}
+        found = conditions.get("Progressing", {})
+        return found.get("status", ""), found.get("reason", "")
+
+    def revisions(self, name: str = "sample") -> dict[str, int]:
+        """The CloneSet's ControllerRevisions and their numbers."""
+        items = self.read("controllerrevisions")["items"]
+        return {
+            item["metadata"]["name"]: item["revision"]
+            for item in items
+            if item["metadata"]["ownerReferences"][0]["name"] == name
+        }
+
+    def events(self) -> set[tuple[str, str, str]]:
+        """(type, reason, message) of all events about CloneSets."""
+        items = self.read("events", "--field-selector=involvedObject.kind=CloneSet")["items"]
+        return {(item["type"], item["reason"], item["message"]) for item in items}
+
+    # Waiting, and looking back
+
+    def until(self, check: Callable[[], bool], seconds: float = PATIENCE) -> None:
+        """Wait until the check holds; fails with the state of everything."""
+        if not self._recorder.until(check, seconds):
+            raise AssertionError(f"not within {seconds:g} s\n{self._picture()}")
+
+    def settled(self, name: str = "sample", seconds: float = PATIENCE, **fields: object) -> Json:
+        """Wait until the status, being up to date, has these fields, and no pod is terminating."""
+
+        def reached() -> bool:
+            status = self.status(name)
+            return (
+                all(status.get(field) == value for field, value in fields.items())
+                and bool(status)
+                and not any(terminating(pod) for pod in self.pods.values())
+            )
+
+        self.until(reached, seconds)
+        return self.status(name)
+
+    def event(self, reason: str, message: str, seconds: float = PATIENCE) -> None:
+        """Wait for an event about a CloneSet."""
+        self.until(lambda: any((reason, message) == event[1:] for event in self.events()), seconds)
+
+    def now(self) -> int:
+        """A mark for `moments` and `history`."""
+        return len(self._recorder.events)
+
+    def moments(self, since: int = 0) -> Iterator[dict[str, Json]]:
+        """The pods by name after each event."""
+        return self._recorder.moments("Pod", self.name, since)
+
+    def history(self, since: int = 0, kind: str = "Pod") -> list[Event]:
+        """The events of pods (or of another watched kind) of the namespace."""
+        seen = self._recorder.events[since:]
+        return [
+            event
+            for event in seen
+            if (event.object["kind"], event.object["metadata"]["namespace"]) == (kind, self.name)
+        ]
+
+    def first_updates(self, since: int, revision: str) -> list[str]:
+        """Names of pods in the order in which they reached a revision."""
+        names = [
+            event.object["metadata"]["name"] for event in self.history(since) if revision_of(event.object) == revision
+        ]
+        return list(dict.fromkeys(names))
+
+    def _picture(self) -> str:
+        sets = [clone for (kind, where, _), clone in self._all() if (kind, where) == ("CloneSet", self.name)]
+        lines = [
+            json.dumps({"generation": clone["metadata"]["generation"], **clone.get("status", {})}) for clone in sets
+        ]
+        lines += [
+            f"{name} {pod['status'].get('phase')} ready={is_ready(pod)} {state(pod)} {revision_of(pod)} {image(pod)}"
+            f"{' terminating' if terminating(pod) else ''}"
+            for name, pod in self.pods.items()
+        ]
+        return "\n".join([*lines, *map(str, sorted(self.events()))])
+
+
+def image(pod: Json) -> str:
+    """The image of the first container."""
+    return pod["spec"]["containers"][0]["image"]
+
+
+def revision_of(pod: Json) -> str:
+    """The revision label."""
+    return pod["metadata"].get("labels", {}).get("controller-revision-hash", "")
+
+
+def state(pod: Json) -> str:
+    """The lifecycle state label."""
+    return pod["metadata"].get("labels", {}).get("lifecycle.apps.kruise.io/state", "")
+
+
+def instance(pod: Json) -> str:
+    """The instance id of a pod or claim."""
+    return pod["metadata"]["labels"]["apps.kruise.io/cloneset-instance-id"]
+
+
+def terminating(pod: Json) -> bool:
+    """Deletion has begun."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def condition(pod: Json, kind: str) -> Json:
+    """One condition; {} when there is none."""
+    return next((found for found in pod["status"].get("conditions", []) if found["type"] == kind), {})
+
+
+def is_ready(pod: Json) -> bool:
+    """Condition Ready is True."""
+    return condition(pod, "Ready").get("status") == "True"
+
+
+def available(pod: Json) -> bool:
+    """A pod that serves: ready, not updating, not going."""
+    return is_ready(pod) and not terminating(pod) and state(pod) in ("Normal", "")
+
+
+def restarts(pod: Json) -> int:
+    """Restarts of the first container."""
+    return pod["status"]["containerStatuses"][0]["restartCount"]
+
+
+def identity(pod: Json) -> tuple[str, str, str, str]:
+    """What an in-place update keeps: name, uid, IP and node."""
+    meta = pod["metadata"]
+    return meta["name"], meta["uid"], pod["status"].get("podIP", ""), pod["spec"].get("nodeName", "")
+
+
+def moment(timestamp: str) -> datetime:
+    """A timestamp of the API."""
+    return datetime.fromisoformat(timestamp)
+
+
+def cloneset(
+    replicas: int = 3,
+    *,
+    name: str = "sample",
+    strategy: Json | None = None,
+    scale_strategy: Json | None = None,
+    template: Json | None = None,
+    version: str = "v1beta1",
+    **spec: object,
+) -> Json:
+    """A CloneSet of one nginx container. `strategy`: rollingUpdate (v1beta1) or updateStrategy (v1alpha1)."""
+    rolling = strategy or {}
+    metadata: Json = {"labels": {"app": name}}
+    containers = [{"name": "nginx", "image": "nginx:alpine"}]
+    body = {"metadata": metadata, "spec": {"containers": containers}}
+    if template:
+        metadata |= {field: value for field, value in template.items() if field == "annotations"}
+        metadata["labels"] |= template.get("labels", {})
+        body["spec"] |= template.get("spec", {})
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "CloneSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": body,
+            "updateStrategy": {"rollingUpdate": rolling} if version == "v1beta1" else rolling,
+            **({"scaleStrategy": scale_strategy} if scale_strategy else {}),
+            **spec,
+        },
+    }
