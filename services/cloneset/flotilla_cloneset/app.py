@@ -1,28 +1,48 @@
 """The CloneSet service on one page: what it watches, how it plans, what it writes."""
 
+from flotilla_cloneset import metrics
 from flotilla_cloneset.cloneset.plan import plan
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_cloneset.gather import ORPHANS, OWNER, Gatherer, keys_of, orphan_namespace, owner_uids
+from flotilla_cloneset.podreadiness import gather as podreadiness
+from flotilla_cloneset.podreadiness.plan import plan as plan_readiness
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, REVISION
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Key
+from flotilla_common.mirror.table import Table
 from flotilla_common.service import Context, Service
 
 DEPENDENTS = (POD, CLAIM, REVISION)
 
-WORKERS = 16
-"""CloneSets planned side by side. Workers are cheap, they wait for the apiserver most of the time; writes are limited
-elsewhere, for all of them together."""
+CLONESET_CONTROLLER, READINESS_CONTROLLER = "cloneset-controller", "pod-readiness-controller"
+"""Names in events and metrics (install.md §10)."""
+
+READINESS_WORKERS = 3
+"""As the reference: one patch per pod is all there is to do."""
 
 
 async def run(context: Context) -> None:
-    """Serve CloneSets until cancelled."""
-    assembly = Assembly(context, "cloneset-controller")
-    mirror = assembly.mirror
+    """Serve CloneSets, and the readiness gate of other pods, until cancelled."""
+    assembly = Assembly(context)
+    served = context.settings.serves(CLONE_SET.kind)
+    waiting = podreadiness.waiting_index(merging=(CLONE_SET,) if served else ())
+    pods = assembly.mirror.add(POD, Pod, {OWNER: owner_uids, podreadiness.WAITING: waiting})
+    _serve_pod_readiness(assembly, podreadiness.Gatherer(pods, waiting), pods)
+    if served:
+        await _serve_clonesets(assembly, pods)
+        await assembly.run(take_over=(CLONE_SET, *DEPENDENTS))
+    else:
+        why = f"off: {CLONE_SET.kind} is not in CUSTOM_RESOURCE_ENABLE"
+        context.health.ready(CLONESET_CONTROLLER, ok=True, why=why)
+        context.log.warning("controller does not run", controller=CLONESET_CONTROLLER, why=why)
+        await assembly.run(take_over=(POD,))
+
+
+async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
+    context, mirror = assembly.context, assembly.mirror
     clonesets = mirror.add(CLONE_SET, CloneSet)
-    pods = mirror.add(POD, Pod, {OWNER: owner_uids})
     claims = mirror.add(CLAIM, PersistentVolumeClaim, {OWNER: owner_uids})
     revisions = mirror.add(REVISION, ControllerRevision, {OWNER: owner_uids, ORPHANS: orphan_namespace})
     nodes = mirror.add(NODE, Node)
@@ -37,6 +57,7 @@ async def run(context: Context) -> None:
         options=Options(
             exclude_preparing_delete=settings.cloneset_scaling_exclude_preparing_delete,
             system_namespace=settings.namespace,
+            drop_field_owners=not settings.keep_managed_fields,
             server_version=await context.server_version(),
         ),
     )
@@ -48,12 +69,41 @@ async def run(context: Context) -> None:
             await mirror.read_owned(resource, namespace)
 
     controller = assembly.controller(
-        CLONE_SET, gather=gatherer.gather, plan=plan, reread=reread, keys=gatherer.keys, workers=WORKERS
+        CLONE_SET,
+        name=CLONESET_CONTROLLER,
+        gather=gatherer.gather,
+        plan=plan,
+        reread=reread,
+        keys=gatherer.keys,
+        workers=settings.cloneset_workers,
     )
     clonesets.listen(lambda old, new: controller.enqueue_object(new or old))
     for table in (pods, claims, revisions):
         table.listen(lambda old, new: controller.enqueue_all(keys_of(old, new)))
-    await assembly.run(take_over=(CLONE_SET, *DEPENDENTS))
+    metrics.export_scale_expectation_leakage()
+
+
+def _serve_pod_readiness(assembly: Assembly, gatherer: podreadiness.Gatherer, pods: Table[Pod]) -> None:
+    """Lives here until there is a sidecar service (docs/adr/0005)."""
+
+    async def reread(key: Key) -> None:
+        await assembly.mirror.read(POD, *key)
+
+    controller = assembly.controller(
+        POD,
+        name=READINESS_CONTROLLER,
+        gather=gatherer.gather,
+        plan=plan_readiness,
+        reread=reread,
+        keys=gatherer.keys,
+        workers=READINESS_WORKERS,
+    )
+
+    def on_pod(_: Pod | None, new: Pod | None) -> None:
+        if gatherer.concerns(new):
+            controller.enqueue_object(new)
+
+    pods.listen(on_pod)
 
 
 def service() -> Service:

@@ -6,11 +6,14 @@ Only the outermost members and those of metadata are told apart; everything else
 
 import msgspec
 
+from flotilla_common.api.meta import FieldOwner
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.kube.reflector import HeadMeta
 
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_owners = msgspec.json.Decoder(list[FieldOwner]).decode
+_APPLIED = b'"operation":"Apply"'
 _encode = msgspec.json.Encoder().encode
 
 
@@ -28,7 +31,10 @@ class Content:
         """The object without managedFields. LIST items of built-in kinds lack apiVersion and kind; they get them."""
         members = _decode_members(item)
         metadata = _decode_members(members["metadata"])
-        if metadata.pop("managedFields", None) is not None:
+        owners = metadata.pop("managedFields", None)
+        if owners is not None:
+            if _APPLIED in bytes(owners):  # somebody's server-side apply: who, but not which fields
+                metadata["managedFields"] = msgspec.Raw(_encode(_decode_owners(owners)))
             members["metadata"] = msgspec.Raw(_encode(metadata))
         return _encode(self._type | members)
 

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from flotilla_cloneset.cloneset.create import CREATES_PER_PASS
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Create, Delete, Patch
@@ -49,7 +51,7 @@ def test_pass(builder: CloneSetBuilder, notation: str, expected: list[str], said
 
 def test_row_37_creates_start_slowly() -> None:
     (stage,) = planned(cloneset().replicas(5), "").stages
-    assert stage.slow_start
+    assert stage.slow_start == 1
     create = stage.chains[0][0]
     assert isinstance(create, Create)
     assert create.on_success is not None
@@ -251,6 +253,12 @@ def test_row_58_a_failed_scale_is_told_and_does_not_block_the_update() -> None:
     assert summary(planned(builder, "2o")) == ["create new"] * 3
 
 
+def test_creates_start_with_as_many_as_went_well_before() -> None:
+    builder = cloneset().replicas(30)
+    assert [stage.slow_start for stage in planned(builder, "3o 8n").stages] == [8]
+    assert [stage.slow_start for stage in planned(builder, "8n", failures={"scale": "quota"}).stages] == [1]
+
+
 def test_a_foreground_deletion_leaves_everything_alone() -> None:
     builder = cloneset().replicas(5)
     builder.metadata["deletionTimestamp"] = "2026-03-01T12:00:00Z"
@@ -260,10 +268,10 @@ def test_a_foreground_deletion_leaves_everything_alone() -> None:
 
 
 def test_the_same_snapshot_plans_the_same_names() -> None:
-    first, second = (actions(planned(cloneset().replicas(50), "3n")) for _ in range(2))
+    first, second = (actions(planned(cloneset().replicas(30), "3n")) for _ in range(2))
     assert first == second
-    assert len({action.name for action in first}) == 47
-    after = {action.name for action in actions(planned(cloneset().replicas(50), "4n"))}
+    assert len({action.name for action in first}) == 27
+    after = {action.name for action in actions(planned(cloneset().replicas(30), "4n"))}
     assert not after & {action.name for action in first}
 
 
@@ -273,8 +281,8 @@ def test_creates_of_unknown_outcome_come_first() -> None:
 
 
 def test_a_pass_is_bounded() -> None:
-    assert len(actions(planned(cloneset().replicas(1000), ""))) == 128
-    assert len(actions(planned(cloneset().replicas(0), "500n"))) == 128
+    assert len(actions(planned(cloneset().replicas(1000), ""))) == CREATES_PER_PASS
+    assert len(actions(planned(cloneset().replicas(0), "500n"))) == MAX_CHAINS_PER_PASS
 
 
 def test_a_claim_that_is_still_being_deleted_keeps_only_its_own_pod_waiting() -> None:

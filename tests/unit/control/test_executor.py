@@ -52,7 +52,7 @@ def patch(name: str, **extra: object) -> Patch:
     return Patch(resource=POD, namespace="default", name=name, cause="test", phase="update", body={}, **extra)
 
 
-def stage(*actions: Create | Patch | Delete, slow_start: bool = False) -> Stage:
+def stage(*actions: Create | Patch | Delete, slow_start: int = 0) -> Stage:
     return Stage(chains=tuple((action,) for action in actions), slow_start=slow_start)
 
 
@@ -64,7 +64,7 @@ async def test_replies_go_into_the_mirror(world: World) -> None:
 
 async def test_slow_start_stops_after_a_bad_batch(world: World) -> None:
     world.api.answers = [None, None, ApiError(403, "Forbidden", "exceeded quota")]
-    report = await world.run(stage(*(create(name) for name in "abcdefg"), slow_start=True))
+    report = await world.run(stage(*(create(name) for name in "abcdefg"), slow_start=1))
     assert sorted(world.store.taken) == ["a", "b"]
     assert [name for _, name, _ in world.api.requests] == ["a", "b", "c"]
     assert report.failures == {"scale": "exceeded quota"}

@@ -52,3 +52,16 @@ def test_what_is_too_large_is_named_only(size: int, oversize: bool) -> None:
     assert ("oversize" in headers) is oversize
     assert len(body) < 2000
     assert json.loads(body)["metadata"]["uid"] == UID
+
+
+def test_who_applied_server_side_is_kept_without_the_fields() -> None:
+    owners = [
+        {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}},
+        {"manager": "me", "operation": "Apply", "fieldsV1": {"f:metadata": {}}},
+    ]
+    item = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "a", "managedFields": owners}}))
+    body = msgspec.json.decode(Content(POD, 1 << 20).body(item))
+    assert body["metadata"]["managedFields"] == [
+        {"manager": "kubelet", "operation": "Update"},
+        {"manager": "me", "operation": "Apply"},
+    ]

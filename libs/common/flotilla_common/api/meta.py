@@ -29,6 +29,13 @@ class OwnerReference(Model):
     block_owner_deletion: bool = False
 
 
+class FieldOwner(Model):
+    """An entry of managedFields, without the fields."""
+
+    manager: str = ""
+    operation: str = ""  # Apply or Update
+
+
 class ObjectMeta(Model):
     """metadata of an object."""
 
@@ -43,6 +50,7 @@ class ObjectMeta(Model):
     annotations: dict[str, str] = {}
     finalizers: list[str] = []
     owner_references: list[OwnerReference] = []
+    managed_fields: list[FieldOwner] = []  # from the bus only if somebody uses server-side apply on the object
 
 
 class Object(Protocol):

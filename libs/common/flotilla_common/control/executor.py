@@ -220,7 +220,7 @@ class _Run:
         """True when every chain went through."""
         if not stage.slow_start:
             return await self._side_by_side(stage.chains)
-        size, start = 1, 0
+        size, start = stage.slow_start, 0
         while start < len(stage.chains):
             if not await self._side_by_side(stage.chains[start : start + size]):
                 return False

@@ -88,11 +88,12 @@ Chain = tuple[Action, ...]
 
 
 class Stage(Frozen, kw_only=True):
-    """Chains that may run side by side. With `slow_start` in batches of 1, 2, 4, …, none after a batch with a
-    failure."""
+    """Chains that may run side by side. With `slow_start` in batches, each twice as large as the one before it and
+    the first of that size; none after a batch with a failure.
+    """
 
     chains: tuple[Chain, ...]
-    slow_start: bool = False
+    slow_start: int = 0
     stop_on_failure: bool = True  # a failure in this stage keeps the later stages (but not the status) from running
 
 

@@ -108,6 +108,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = 2.0
 
+    rate_limiter_base_delay: Annotated[
+        float,
+        Option("replicas", "How soon a failed object is tried again; doubles with every failure.", readers.duration),
+    ] = 0.005
+    rate_limiter_max_delay: Annotated[
+        float, Option("replicas", "The longest pause before a failed object is tried again.", readers.duration)
+    ] = 1000.0
+    cloneset_workers: Annotated[
+        int, Option("replicas", "CloneSets planned side by side; they mostly wait for answers.", readers.integer(1))
+    ] = 16
+
     # The webhook
     webhook_url: Annotated[
         str,
@@ -158,6 +169,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cloneset_scaling_exclude_preparing_delete: Annotated[
         bool, Option("behaviour", "Pods in PreparingDelete do not count when CloneSets scale.", readers.boolean)
     ] = False
+    keep_managed_fields: Annotated[
+        bool,
+        Option(
+            "behaviour",
+            "Pods that are updated in place keep metadata.managedFields; every write of them then costs the apiserver"
+            " about three times as much.",
+            readers.boolean,
+        ),
+    ] = False
     protection_log_path: Annotated[
         str, Option("behaviour", "The directory of protection.log; empty: the log only.")
     ] = ""
@@ -182,6 +202,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             flags=("health-probe-addr",),
         ),
     ] = 8000
+
+    def serves(self, kind: str) -> bool:
+        """Whether custom-resource-enable lets the kind's controllers run (install.md §6)."""
+        kinds = {name.strip() for name in self.custom_resource_enable.split(",")} - {""}
+        return not kinds or kind in kinds
 
     def gates(self) -> Gates:
         """The feature gates after derivation (install.md §3)."""

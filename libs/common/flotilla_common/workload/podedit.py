@@ -29,6 +29,7 @@ class PodEdit:
         self._conditions: dict[str, Condition] = {}
         self._containers: dict[str, Json] = {}
         self._conditional = False
+        self._drops_field_owners = False
 
     @property
     def changed(self) -> bool:
@@ -88,6 +89,10 @@ class PodEdit:
         self.set_annotations(rest.pop("annotations", {}))
         self._metadata |= rest
 
+    def drop_field_owners(self) -> None:
+        """Clear managedFields with the main write, unless somebody uses server-side apply on the pod (docs/adr/0006)."""
+        self._drops_field_owners = all(owner.operation != "Apply" for owner in self.pod.metadata.managed_fields)
+
     def chain(self, *, on_success: Notice | None = None, on_failure: Notice | None = None) -> tuple[Patch, ...]:
         """The writes; empty when nothing changes. Success is told by the last write, failure by each."""
         bodies: list[tuple[str, Json]] = []
@@ -123,6 +128,8 @@ class PodEdit:
 
     def _main_body(self) -> Json:
         body = self._metadata_body()
+        if self._drops_field_owners:
+            body.setdefault("metadata", {})["managedFields"] = [{}]  # the documented way to clear them
         if self._containers:
             body["spec"] = {"containers": [{"name": name, **change} for name, change in self._containers.items()]}
         return body

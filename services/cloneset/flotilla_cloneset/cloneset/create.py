@@ -13,7 +13,7 @@ from flotilla_cloneset.cloneset.bodies import (
     revision_template,
 )
 from flotilla_cloneset.cloneset.claims import instance_id
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named
+from flotilla_cloneset.cloneset.draft import Draft, named
 from flotilla_cloneset.cloneset.identity import fresh_ids
 from flotilla_cloneset.cloneset.numbers import Quantities
 from flotilla_cloneset.cloneset.situation import Situation
@@ -22,9 +22,14 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Chain, Create, Json, Notice
 
 
+CREATES_PER_PASS = 32
+"""Pods that one pass creates. A new pod waits for its readiness conditions until the pass after the one in which it
+gets a node; short passes bring them before a kubelet has started it, which saves the kubelet a status write."""
+
+
 def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     """Plan up to `numbers.create_now` pods, old ones first. True when any is planned."""
-    count = min(numbers.create_now, MAX_CHAINS_PER_PASS)
+    count = min(numbers.create_now, CREATES_PER_PASS)
     ids = list(islice(_ids(here), count))
     old = min(count, numbers.scale_up_old)
     current = _factory(here, here.revisions.current)
@@ -50,8 +55,13 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         draft.reason("WaitingForTermination", text, waiting)
     if chains:
         draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
-    draft.stage(chains, slow_start=True)
+    draft.stage(chains, slow_start=_proven(here))
     return bool(chains)
+
+
+def _proven(here: Situation) -> int:
+    """How many pods may be created at once: as many as were created without a failure before, at least one."""
+    return 1 if "scale" in here.snapshot.failures else max(len(here.census.new), 1)
 
 
 def _ids(here: Situation) -> Iterator[str]:

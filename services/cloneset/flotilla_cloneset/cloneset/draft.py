@@ -41,7 +41,7 @@ class Draft:
         self.touched: set[str] = set()  # uids of pods that this pass already writes
 
     def stage(
-        self, chains: Sequence[Chain], *, slow_start: bool = False, stop_on_failure: bool = True, at: int | None = None
+        self, chains: Sequence[Chain], *, slow_start: int = 0, stop_on_failure: bool = True, at: int | None = None
     ) -> None:
         """Add a stage at the end or at position `at`, unless it is empty."""
         kept = tuple(chain for chain in chains if chain)

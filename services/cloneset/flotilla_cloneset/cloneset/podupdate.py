@@ -125,6 +125,7 @@ def _in_place(here: Situation, pod: Pod, spec: UpdateSpec, target: ControllerRev
         server_version=here.snapshot.options.server_version,
         now=here.now,
         grace_seconds=grace,
+        drop_field_owners=here.snapshot.options.drop_field_owners,
         on_success=Notice(
             reason="SuccessfulUpdatePodInPlace",
             message=f"successfully update pod {name} in-place(revision {revision})",

@@ -20,6 +20,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     exclude_preparing_delete: bool = False  # --cloneset-scaling-exclude-preparing-delete: for all CloneSets
     system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
+    drop_field_owners: bool = True  # clear managedFields of pods that are updated in place (docs/adr/0006)
     server_version: str = ""  # gitVersion of the apiserver: how cpu and memory are resized in place
 
 

@@ -40,18 +40,22 @@ def start(
     now: datetime,
     grace_seconds: int = 0,
     lifecycle_state: str = UPDATING,
+    drop_field_owners: bool = False,
     on_success: Notice | None = None,
     on_failure: Notice | None = None,
 ) -> Chain:
     """Make the pod NotReady, then change it.
 
     `revision_labels` put the pod on the target revision. `server_version` is the apiserver's gitVersion.
-    `lifecycle_state` is empty for kinds without lifecycle. Plan again after `grace_seconds`.
+    `lifecycle_state` is empty for kinds without lifecycle. `drop_field_owners` makes this and all later writes of the
+    pod cheaper for the apiserver. Plan again after `grace_seconds`.
     """
     cause = f"in-place update to {spec.revision}"
     before = _make_not_ready(pod, spec, gates, cause, now, on_failure)
     edit = PodEdit(pod, cause)
     edit.set_labels(revision_labels)
+    if drop_field_owners:
+        edit.drop_field_owners()
     if lifecycle_state:
         write_state(edit, lifecycle_state, None, now)
     state = InPlaceState(

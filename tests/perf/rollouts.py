@@ -1,0 +1,163 @@
+"""Drives rollouts of many pods on fake nodes and takes the figures: seconds, writes, CPU, memory.
+
+What is measured is what users see: a pod counts when the apiserver shows it Ready (with the new image), read from one
+watch that both Flotilla's and the native workloads are measured with.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import CLONE_SET, POD, Resource
+from flotilla_common.clock import SystemClock
+from flotilla_common.kube.client import KubeClient
+from flotilla_common.kube.config import load_config
+from flotilla_common.settings import Settings
+from tests.support.cluster import Cluster, control_plane
+from tests.support.fleet import Fleet, cpu_seconds, fleet
+
+NAMESPACE = "default"
+DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
+LIMIT = float(os.environ.get("PERF_LIMIT", "180"))
+"""Seconds that any step may take before the test gives up."""
+
+
+class Pods:
+    """The pods of the namespace as one watch shows them."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Pod] = {}
+        self._changed = asyncio.Event()
+
+    async def follow(self, api: KubeClient) -> None:
+        """Watch for as long as the test runs."""
+        version = (await api.list(POD, NAMESPACE)).resource_version
+        while True:
+            async for event in api.watch(POD, version, namespace=NAMESPACE):
+                pod = msgspec.json.decode(event.object, type=Pod)
+                version = pod.metadata.resource_version
+                if event.type == "DELETED":
+                    self._pods.pop(pod.metadata.uid, None)
+                elif event.type != "BOOKMARK":
+                    self._pods[pod.metadata.uid] = pod
+                self._changed.set()
+
+    def ready(self, image: str) -> int:
+        """Pods that are Ready and run this image."""
+        return sum(
+            pod.ready and pod.active and all(status.image == image for status in pod.status.container_statuses)
+            for pod in self._pods.values()
+        )
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for the condition, looking again after changes, at most 50 times a second."""
+        clock = SystemClock()
+        async with asyncio.timeout(LIMIT):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+                await clock.sleep(0.02)
+
+
+class Bench:
+    """A control plane with Flotilla, and what is needed to drive and measure it."""
+
+    def __init__(self, cluster: Cluster, flotilla: Fleet, api: KubeClient, pods: Pods) -> None:
+        self.cluster = cluster
+        self.flotilla = flotilla
+        self.pods = pods
+        self._api = api
+        self._clock = SystemClock()
+
+    async def create(self, resource: Resource, name: str, replicas: int, image: str) -> None:
+        """Create a workload."""
+        await self._api.create(resource, NAMESPACE, msgspec.json.encode(manifest(resource, name, replicas, image)))
+
+    async def merge(self, resource: Resource, name: str, spec: dict[str, object]) -> None:
+        """Change a workload's spec."""
+        body = msgspec.json.encode({"spec": spec})
+        await self._api.patch(resource, NAMESPACE, name, body, "application/merge-patch+json")
+
+    async def delete(self, resource: Resource, name: str) -> None:
+        """Delete a workload; its pods follow."""
+        await self._api.delete(resource, NAMESPACE, name)
+
+    async def until(self, condition: Callable[[], bool]) -> float:
+        """Wait; returns the seconds that it took."""
+        started = self._clock.monotonic()
+        await self.pods.until(condition)
+        return self._clock.monotonic() - started
+
+    def cpu(self) -> float:
+        """CPU seconds of all Flotilla processes and NATS so far."""
+        own = sum(member.cpu_seconds() for member in self.flotilla.members.values())
+        return own + cpu_seconds(self.flotilla.nats.process.pid)
+
+    def writes(self) -> float:
+        """Requests that change something, as Flotilla's clients counted them, leases and events included."""
+        return sum(writes_in(member.metrics_text()) for member in self.flotilla.members.values())
+
+
+def writes_in(metrics: str) -> float:
+    """The mutating requests in a metrics page."""
+    total = 0.0
+    for line in metrics.splitlines():
+        if line.startswith("rest_client_requests_total{") and any(
+            f'method="{verb}"' in line for verb in ("POST", "PATCH", "PUT", "DELETE")
+        ):
+            total += float(line.rpartition(" ")[2])
+    return total
+
+
+def template(image: str) -> dict[str, object]:
+    """One nginx container."""
+    return {"metadata": {"labels": {"app": "bench"}}, "spec": {"containers": [{"name": "nginx", "image": image}]}}
+
+
+def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[str, object]:
+    """A CloneSet that is updated in place all at once, or a Deployment that rolls all at once."""
+    labels = {"app": "bench", "workload": name}
+    strategy: dict[str, object] = {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"},
+    }
+    key = "updateStrategy"
+    if resource is DEPLOYMENT:
+        key, strategy = (
+            "strategy",
+            {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%", "maxSurge": 0}},
+        )
+    pod = template(image)
+    pod["metadata"] = {"labels": labels}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod, key: strategy},
+    }
+
+
+@asynccontextmanager
+async def bench(state_dir: Path, nodes: int = 10) -> AsyncGenerator[Bench]:
+    """Everything up and idle for the time of the block."""
+    async with control_plane(state_dir, nodes=nodes) as cluster, fleet(cluster) as flotilla:
+        api = KubeClient(await load_config(Settings(kubeconfig=str(cluster.kubeconfig))), user_agent="bench")
+        pods = Pods()
+        watching = asyncio.create_task(pods.follow(api))
+        try:
+            yield Bench(cluster, flotilla, api, pods)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            await api.close()
+
+
+__all__ = ["CLONE_SET", "DEPLOYMENT", "Bench", "bench"]
