@@ -90,7 +90,7 @@ class PodEdit:
         self._metadata |= rest
 
     def drop_field_owners(self) -> None:
-        """Clear managedFields with the main write, unless somebody uses server-side apply on the pod (docs/adr/0006)."""
+        """Clear managedFields with the main write, unless somebody uses server-side apply on the pod (ADR 0006)."""
         self._drops_field_owners = all(owner.operation != "Apply" for owner in self.pod.metadata.managed_fields)
 
     def chain(self, *, on_success: Notice | None = None, on_failure: Notice | None = None) -> tuple[Patch, ...]:

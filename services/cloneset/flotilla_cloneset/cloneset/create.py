@@ -21,7 +21,6 @@ from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Chain, Create, Json, Notice
 
-
 CREATES_PER_PASS = 32
 """Pods that one pass creates. A new pod waits for its readiness conditions until the pass after the one in which it
 gets a node; short passes bring them before a kubelet has started it, which saves the kubelet a status write."""
