@@ -1,32 +1,55 @@
-"""What every controller service is made of, put together once: mirror, shards, executor, recorder, controllers.
+"""What every controller service is made of, put together once: mirror, shards, executor, controllers.
 
 A service's `app.py` asks for tables and controllers and calls `run`; the order of starting is here: mirror first, then
-leases, then, for gained shards, the take-over LIST before the first plan (DESIGN §4).
+leases, then, for gained shards, the take-over LIST before the first plan (DESIGN §4). So is the order of ending: no new
+writes, the answers to those under way, the leases, the last events.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
+
+import msgspec
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM
 from flotilla_common.control import metrics
-from flotilla_common.control.controller import Controller, Gather, Key, Planner, Reread, Snapshot
+from flotilla_common.control.controller import Controller, Gather, Key, Memory, Planner, Reread, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import LeaseTerms, Shards
+from flotilla_common.control.undecodable import UndecodableReporter
+from flotilla_common.kube.installed import until_installed
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context
 
 S = TypeVar("S", bound=Snapshot)
 
+DRAIN_SECONDS = 5.0
+"""How long a service that is told to stop waits for the answers to its last writes; they take milliseconds, unless the
+apiserver is in trouble. Within the 30 seconds that Kubernetes gives a pod."""
+
+LAST_EVENTS_SECONDS = 1.0
+"""How long it then writes events that are still waiting."""
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """One controller and what goes with it."""
+
+    controller: Controller[Snapshot]
+    keys: Callable[[], list[Key]]
+    recorder: Recorder
+    undecodable: UndecodableReporter
+
 
 class Assembly:
     """One controller service's parts."""
 
-    def __init__(self, context: Context, component: str) -> None:
+    def __init__(self, context: Context) -> None:
         settings = context.settings
         self.context = context
         self.mirror = Mirror(
@@ -45,61 +68,100 @@ class Assembly:
             count=settings.shards,
             terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
         )
-        self.recorder = Recorder(context.api, context.clock, context.entropy, component)
         self._journal = Journal(context.bus, context.clock, context.service, context.replica)
-        self._component = component
-        self._controllers: list[tuple[Controller[Snapshot], Callable[[], list[Key]]]] = []
-        self._executor = Executor(
-            api=context.api,
-            store=self.mirror,
-            clock=context.clock,
-            limiter=Limiter(context.clock, most=settings.kube_max_writes),
-            recorder=self.recorder,
-            journal=self._journal,
-        )
+        self._limiter = Limiter(context.clock, most=settings.kube_max_writes)
+        self._parts: list[_Part] = []
 
     def controller(
         self,
         resource: Resource,
         *,
+        name: str,
         gather: Gather[S],
         plan: Planner[S],
         reread: Reread,
         keys: Callable[[], list[Key]],
         workers: int,
     ) -> Controller[S]:
-        """A controller for one kind; `keys` lists all its objects, for shards that are gained."""
+        """A controller for objects of one kind; its name stands in events and metrics (install.md §10).
+
+        `keys` lists all its objects, for shards that are gained. What cannot be decoded is never gathered.
+        """
+        context, mirror = self.context, self.mirror
+        recorder = Recorder(context.api, context.clock, context.entropy, name)
+
+        def gather_readable(key: Key, memory: Memory) -> S | None:
+            """A table keeps the last version that it could read; nothing may be planned with that."""
+            snapshot = gather(key, memory)
+            return None if snapshot is None or mirror.is_misfit(resource, snapshot.subject.uid) else snapshot
+
         controller = Controller[S](
-            name=self._component,
+            name=name,
             resource=resource,
-            gather=gather,
+            gather=gather_readable,
             plan=plan,
             reread=reread,
-            executor=self._executor,
+            executor=Executor(
+                api=context.api,
+                store=mirror,
+                clock=context.clock,
+                limiter=self._limiter,
+                recorder=recorder,
+                journal=self._journal,
+            ),
             journal=self._journal,
             shards=self.shards,
-            clock=self.context.clock,
-            entropy=self.context.entropy,
+            clock=context.clock,
+            entropy=context.entropy,
             workers=workers,
+            backoff=Backoff(context.settings.rate_limiter_base_delay, context.settings.rate_limiter_max_delay),
         )
-        self._controllers.append((controller, keys))  # type: ignore[arg-type]
+        undecodable = UndecodableReporter(recorder, self._journal, self.shards)
+        mirror.on_misfit(resource, undecodable.report)
+        self._parts.append(_Part(controller, keys, recorder, undecodable))  # type: ignore[arg-type]
         return controller
 
     async def run(self, take_over: Sequence[Resource]) -> None:
-        """Start everything in order and work until cancelled."""
+        """Start everything in order, work until cancelled, then end in order."""
+        context = self.context
         self.shards.on_change(lambda _: self.mirror.take_over(take_over), self._serve)
-        self.context.vitals["shards"] = lambda: sorted(self.shards.serving)
+        context.vitals["shards"] = lambda: sorted(self.shards.serving)
         metrics.report_leadership(lambda: bool(self.shards.serving))
+        for resource in self.mirror.resources:
+            if resource.custom:
+                waiting = partial(context.health.ready, context.service, False)
+                await until_installed(context.api, context.clock, resource, waiting)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.context.bus.ensure_streams((ACT_STREAM, WHY_STREAM)))
+            group.create_task(context.bus.ensure_streams((ACT_STREAM, WHY_STREAM)))
             group.create_task(self.mirror.run())
-            group.create_task(self.recorder.run())
+            for part in self._parts:
+                group.create_task(part.recorder.run())
             await self.mirror.synced()
-            self.context.started()
-            group.create_task(self.shards.run())
-            for controller, _ in self._controllers:
-                group.create_task(controller.run())
+            context.started()
+            leading = group.create_task(self.shards.run())
+            working = [group.create_task(part.controller.run()) for part in self._parts]
+            try:
+                await asyncio.wait(working)
+            finally:
+                await self._wind_down(working, leading)
 
     def _serve(self, gained: frozenset[int]) -> None:
-        for controller, keys in self._controllers:
-            controller.enqueue_shards(keys(), gained)
+        for part in self._parts:
+            part.controller.enqueue_shards(part.keys(), gained)
+            for misfit in self.mirror.misfits(part.controller.resource):
+                part.undecodable.report(misfit)
+
+    async def _wind_down(self, working: Sequence[asyncio.Task[None]], leading: asyncio.Task[None]) -> None:
+        """Let what is under way be answered and recorded, then hand the shards over at once."""
+        self.shards.retire()
+        for part in self._parts:
+            part.controller.stop()
+        _, late = await asyncio.wait(working, timeout=DRAIN_SECONDS)
+        if late:
+            self.context.log.warning("stopping with unanswered writes", seconds=DRAIN_SECONDS)
+        leading.cancel()
+        await asyncio.wait([leading])
+        flushes = [asyncio.ensure_future(part.recorder.flush()) for part in self._parts]
+        _, late = await asyncio.wait(flushes, timeout=LAST_EVENTS_SECONDS)
+        for flush in late:
+            flush.cancel()

@@ -5,7 +5,7 @@ words who waits for what: a missing CRD or an unreachable bus is a state, not a 
 """
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, disable_created_metrics, generate_latest
 
 
 class Health:
@@ -13,11 +13,11 @@ class Health:
 
     def __init__(self) -> None:
         self._waiting: dict[str, str] = {}
-        self._known: set[str] = set()
+        self._notes: dict[str, str] = {}  # every part that is known, with what there is to say of it when it is ready
 
     def ready(self, name: str, ok: bool, why: str = "") -> None:
-        """The part `name` is ready, or is not because of `why`."""
-        self._known.add(name)
+        """The part `name` is ready, or is not because of `why`. Of a ready part `why` is a remark: "off: …"."""
+        self._notes[name] = why if ok and why else "ok"
         if ok:
             self._waiting.pop(name, None)
         else:
@@ -31,7 +31,8 @@ class Health:
     def report(self) -> str:
         """One line per part, as /readyz shows it."""
         lines = [
-            f"[{'-' if name in self._waiting else '+'}]{name} {self._waiting.get(name, 'ok')}" for name in self._known
+            f"[{'-' if name in self._waiting else '+'}]{name} {self._waiting.get(name, note)}"
+            for name, note in self._notes.items()
         ]
         return "\n".join(sorted(lines)) + "\n"
 
@@ -48,6 +49,7 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
+    disable_created_metrics()  # a series per series that no dashboard knows
     routes: dict[int, list[web.RouteDef]] = {}
     if health_port:
         routes.setdefault(health_port, []).extend([web.get("/healthz", healthz), web.get("/readyz", readyz)])

@@ -1,9 +1,17 @@
-"""JSON logs: one line per thing worth knowing, with the object's key and the trace id where there is one."""
+"""Logs: one line per thing worth knowing, with service and replica, and with the object and the trace id of a pass.
+
+Those are bound to the running task (structlog's contextvars), so every line has them, whoever writes it. JSON by
+default, text for people.
+"""
 
 import logging
+import re
 import sys
 
 import structlog
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+"""User and password in a URL, such as that of a NATS server."""
 
 
 def configure(level: str = "info", fmt: str = "json") -> None:
@@ -14,6 +22,7 @@ def configure(level: str = "info", fmt: str = "json") -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
+        _without_credentials,
     ]
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer() if fmt == "json" else structlog.dev.ConsoleRenderer(colors=False)
@@ -27,3 +36,12 @@ def configure(level: str = "info", fmt: str = "json") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+
+
+def _without_credentials(
+    _logger: structlog.types.WrappedLogger, _method: str, event: structlog.types.EventDict
+) -> structlog.types.EventDict:
+    for key, value in event.items():
+        if isinstance(value, str) and "://" in value:
+            event[key] = _CREDENTIALS.sub("***", value)
+    return event

@@ -16,6 +16,8 @@ from pathlib import Path
 import msgspec
 import structlog
 import uvloop
+from prometheus_client import Gauge
+from structlog.contextvars import bind_contextvars
 
 from flotilla_common import health, logs
 from flotilla_common.bus import subjects
@@ -32,6 +34,8 @@ from flotilla_common.settings import Settings, SettingsError, load, split_flags
 HEARTBEAT_SECONDS = 5.0
 """How often a replica says that it lives."""
 
+
+BUS_CONNECTED = Gauge("flotilla_bus_connected", "1 while a NATS server answers.")
 
 APISERVER_RETRY_SECONDS = 2.0
 """How long to wait for an apiserver that is not there yet."""
@@ -62,7 +66,7 @@ class Context:
         self.entropy = entropy
         self.health = health
         self.replica = replica
-        self.log = structlog.get_logger(service=service, replica=replica)
+        self.log = structlog.get_logger()
         self.vitals: dict[str, Callable[[], object]] = {}
         """Figures for the heartbeat by name: lag, shards held, …"""
 
@@ -134,6 +138,8 @@ async def run_services(services: Sequence[Service], settings: Settings) -> None:
 
 
 async def _run_one(service: Service, context: Context) -> None:
+    bind_contextvars(service=context.service, replica=context.replica)  # for every line that its tasks log
+    BUS_CONNECTED.set_function(lambda: float(context.bus.connected))
     async with asyncio.TaskGroup() as group:
         beat = group.create_task(context.heartbeat())
         try:

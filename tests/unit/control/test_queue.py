@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from flotilla_common.control.queue import BASE_DELAY, KeyedQueue
+from flotilla_common.control.queue import Backoff, KeyedQueue
+
+BASE_DELAY = Backoff().base
 from tests.unit.control.fakes import ManualClock, NoChance
 
 

@@ -26,6 +26,11 @@ class Resource(msgspec.Struct, frozen=True):
         labels."""
         return f"{(self.group or 'core').replace('.', '_')}.{self.plural}"
 
+    @property
+    def custom(self) -> bool:
+        """The kind is defined by one of our CRDs, so it may be missing."""
+        return self.group.endswith("kruise.io")
+
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The URL path of the collection, object or subresource; without a namespace: across all namespaces."""
         parts = [f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"]

@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
@@ -21,7 +22,7 @@ from flotilla_common.control import metrics
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Notice, OutcomeKind, Plan, Reason
-from flotilla_common.control.queue import KeyedQueue
+from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
@@ -74,10 +75,12 @@ class Controller(Generic[S]):
         clock: Clock,
         entropy: Entropy,
         workers: int = 3,
+        backoff: Backoff | None = None,
     ) -> None:
         self.name = name
         self.resource = resource
-        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy)
+        self._metrics = metrics.ControllerMetrics(name, clock, workers)
+        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, backoff, self._metrics.queue)
         self._gather = gather
         self._plan = plan
         self._reread = reread
@@ -92,7 +95,6 @@ class Controller(Generic[S]):
         self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
         self._status_at: dict[Key, float] = {}
         self._log = structlog.get_logger(controller=name)
-        self._metrics = metrics.ControllerMetrics(name, self.queue, workers)
 
     def enqueue(self, namespace: str, name: str) -> None:
         """Something about the object may have changed."""
@@ -122,6 +124,10 @@ class Controller(Generic[S]):
             for _ in range(self._workers):
                 group.create_task(self._work())
 
+    def stop(self) -> None:
+        """Begin no further pass; `run` returns when those under way are done."""
+        self.queue.close()
+
     async def _work(self) -> None:
         while (key := await self.queue.get()) is not None:
             with self._metrics.running() as result:
@@ -147,20 +153,23 @@ class Controller(Generic[S]):
             return "success"
         subject = snapshot.subject
         trace = self._entropy.token()
-        started = self._clock.monotonic()
-        plan = self._planned(snapshot)
-        self.queue.hold(key, (self._clock.monotonic() - started) * PLANNING_SHARE)
-        self._say_why(key, subject, plan, trace)
-        report = await self._executor.run(subject, plan, lambda: self._shards.owns(*key), trace)
-        await self._write_status(key, subject, plan, trace, report)
-        return self._settle(key, subject, plan, report)
+        with bound_contextvars(object=subject.key, trace=trace):
+            started = self._clock.monotonic()
+            plan = self._planned(snapshot)
+            planning = self._clock.monotonic() - started
+            self._metrics.planned(planning)
+            self.queue.hold(key, planning * PLANNING_SHARE)
+            self._say_why(key, subject, plan, trace)
+            report = await self._executor.run(subject, plan, lambda: self._shards.owns(*key), trace)
+            await self._write_status(key, subject, plan, trace, report)
+            return self._settle(key, plan, report)
 
     def _planned(self, snapshot: S) -> Plan:
         """The plan. An object that the planner cannot digest gets a reason and an event, and stops nobody else."""
         try:
             return self._plan(snapshot, self._clock.now())
         except Exception as error:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
-            self._log.exception("planning failed", object=snapshot.subject.key)
+            self._log.exception("planning failed")
             text = f"{type(error).__name__}: {error}"
             return Plan(
                 notices=(Notice(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
@@ -170,6 +179,15 @@ class Controller(Generic[S]):
 
     def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
         """Publish the reasons when they changed."""
+        self._log.debug(
+            "planned",
+            generation=subject.generation,
+            chains=[len(stage.chains) for stage in plan.stages],
+            status=plan.status is not None,
+            reasons=[reason.code for reason in plan.reasons],
+            numbers=plan.numbers,
+            wake_at=plan.wake_at and plan.wake_at.isoformat(),
+        )
         said = (subject.uid, subject.generation, plan.reasons, plan.numbers, plan.errors)
         if self._said.get(key) != said:
             self._said[key] = said
@@ -195,7 +213,7 @@ class Controller(Generic[S]):
         if plan.after_status:
             await self._executor.run(subject, Plan(stages=plan.after_status), lambda: self._shards.owns(*key), trace)
 
-    def _settle(self, key: Key, subject: Subject, plan: Plan, report: Report) -> str:
+    def _settle(self, key: Key, plan: Plan, report: Report) -> str:
         """When to look at the object again."""
         errors = {**dict(plan.errors), **report.failures}
         self._memory[key] = Memory(errors, tuple(report.unconfirmed))
@@ -205,7 +223,7 @@ class Controller(Generic[S]):
             self.queue.retry(key, at_least=report.retry_after)
             if errors:
                 outcomes = {kind.value: count for kind, count in report.counts.items()}
-                self._log.warning("pass incomplete", object=subject.key, errors=errors, outcomes=outcomes)
+                self._log.warning("pass incomplete", errors=errors, outcomes=outcomes)
             return "requeue" if report.counts.get(OutcomeKind.CONFLICT) and not errors else "error"
         self.queue.succeed(key)
         if plan.wake_at is not None:

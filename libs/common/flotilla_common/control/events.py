@@ -14,6 +14,7 @@ import structlog
 
 from flotilla_common.api.resources import EVENT
 from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.metrics import EVENTS_DROPPED
 from flotilla_common.control.plan import Json, Notice, PatchType
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -79,13 +80,15 @@ class Recorder:
         if text not in series.messages and len(series.messages) >= DISTINCT:
             text = COMBINED
         if not self._may_write(subject.uid or subject.key):
-            self.dropped += 1
+            self._drop()
             return
         written = series.messages.get(text)
         if written is None:
             written = series.messages[text] = _Written(f"{subject.name[:220]}.{self._entropy.token()}")
         written.count += 1
         message = notice.text(error) if text is not COMBINED else COMBINED + notice.text(error)
+        if len(self._backlog) == BACKLOG:
+            self._drop()  # the oldest makes room
         self._backlog.append((subject, notice, message, written))
         self._wake.set()
 
@@ -94,8 +97,16 @@ class Recorder:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._backlog:
-                await self._write(*self._backlog.popleft())
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what is waiting."""
+        while self._backlog:
+            await self._write(*self._backlog.popleft())
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        EVENTS_DROPPED.inc()
 
     def _series_of(self, key: tuple[str, str, bool]) -> _Series:
         now = self._clock.monotonic()
@@ -132,7 +143,7 @@ class Recorder:
                 await self._api.create(EVENT, namespace, msgspec.json.encode(body))
                 written.exists = True
         except (ApiError, Unreachable) as error:
-            self.dropped += 1
+            self._drop()
             self._log.debug("event not written", object=subject.key, reason=notice.reason, error=str(error))
 
     def _event(

@@ -9,6 +9,7 @@ import msgspec
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
+from flotilla_common.control.metrics import WriteMetrics
 from flotilla_common.control.plan import Action, Create, Delete, Json, Outcome, Patch, Plan
 from flotilla_common.control.subject import Subject
 
@@ -26,17 +27,20 @@ class Journal:
         self._clock = clock
         self._service = service
         self._replica = replica
+        self._writes = WriteMetrics(service)
 
     def act(
         self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, version: str, trace: str
     ) -> None:
         """A write and what became of it. `latency` is in seconds."""
+        verb = _verb(action)
+        self._writes.count(action.resource.kind, verb, outcome.kind.value)
         message: Json = {
             "at": rfc3339(self._clock),
             "service": self._service,
             "replica": self._replica,
             "trace": trace,
-            "action": _verb(action),
+            "action": verb,
             "subresource": action.subresource if isinstance(action, Patch) else "",
             "kind": action.resource.kind,
             "namespace": action.namespace,

@@ -1,19 +1,42 @@
-"""Controller metrics under the names that existing dashboards use (install.md §10)."""
+"""Controller metrics under the names that existing dashboards use (install.md §10), and a few of our own.
 
-from collections.abc import Callable, Generator
+No label names an object, so the number of series does not grow with the cluster.
+"""
+
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
-from typing import Protocol
 
 from prometheus_client import Counter, Gauge, Histogram
 
-RECONCILES = Counter("controller_runtime_reconcile", "Passes by result", ["controller", "result"])
-ERRORS = Counter("controller_runtime_reconcile_errors", "Passes that ended with an error", ["controller"])
-SECONDS = Histogram("controller_runtime_reconcile_time_seconds", "Duration of a pass", ["controller"])
-ACTIVE = Gauge("controller_runtime_active_workers", "Workers that are busy", ["controller"])
-WORKERS = Gauge("controller_runtime_max_concurrent_reconciles", "Workers", ["controller"])
-LEADER = Gauge("kruise_manager_is_leader", "1 on a replica that serves a shard")
-MASTER = Gauge("leader_election_master_status", "1 on a replica that serves a shard", ["name"])
-DEPTH = Gauge("workqueue_depth", "Keys that wait for a worker", ["name"])
+from flotilla_common.clock import Clock
+
+_QUEUE_BUCKETS = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+"""Seconds. A queue is measured in orders of magnitude, as the reference's are."""
+
+_PLAN_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+"""Seconds, from a set with few pods to far beyond what a plan of 10,000 pods may take (40 ms)."""
+
+RESULTS = ("success", "error", "requeue", "requeue_after")
+
+RECONCILES = Counter("controller_runtime_reconcile_total", "Passes by result.", ["controller", "result"])
+ERRORS = Counter("controller_runtime_reconcile_errors_total", "Passes that ended with an error.", ["controller"])
+SECONDS = Histogram("controller_runtime_reconcile_time_seconds", "Duration of a pass.", ["controller"])
+ACTIVE = Gauge("controller_runtime_active_workers", "Workers that are busy.", ["controller"])
+WORKERS = Gauge("controller_runtime_max_concurrent_reconciles", "Workers.", ["controller"])
+LEADER = Gauge("kruise_manager_is_leader", "1 on a replica that serves a shard.")
+MASTER = Gauge("leader_election_master_status", "1 on a replica that serves a shard.", ["name"])
+
+DEPTH = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"])
+ADDS = Counter("workqueue_adds_total", "Keys that became ready.", ["name"])
+RETRIES = Counter("workqueue_retries_total", "Keys that went into back-off.", ["name"])
+WAITED = Histogram("workqueue_queue_duration_seconds", "From ready to a worker.", ["name"], buckets=_QUEUE_BUCKETS)
+WORKED = Histogram("workqueue_work_duration_seconds", "Time with a worker.", ["name"], buckets=_QUEUE_BUCKETS)
+UNFINISHED = Gauge("workqueue_unfinished_work_seconds", "Time that busy workers have spent so far, added up.", ["name"])
+LONGEST = Gauge("workqueue_longest_running_processor_seconds", "Time of the worker that is busy longest.", ["name"])
+
+PLAN = Histogram("flotilla_plan_seconds", "Time that planning one object took.", ["controller"], buckets=_PLAN_BUCKETS)
+WRITES = Counter("flotilla_writes_total", "Writes by what became of them.", ["service", "kind", "action", "outcome"])
+EVENTS_DROPPED = Counter("flotilla_events_dropped_total", "Kubernetes Events that were not written.")
 
 
 def report_leadership(leads: Callable[[], bool]) -> None:
@@ -22,10 +45,41 @@ def report_leadership(leads: Callable[[], bool]) -> None:
     MASTER.labels("kruise-manager").set_function(lambda: float(leads()))
 
 
-class Sized(Protocol):
-    """A queue as far as metrics care."""
+class QueueMetrics:
+    """The metrics of one work queue."""
 
-    def __len__(self) -> int: ...
+    def __init__(self, name: str, clock: Clock) -> None:
+        self._clock = clock
+        self._ready: dict[Hashable, float] = {}  # since when
+        self._busy: dict[Hashable, float] = {}
+        self._adds, self._retries = ADDS.labels(name), RETRIES.labels(name)
+        self._waited, self._worked = WAITED.labels(name), WORKED.labels(name)
+        DEPTH.labels(name).set_function(lambda: len(self._ready))
+        UNFINISHED.labels(name).set_function(lambda: sum(self._running()))
+        LONGEST.labels(name).set_function(lambda: max(self._running(), default=0.0))
+
+    def queued(self, key: Hashable) -> None:
+        """The key became ready."""
+        self._ready[key] = self._clock.monotonic()
+        self._adds.inc()
+
+    def taken(self, key: Hashable) -> None:
+        """A worker has the key."""
+        now = self._busy[key] = self._clock.monotonic()
+        self._waited.observe(now - self._ready.pop(key, now))
+
+    def done(self, key: Hashable) -> None:
+        """The worker is finished with the key."""
+        now = self._clock.monotonic()
+        self._worked.observe(now - self._busy.pop(key, now))
+
+    def retried(self) -> None:
+        """A key goes into back-off."""
+        self._retries.inc()
+
+    def _running(self) -> list[float]:
+        now = self._clock.monotonic()
+        return [now - since for since in self._busy.values()]
 
 
 class Result:
@@ -35,24 +89,41 @@ class Result:
         self.value = "error"
 
     def set(self, value: str) -> None:
-        """success, error, requeue or requeue_after."""
+        """One of RESULTS."""
         self.value = value
 
 
 class ControllerMetrics:
-    """The metrics of one controller."""
+    """The metrics of one controller and its queue."""
 
-    def __init__(self, name: str, queue: Sized, workers: int) -> None:
-        self._name = name
+    def __init__(self, name: str, clock: Clock, workers: int) -> None:
+        self.queue = QueueMetrics(name, clock)
+        self._active, self._seconds, self._errors = ACTIVE.labels(name), SECONDS.labels(name), ERRORS.labels(name)
+        self._results = {result: RECONCILES.labels(name, result) for result in RESULTS}  # all of them there from zero
+        self.planned = PLAN.labels(name).observe
         WORKERS.labels(name).set(workers)
-        DEPTH.labels(name).set_function(lambda: len(queue))
 
     @contextmanager
     def running(self) -> Generator[Result]:
         """Measure one pass."""
         result = Result()
-        with ACTIVE.labels(self._name).track_inprogress(), SECONDS.labels(self._name).time():
+        with self._active.track_inprogress(), self._seconds.time():
             yield result
-        RECONCILES.labels(self._name, result.value).inc()
+        self._results[result.value].inc()
         if result.value == "error":
-            ERRORS.labels(self._name).inc()
+            self._errors.inc()
+
+
+class WriteMetrics:
+    """Counts the writes of one service. The series are kept at hand: looking one up costs more than counting."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._series: dict[tuple[str, str, str], Counter] = {}
+
+    def count(self, kind: str, action: str, outcome: str) -> None:
+        """One write, and what became of it."""
+        series = self._series.get((kind, action, outcome))
+        if series is None:
+            series = self._series[kind, action, outcome] = WRITES.labels(self._service, kind, action, outcome)
+        series.inc()

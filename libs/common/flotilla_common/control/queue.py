@@ -9,17 +9,42 @@ hold its key back for a moment, so that a large workload is not planned once per
 import asyncio
 import heapq
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from flotilla_common.clock import Clock, Entropy
 
 K = TypeVar("K", bound=Hashable)
 
-BASE_DELAY = 0.005
-"""Seconds before the first retry of a failed key (`--rate-limiter-base-delay`)."""
 
-MAX_DELAY = 1000.0
-"""Longest back-off in seconds (`--rate-limiter-max-delay`)."""
+class Backoff(msgspec.Struct, frozen=True):
+    """Seconds before the first retry of a failed key (`--rate-limiter-base-delay`), doubling up to the longest
+    (`--rate-limiter-max-delay`; both install.md §4)."""
+
+    base: float = 0.005
+    most: float = 1000.0
+
+
+class Meter(Protocol):
+    """Hears what the queue does, for metrics."""
+
+    def queued(self, key: Hashable) -> None:
+        """The key became ready."""
+        ...
+
+    def taken(self, key: Hashable) -> None:
+        """A worker has the key."""
+        ...
+
+    def done(self, key: Hashable) -> None:
+        """The worker is finished with the key."""
+        ...
+
+    def retried(self) -> None:
+        """A key goes into back-off."""
+        ...
+
 
 JITTER = 0.1
 """Share of a back-off that is left to chance, so that keys that failed together do not return together."""
@@ -28,9 +53,13 @@ JITTER = 0.1
 class KeyedQueue(Generic[K]):
     """Keys waiting for a worker. Not thread-safe: one event loop."""
 
-    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, clock: Clock, entropy: Entropy, backoff: Backoff | None = None, meter: Meter | None = None
+    ) -> None:
         self._clock = clock
         self._entropy = entropy
+        self._backoff = backoff or Backoff()
+        self._meter = meter
         self._ready: dict[K, None] = {}  # in order of arrival
         self._busy: set[K] = set()
         self._again: set[K] = set()  # arrived while busy
@@ -81,9 +110,11 @@ class KeyedQueue(Generic[K]):
         """The key failed: it comes back after its back-off, or `at_least` so many seconds. Returns the delay."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(BASE_DELAY * 2 ** min(failures, 30), MAX_DELAY)
+        delay = min(self._backoff.base * 2 ** min(failures, 30), self._backoff.most)
         delay = max(delay, at_least) * (1 + self._entropy.uniform(0, JITTER))
         self.add_at(key, self._clock.monotonic() + delay)
+        if self._meter is not None:
+            self._meter.retried()
         return delay
 
     def succeed(self, key: K) -> None:
@@ -104,6 +135,8 @@ class KeyedQueue(Generic[K]):
                 del self._ready[key]
                 self._due.pop(key, None)
                 self._busy.add(key)
+                if self._meter is not None:
+                    self._meter.taken(key)
                 return key
             self._wake.clear()
             await self._wait()
@@ -112,6 +145,8 @@ class KeyedQueue(Generic[K]):
     def done(self, key: K) -> None:
         """The worker is finished with the key."""
         self._busy.discard(key)
+        if self._meter is not None:
+            self._meter.done(key)
         if key in self._again:
             self._again.discard(key)
             self.add(key)
@@ -128,6 +163,8 @@ class KeyedQueue(Generic[K]):
         self._wake.set()
 
     def _make_ready(self, key: K) -> None:
+        if self._meter is not None and key not in self._ready:
+            self._meter.queued(key)
         self._ready[key] = None
         self._wake.set()
 

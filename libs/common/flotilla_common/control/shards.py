@@ -209,6 +209,7 @@ class Shards:
         self._peers: dict[str, LeaseHold] = {}
         self._identity = identity
         self._serving: frozenset[int] = frozenset()
+        self._retired = False
 
     def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
         labels = {SERVICE_LABEL: self._service, ROLE_LABEL: role}
@@ -228,6 +229,12 @@ class Shards:
         """The fence: this replica serves the object's shard, and its lease is valid at this very moment."""
         index = shard_of(namespace, name, self.count)
         return index in self._serving and self._leases[index].valid
+
+    def retire(self) -> None:
+        """Serve nothing any more. The leases stay ours until `run` is cancelled, so that nobody else begins while the
+        answers to our last writes are on their way."""
+        self._retired = True
+        self._serving = frozenset()
 
     async def run(self) -> None:
         """Keep the leases for as long as the service lives; release them when cancelled."""
@@ -269,7 +276,7 @@ class Shards:
         valid = frozenset(index for index, lease in enumerate(self._leases) if lease.valid)
         self._serving &= valid
         gained = valid - self._serving
-        if gained and (self._taking is None or self._taking.done()):
+        if gained and not self._retired and (self._taking is None or self._taking.done()):
             self._taking = asyncio.create_task(self._gain(gained))
 
     async def _gain(self, gained: frozenset[int]) -> None:
@@ -278,6 +285,8 @@ class Shards:
                 await self._on_gain(gained)
         except (ApiError, Unreachable) as error:
             self._log.warning("take-over failed, trying again", shards=sorted(gained), error=str(error))
+            return
+        if self._retired:
             return
         self._serving |= frozenset(index for index in gained if self._leases[index].valid)
         self._log.info("shards gained", gained=sorted(gained), serving=sorted(self._serving))

@@ -15,6 +15,7 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
+from flotilla_common.mirror import metrics
 from flotilla_common.mirror.door import Door, Misfit, OnMisfit
 from flotilla_common.mirror.feed import Feed
 from flotilla_common.mirror.table import Indexer, Table
@@ -51,13 +52,20 @@ class Mirror:
         table = Table[T](indexes)
         door = Door(resource, kind, table)
         self._doors[resource] = door
-        self._feeds[resource] = Feed(
+        feed = self._feeds[resource] = Feed(
             api=self._api,
             bus=self._bus,
             clock=self._clock,
             door=door,
             fallback_after=self._fallback_after,
             on_synced=self._look,
+        )
+        metrics.report(
+            resource,
+            objects=table.__len__,
+            lag=lambda: feed.lag,
+            misfits=door.misfits.__len__,
+            direct=lambda: feed.direct,
         )
         return table
 
@@ -81,6 +89,11 @@ class Mirror:
             await self._all_synced.wait()
 
     @property
+    def resources(self) -> Sequence[Resource]:
+        """What there are tables of."""
+        return list(self._doors)
+
+    @property
     def healthy(self) -> bool:
         """Every table is fed by a source that is whole."""
         return all(feed.healthy for feed in self._feeds.values())
@@ -96,6 +109,10 @@ class Mirror:
     def misfits(self, resource: Resource) -> Sequence[Misfit]:
         """Objects that could not be decoded and are therefore in no table."""
         return list(self._doors[resource].misfits.values())
+
+    def is_misfit(self, resource: Resource, uid: str) -> bool:
+        """The newest version of the object could not be decoded; its table at best holds an older one."""
+        return uid in self._doors[resource].misfits
 
     def on_misfit(self, resource: Resource, listener: OnMisfit) -> None:
         """Call `listener` for every object that cannot be decoded, once per version."""

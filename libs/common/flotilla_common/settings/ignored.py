@@ -24,7 +24,6 @@ SWITCHES = frozenset(
 _WORKERS = (
     "advancedcronjob",
     "broadcastjob",
-    "cloneset",
     "crr",
     "daemonset",
     "imagepulljob",
@@ -55,9 +54,7 @@ _OTHERS = frozenset(
         "nodeimage-creation-delay",
         "pprof-addr",
         "pub-eviction-denied-code",
-        "rate-limiter-base-delay",
         "rate-limiter-bucket-size",
-        "rate-limiter-max-delay",
         "rate-limiter-qps",
         "rest-config-burst",
         "rest-config-qps",

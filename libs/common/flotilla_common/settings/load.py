@@ -168,6 +168,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"feature-gates: {error}"
     if settings.lease_retry_period * 3 > settings.lease_duration:
         yield "lease-retry-period must be at most a third of lease-duration, or one lost renewal loses the lease"
+    if not 0 < settings.rate_limiter_base_delay <= settings.rate_limiter_max_delay:
+        yield "rate-limiter-base-delay must be more than 0 and at most rate-limiter-max-delay"
     if settings.watch_namespace:
         yield "namespace: serving one namespace only is not possible; leave it empty"
     if settings.webhook_url and not settings.webhook_url.startswith("https://"):

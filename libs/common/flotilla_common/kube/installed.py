@@ -1,0 +1,39 @@
+"""Waiting for a CRD: a kind that is not installed is a state to wait in, not a crash (install.md §6)."""
+
+from collections.abc import Callable
+
+import structlog
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+LOOK_SECONDS = 2.0
+"""Between looks for a CRD that is missing: soon after it was applied its kind is served."""
+
+
+async def until_installed(api: Api, clock: Clock, resource: Resource, waiting: Callable[[str], None]) -> None:
+    """Return once the apiserver serves the kind. `waiting` is told, once, what is waited for.
+
+    Where the apiserver refuses to say, the kind is assumed to exist.
+    """
+    log = structlog.get_logger(resource=resource.id)
+    said = ""
+    while why := await _missing(api, resource):
+        if why != said:
+            said = why
+            waiting(why)
+            log.warning("not installed", why=why)
+        await clock.sleep(LOOK_SECONDS)
+    if said:
+        log.info("installed")
+
+
+async def _missing(api: Api, resource: Resource) -> str:
+    try:
+        await api.list(resource, limit=1, resource_version="0")  # any version will do: no quorum read
+    except ApiError as error:
+        return f"waiting for CRD {resource.plural}.{resource.group}" if error.code == 404 else ""
+    except Unreachable as error:
+        return f"the apiserver is unreachable: {error}"
+    return ""

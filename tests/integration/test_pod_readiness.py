@@ -1,0 +1,71 @@
+"""The gate KruisePodReadinessGate: every pod gets the readiness gate from the webhook and its condition from us."""
+
+from pathlib import Path
+
+from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.fleet import fleet
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: bare}
+spec: {containers: [{name: main, image: "nginx:alpine"}]}
+"""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "nginx:alpine"}]}
+"""
+CLONE_SET = """
+apiVersion: apps.kruise.io/v1beta1
+kind: CloneSet
+metadata: {name: clone}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: clone}}
+  template:
+    metadata: {labels: {app: clone}}
+    spec: {containers: [{name: main, image: "nginx:alpine"}]}
+"""
+
+
+def has_pod_entry(cluster: Cluster) -> bool:
+    configuration = cluster.read("mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
+    return "mpod.kb.io" in [entry["name"] for entry in configuration["webhooks"]]
+
+
+def ready_with_gate(cluster: Cluster, name: str) -> bool:
+    pod = cluster.read("pod", name)
+    conditions = {condition["type"]: condition["status"] for condition in pod["status"].get("conditions", [])}
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates", [])]
+    return gates == ["KruisePodReady"] and conditions.get("KruisePodReady") == conditions.get("Ready") == "True"
+
+
+async def test_with_the_gate_every_pod_gets_gate_and_condition(tmp_path: Path):
+    flags = ["--feature-gates=KruisePodReadinessGate=true"]
+    async with control_plane(tmp_path) as cluster, fleet(cluster, flags=flags) as flotilla:
+        assert has_pod_entry(cluster)
+        for manifest in (POD, DEPLOYMENT, CLONE_SET):
+            cluster.kubectl("apply", "-f", "-", stdin=manifest)
+        await eventually(lambda: ready_with_gate(cluster, "bare"))
+        await eventually(lambda: cluster.read("deployment", "web")["status"].get("readyReplicas") == 3)
+        await eventually(lambda: cluster.read("clone", "clone").get("status", {}).get("readyReplicas") == 3)
+        page = flotilla.members["cloneset"].metrics_text()
+        passes = 'controller_runtime_reconcile_total{controller="pod-readiness-controller",result="success"} '
+        ours = next(line for line in page.splitlines() if line.startswith(passes))
+        assert 4 <= float(ours.removeprefix(passes)) <= 8  # bare and web's three; the CloneSet's are not looked at
+        assert "cloneset_scale_expectation_leakage" in page
+
+
+async def test_without_the_gate_no_pod_goes_through_the_webhook_but_conditions_are_given(tmp_path: Path):
+    async with control_plane(tmp_path) as cluster, fleet(cluster):
+        assert not has_pod_entry(cluster)
+        gated = POD.replace("spec: {", "spec: {readinessGates: [{conditionType: KruisePodReady}], ")
+        cluster.kubectl("apply", "-f", "-", stdin=gated)
+        await eventually(lambda: ready_with_gate(cluster, "bare"))
