@@ -21,7 +21,9 @@ from pathlib import Path
 from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import Process, is_alive, reap, send
+from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
+from tests.support.broker import BusAt
 from tests.support.cluster import Cluster, eventually, programs
 
 SERVICES = ("watcher", "cloneset", "webhook")
@@ -154,6 +156,15 @@ class Fleet:
         service = self.members[name].name
         self.kill(name)
         return await self.start(service, replica=name.removeprefix(service).removeprefix("-"), wait=wait)
+
+    @asynccontextmanager
+    async def bus(self) -> AsyncGenerator[NatsBus]:
+        """A client of the bus for the time of the block."""
+        client = NatsBus(BusAt(self.nats.url), name="test", clock=SystemClock())
+        try:
+            yield client
+        finally:
+            await client.close()
 
     async def kill_bus(self) -> None:
         """kill -9 of nats-server; what it stored stays."""

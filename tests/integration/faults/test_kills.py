@@ -1,29 +1,11 @@
 """kill -9 of every process in the middle of a rollout of 200 pods: it ends right, and nothing is broken on the way."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
-from tests.support.cluster import control_plane
-from tests.support.fleet import SERVICES, Fleet, fleet
-from tests.support.scene import Rollout, rollout
+from tests.support.fleet import SERVICES, Fleet
+from tests.support.scene import Rollout
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
-
-FLAGS = ["--lease-duration=4", "--lease-retry-period=0.5"]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
-    async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster, flags=FLAGS) as running:
-        yield running
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def web(flotilla: Fleet) -> AsyncIterator[Rollout]:
-    async with rollout(flotilla) as running:
-        yield running
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -1,0 +1,27 @@
+"""One control plane with the whole fleet per module: starting them is half of what a scenario takes."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.support.cluster import control_plane
+from tests.support.fleet import Fleet, fleet
+from tests.support.scene import Rollout, rollout
+
+FLAGS = ["--lease-duration=4", "--lease-retry-period=0.5", "--bus-fallback-after=6"]
+"""Shorter patience than the defaults, so that no scenario spends its time waiting."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+    """All services, with a bus and a control plane of their own."""
+    async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster, flags=FLAGS) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def web(flotilla: Fleet) -> AsyncIterator[Rollout]:
+    """A CloneSet of 200 pods that are ready; every scenario rolls it on to the next image."""
+    async with rollout(flotilla) as running:
+        yield running

@@ -1,0 +1,69 @@
+"""The bus is lost, emptied, or stands still in the middle of a rollout: it is a cache and a wake-up, and no more."""
+
+import pytest
+
+from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, kube_stream
+from flotilla_common.clock import SystemClock
+from tests.support.cluster import eventually
+from tests.support.fleet import Fleet
+from tests.support.scene import Rollout
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+
+PAUSE_SECONDS = 20.0
+
+
+async def test_wiped(flotilla: Fleet, web: Rollout) -> None:
+    await web.begin()
+    await flotilla.wipe_bus()
+    await web.end()
+    await web.begin(part=0)
+    await web.end()
+
+
+@pytest.mark.parametrize(
+    "stream", [kube_stream(POD).name, kube_stream(CLONE_SET).name, ACT_STREAM.name, WHY_STREAM.name]
+)
+async def test_a_stream_deleted(flotilla: Fleet, web: Rollout, stream: str) -> None:
+    await web.begin()
+    async with flotilla.bus() as bus:
+        await bus.request(f"$JS.API.STREAM.DELETE.{stream}", b"", timeout=5)
+        await web.end()
+        await web.begin(part=0)
+        await web.end()
+        assert await bus.stream_state(stream) is not None
+
+
+async def test_dead_for_good(flotilla: Fleet, web: Rollout) -> None:
+    """The services watch the apiserver by themselves, and return to the bus when it is back."""
+    await web.begin()
+    await flotilla.kill_bus()
+    await web.end()
+    await web.begin(part=0)  # the whole of the next rollout goes without a bus
+    await web.end()
+    watcher, service = flotilla.members["watcher"], flotilla.members["cloneset"]
+    assert "watching the apiserver directly" in service.log()
+    await flotilla.start_bus()
+    returns = service.log().count("it feeds the mirror again")
+    await eventually(lambda: service.log().count("it feeds the mirror again") >= returns + 5, 30)
+    await eventually(watcher.ready)
+    await web.begin()
+    await web.end()
+
+
+async def test_started_without_a_bus(flotilla: Fleet, web: Rollout) -> None:
+    await flotilla.kill_bus()
+    await flotilla.restart("cloneset")
+    await web.begin()
+    await flotilla.start_bus()
+    await web.end()
+
+
+async def test_watcher_paused(flotilla: Fleet, web: Rollout) -> None:
+    """Longer than its leases, and than the patience of those who read from it."""
+    await web.begin()
+    flotilla.pause("watcher")
+    await SystemClock().sleep(PAUSE_SECONDS)
+    flotilla.resume("watcher")
+    await web.end()

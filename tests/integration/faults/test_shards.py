@@ -1,0 +1,137 @@
+"""Several replicas: they share the work, take over from a dead one, and one that slept too long writes nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from flotilla_common.bus.interface import Message
+from flotilla_common.bus.subjects import ACT_STREAM
+from flotilla_common.clock import SystemClock
+from tests.support.cluster import eventually
+from tests.support.fleet import Fleet
+from tests.support.observer import Promise
+from tests.support.scene import NEW, OLD, Rollout, Scene, cloneset, scene
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+
+SHARDS = 4
+PAUSE_SECONDS = 8.0
+"""Twice the leases' duration."""
+
+
+class Act(msgspec.Struct):
+    """A record of `act.v1`."""
+
+    replica: str
+    action: str
+    outcome: str
+    owner: dict[str, str]
+
+
+@asynccontextmanager
+async def acts(flotilla: Fleet) -> AsyncIterator[list[Act]]:
+    """Every write that is made during the block."""
+    seen: list[Act] = []
+
+    def take(message: Message) -> None:
+        seen.append(msgspec.json.decode(message.data, type=Act))
+
+    async with flotilla.bus() as bus:
+        follow = await bus.subscribe(ACT_STREAM.subjects[0], take)
+        yield seen
+        await follow.stop()
+
+
+def writers(records: list[Act]) -> set[str]:
+    """The replicas that have written."""
+    return {record.replica.rpartition("-")[0] for record in records if record.outcome == "Ok"}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
+    async with scene(flotilla) as made:
+        yield made
+
+
+class TestOneShard:
+    """A leader and a standby."""
+
+    async def test_a_leader_that_slept_too_long_writes_nothing(self, flotilla: Fleet, web: Rollout) -> None:
+        await flotilla.start("cloneset", replica="b")
+        await web.begin()
+        flotilla.pause("cloneset")
+        async with acts(flotilla) as records:
+            await eventually(lambda: writers(records) == {"cloneset-b"}, 30)
+            flotilla.resume("cloneset")
+            records.clear()
+            await web.end()
+            assert writers(records) <= {"cloneset-b"}
+
+    async def test_the_standby_takes_over_from_a_dead_leader(self, flotilla: Fleet, web: Rollout) -> None:
+        await web.begin()
+        flotilla.kill("cloneset-b")
+        await web.end()
+
+    async def test_watchers_take_over_from_each_other(self, flotilla: Fleet, web: Rollout) -> None:
+        await flotilla.start("watcher", replica="b")
+        await SystemClock().sleep(2)  # both hold resources now
+        await web.begin()
+        flotilla.kill("watcher")
+        await web.end()
+        await web.begin(part=0)
+        await web.end()
+        await flotilla.start("watcher")
+        flotilla.kill("watcher-b")
+        await web.begin(part=0)
+        await web.end()
+
+
+class TestManyShards:
+    """Two replicas share four shards and twelve CloneSets."""
+
+    names = tuple(f"set-{number}" for number in range(12))
+
+    async def test_two_share_and_one_takes_all(self, flotilla: Fleet, place: Scene) -> None:
+        flotilla.kill("cloneset")
+        for replica in "cd":
+            await flotilla.start("cloneset", replica=replica, flags=[f"--shards={SHARDS}"])
+        async with acts(flotilla) as records:
+            await place.create(*(cloneset(name, 16, maxUnavailable=2) for name in self.names))
+            await self.all_settled(place, OLD)
+            assert writers(records) == {"cloneset-c", "cloneset-d"}
+            self.each_has_one_writer(records)
+            for name in self.names:
+                place.seen.promise(Promise(cloneset=name, replicas=16, max_unavailable=2))
+            await asyncio.gather(*(place.roll(name, NEW) for name in self.names))
+            await place.part_way(self.names[0], NEW, 3)
+            flotilla.kill("cloneset-c")
+            await self.all_settled(place, NEW)
+            records.clear()
+            await asyncio.gather(*(place.roll(name, "nginx:3") for name in self.names))
+            await self.all_settled(place, "nginx:3")
+            assert writers(records) == {"cloneset-d"}
+        await place.end()
+
+    async def test_a_new_replica_gets_its_share(self, flotilla: Fleet, place: Scene) -> None:
+        await flotilla.start("cloneset", replica="c", flags=[f"--shards={SHARDS}"])
+        await place.create(*(cloneset(name, 4, maxUnavailable=1) for name in self.names))
+        await self.all_settled(place, OLD, 4)
+        async with acts(flotilla) as records:
+            await asyncio.gather(*(place.roll(name, NEW) for name in self.names))
+            await self.all_settled(place, NEW, 4)
+            assert writers(records) == {"cloneset-c", "cloneset-d"}
+        await place.end()
+
+    async def all_settled(self, place: Scene, image: str, replicas: int = 16) -> None:
+        for name in self.names:
+            await place.settle(name, image, replicas, 90)
+
+    def each_has_one_writer(self, records: list[Act]) -> None:
+        by_set: dict[str, set[str]] = {}
+        for record in records:
+            by_set.setdefault(record.owner["name"], set()).add(record.replica)
+        assert all(len(replicas) == 1 for replicas in by_set.values()), by_set
