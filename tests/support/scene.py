@@ -89,7 +89,7 @@ class Rollout:
     """A large CloneSet in the middle of an in-place rollout, whatever happens to it there."""
 
     def __init__(self, scene: Scene, name: str, replicas: int, most: int) -> None:
-        self._scene = scene
+        self.place = scene
         self._name = name
         self._replicas = replicas
         self._most = most
@@ -99,23 +99,23 @@ class Rollout:
 
     async def begin(self, part: float = 0.3) -> None:
         """Change the image, and return when this part of the pods is updated."""
-        seen = self._scene.seen
+        seen = self.place.seen
         self._before = uids(seen.of(self._name))
         self.image = f"nginx:{next(self._images)}"
         seen.promise(Promise(cloneset=self._name, replicas=self._replicas, max_unavailable=self._most))
-        await self._scene.roll(self._name, self.image)
-        await self._scene.part_way(self._name, self.image, int(self._replicas * part))
+        await self.place.roll(self._name, self.image)
+        await self.place.part_way(self._name, self.image, int(self._replicas * part))
 
     @property
     def done(self) -> int:
         """Pods that run the new image and are Ready."""
-        return self._scene.seen.ready(self._name, self.image)
+        return self.place.seen.ready(self._name, self.image)
 
     async def end(self, seconds: float = 60) -> None:
         """It ends right: the same pods on the same nodes with the same IPs, and nothing was broken on the way."""
-        await self._scene.settle(self._name, self.image, self._replicas, seconds)
-        assert uids(self._scene.seen.of(self._name)) == self._before
-        await self._scene.end()
+        await self.place.settle(self._name, self.image, self._replicas, seconds)
+        assert uids(self.place.seen.of(self._name)) == self._before
+        await self.place.end()
 
 
 @asynccontextmanager

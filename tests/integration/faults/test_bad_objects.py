@@ -1,0 +1,159 @@
+"""CloneSets that the webhook would have refused: they are reported, cost nothing, and disturb nobody."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from tests.support.cluster import control_plane
+from tests.support.fleet import Fleet, fleet
+from tests.support.observer import Promise
+from tests.support.scene import NEW, OLD, Scene, cloneset, scene
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+
+FEW = 60
+"""Passes that all bad objects together may cause in five seconds, a while after they came."""
+
+
+def broken(name: str, **spec: Any) -> dict[str, Any]:
+    """A CloneSet with these members of its spec replaced; None removes one."""
+    document = cloneset(name, 1)
+    document["spec"] = {key: value for key, value in {**document["spec"], **spec}.items() if value is not None}
+    return document
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    """A template with this pod spec."""
+    return {"metadata": {"labels": {"app": name}}, "spec": spec}
+
+
+def rolling(**members: Any) -> dict[str, Any]:
+    """An update strategy."""
+    return {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", **members}}
+
+
+UNKNOWN_OPERATOR = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["x"]}]}
+
+HOPELESS = {
+    "negative": ({"replicas": -1}, "spec.replicas is -1"),
+    "other-labels": ({"template": pod("somebody-else", containers=[{"name": "main", "image": OLD}])}, "selector"),
+    "no-selector": ({"selector": {}}, "spec.selector is empty"),
+    "operator": ({"selector": UNKNOWN_OPERATOR}, "spec.selector"),
+    "no-values": ({"selector": {"matchExpressions": [{"key": "app", "operator": "In"}]}}, "spec.selector"),
+    "empty-template": ({"template": {}}, ""),
+    "no-containers": ({"template": pod("no-containers")}, "spec.containers"),
+    "text-for-spec": ({"template": {"metadata": {"labels": {"app": "text-for-spec"}}, "spec": "containers"}}, ""),
+    "text-for-containers": ({"template": pod("text-for-containers", containers="main")}, ""),
+    "list-for-labels": ({"template": {"metadata": {"labels": ["app"]}, "spec": {"containers": []}}}, ""),
+    "number-for-claims": ({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": 5}]}, ""),
+    "nameless-claim": ({"volumeClaimTemplates": [{"spec": {"accessModes": ["ReadWriteOnce"]}}]}, ""),
+}
+"""Nothing can be made of these; what `explain` must say of each."""
+
+TOLERABLE = {
+    "no-strategy": {"updateStrategy": None},
+    "no-replicas": {"replicas": None},
+    "words-for-limits": {"updateStrategy": rolling(maxUnavailable="many", maxSurge="few", partition="some")},
+    "negative-limits": {"updateStrategy": rolling(maxUnavailable=-5, maxSurge=-5, partition=-5)},
+    "huge-percent": {"updateStrategy": rolling(maxUnavailable="1000%", maxSurge="1000%")},
+    "negative-times": {"minReadySeconds": -1, "progressDeadlineSeconds": -1, "revisionHistoryLimit": -1},
+    "policy": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "Magic"}}},
+    "hooks": {"lifecycle": {"preDelete": {}, "inPlaceUpdate": {"labelsHandler": {}}}},
+    "names": {"scaleStrategy": {"podsToDelete": ["", "../x", "nobody"], "maxUnavailable": "some"}},
+}
+"""These are nonsense in part; they still get their one pod."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+    """Without a webhook, as in the moment before somebody installs one."""
+    async with (
+        control_plane(tmp_path_factory.mktemp("plane")) as cluster,
+        fleet(cluster, ["watcher", "cloneset"]) as one,
+    ):
+        for kind, name in (
+            ("mutatingwebhookconfiguration", MUTATING_CONFIGURATION),
+            ("validatingwebhookconfiguration", VALIDATING_CONFIGURATION),
+        ):
+            await asyncio.to_thread(cluster.kubectl, "delete", kind, name)
+        yield one
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
+    """All bad CloneSets at once."""
+    async with scene(flotilla) as made:
+        documents = [broken(name, **spec) for name, (spec, _) in HOPELESS.items()]
+        await made.create(*documents, *(broken(name, **spec) for name, spec in TOLERABLE.items()))
+        yield made
+
+
+async def test_all_are_reported(place: Scene) -> None:
+    """On the bus, and where nothing at all happens also in an event."""
+    async with place.flotilla.bus() as bus:
+        for name, (_, text) in HOPELESS.items():
+            said = b""
+            for _ in range(100):
+                message = await bus.get_last("why", f"why.v1.clonesets.{place.namespace}.{name}")
+                said = message.data if message else b""
+                why = msgspec.json.decode(said, type=dict[str, Any]) if said else {}
+                if text in said.decode() and (why.get("errors") or why.get("reasons")):
+                    break
+                await asyncio.sleep(0.1)
+            else:
+                raise AssertionError(f"{name}: {said.decode()} lacks {text!r}")
+    assert [pod for name in HOPELESS for pod in place.seen.of(name)] == []
+
+
+async def test_none_is_refused_in_silence(place: Scene) -> None:
+    """An event or a condition says it to those who look at the object only."""
+    await asyncio.sleep(2)
+    events = (await place.read("events"))["items"]
+    told = {event["involvedObject"]["name"] for event in events if event["type"] == "Warning"}
+    told |= {name for name, one in place.seen.clonesets.items() if one.status.conditions}
+    assert sorted(HOPELESS.keys() - told) == []
+
+
+@pytest.mark.parametrize("name", TOLERABLE)
+async def test_the_rest_gets_its_pod(place: Scene, name: str) -> None:
+    await place.settle(name, OLD, 1)
+
+
+async def test_they_cost_nothing(place: Scene) -> None:
+    service = place.flotilla.members["cloneset"]
+    await asyncio.sleep(3)  # the first, quick retries are over
+    passes, cpu = service.metric("controller_runtime_reconcile_total"), service.cpu_seconds()
+    await asyncio.sleep(5)
+    assert service.metric("controller_runtime_reconcile_total") - passes <= FEW
+    assert service.cpu_seconds() - cpu < 1
+
+
+async def test_others_go_on(place: Scene) -> None:
+    await place.create(cloneset("web", 50, maxUnavailable=5))
+    await place.settle("web", OLD, 50)
+    place.seen.promise(Promise(cloneset="web", replicas=50, max_unavailable=5))
+    await place.roll("web", NEW)
+    await place.settle("web", NEW, 50)
+    await place.end()
+
+
+async def test_corrected_they_work(place: Scene) -> None:
+    """What was wrong is forgotten with the object's next version."""
+    for name in ("negative", "no-containers", "text-for-spec"):
+        right = cloneset(name, 2)["spec"]
+        patch = [{"op": "replace", "path": f"/spec/{member}", "value": right[member]} for member in right]
+        await place.kubectl("patch", "clone", name, "--type=json", "-p", json.dumps(patch))
+        await place.settle(name, OLD, 2)
+
+
+async def test_a_restarted_service_copes_as_well(place: Scene) -> None:
+    await place.flotilla.restart("cloneset")
+    await place.roll("web", "nginx:3")
+    await place.settle("web", "nginx:3", 50)
+    await place.end()

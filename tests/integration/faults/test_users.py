@@ -1,0 +1,161 @@
+"""Users do everything at once: deletes, quotas, namesakes, and changing their minds in the middle of a rollout."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.support.fleet import Fleet
+from tests.support.observer import Promise, uids
+from tests.support.scene import NEW, OLD, Scene, cloneset, scene
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
+    async with scene(flotilla) as made:
+        yield made
+
+
+async def test_thirty_pods_deleted_during_a_rollout(place: Scene) -> None:
+    await place.create(cloneset("web", 200, maxUnavailable="10%"))
+    await place.settle("web", OLD, 200)
+    place.seen.promise(Promise(cloneset="web", replicas=200, max_unavailable=20, lost=30))
+    await place.roll("web", NEW)
+    await place.part_way("web", NEW, 60)
+    victims = random.Random(0).sample(sorted(uids(place.seen.of("web"))), 30)
+    await place.kubectl("delete", "pod", *victims, "--wait=false")
+    await place.settle("web", NEW, 200)
+    assert not set(victims) & place.seen.pods.keys()
+    await place.end()
+
+
+async def test_image_changed_back_and_forth(place: Scene) -> None:
+    """A, B, C, A: the end is A, and a pod that never left A never restarts."""
+    await place.create(cloneset("web", 100, maxUnavailable=20))
+    await place.settle("web", OLD, 100)
+    before = uids(place.seen.of("web"))
+    place.seen.promise(Promise(cloneset="web", replicas=100, max_unavailable=20))
+    for image in (NEW, "nginx:3", OLD):
+        await place.roll("web", image)
+    await place.settle("web", OLD, 100)
+    assert uids(place.seen.of("web")) == before
+    left = {change.pod.metadata.uid for change in place.seen.history if change.pod.spec.containers[0].image != OLD}
+    restarted = {pod.metadata.uid for pod in place.seen.of("web") if pod.status.container_statuses[0].restart_count}
+    assert restarted <= left
+    assert len(left) < 100
+    revisions = await place.read("controllerrevisions")
+    assert len(revisions["items"]) == 3
+    await place.end()
+
+
+async def test_deleted_and_made_again_at_once(place: Scene) -> None:
+    """The namesake gets pods of its own; those of the old one go."""
+    await place.create(cloneset("web", 50, maxUnavailable=5))
+    await place.part_way("web", OLD, 10)
+    old = (await place.read("clone", "web"))["metadata"]["uid"]
+    await place.kubectl("delete", "clone", "web", "--wait=false")
+    await place.create(cloneset("web", 40, NEW, maxUnavailable=5))
+    await place.seen.until(lambda: owners(place) == 1 and place.seen.settled("web", NEW, 40), 60, "only the new pods")
+    assert old not in {pod.metadata.owner_references[0].uid for pod in place.seen.pods.values()}
+    await place.seen.until(lambda: len(place.seen.pods) == 40, 30, "the old pods' end")
+    await place.flotilla.healthy()
+
+
+async def test_deleted_leaving_its_pods(place: Scene) -> None:
+    """`--cascade=orphan`, then a namesake with the same selector adopts the pods instead of making others."""
+    await place.create(cloneset("web", 20, maxUnavailable=5))
+    await place.settle("web", OLD, 20)
+    before = uids(place.seen.of("web"))
+    await place.kubectl("delete", "clone", "web", "--cascade=orphan")
+    await place.create(cloneset("web", 20, maxUnavailable=5))
+    await place.settle("web", OLD, 20)
+    assert uids(place.seen.of("web")) == before
+    await place.end()
+
+
+async def test_namespace_deleted_during_rollouts(flotilla: Fleet) -> None:
+    async with scene(flotilla) as doomed, scene(flotilla) as place:
+        for one in (doomed, place):
+            await one.create(cloneset("web", 50, maxUnavailable=5), cloneset("api", 20, maxUnavailable=5))
+        for one in (doomed, place):
+            await one.settle("web", OLD, 50)
+            await one.settle("api", OLD, 20)
+            await one.roll("web", NEW)
+        await doomed.part_way("web", NEW, 5)
+        await asyncio.to_thread(doomed.cluster.kubectl, "delete", "namespace", doomed.namespace, "--wait=false")
+        await place.settle("web", NEW, 50)
+        await doomed.seen.until(lambda: not doomed.seen.pods and not doomed.seen.clonesets, 60, "an empty namespace")
+        await place.end()
+
+
+async def test_quota_for_half_of_the_pods(place: Scene) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "20"}}}
+    await place.create(quota)
+    await place.seen.until(lambda: True)
+    await wait_for_quota(place)
+    place.seen.promise(Promise(cloneset="web", replicas=40, max_unavailable=40, in_place=False))
+    await place.create(cloneset("web", 40, maxUnavailable=5))
+    await place.part_way("web", OLD, 20)
+    await place.seen.until(lambda: bool(condition(place, "FailedScale")), 20, "FailedScale")
+    assert "exceeded quota" in condition(place, "FailedScale")
+    await wait_for_event(place, "FailedCreate", "exceeded quota")
+    spent = place.flotilla.members["cloneset"].metric("controller_runtime_reconcile_total")
+    await asyncio.sleep(3)
+    assert place.flotilla.members["cloneset"].metric("controller_runtime_reconcile_total") - spent < 30
+    assert "exceeded quota" in await why(place, "web")
+    await place.kubectl("patch", "resourcequota", "few", "-p", '{"spec":{"hard":{"pods":"100"}}}')
+    await place.settle("web", OLD, 40)
+    await place.end()
+
+
+async def test_quota_does_not_stop_an_update(place: Scene) -> None:
+    """Pods are missing for good; those that exist are updated all the same."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "20"}}}
+    await place.create(quota)
+    await wait_for_quota(place)
+    await place.create(cloneset("web", 22, maxUnavailable=8))
+    await place.part_way("web", OLD, 20)
+    await place.roll("web", NEW)
+    await place.part_way("web", NEW, 20)
+
+
+def owners(place: Scene) -> int:
+    return len({pod.metadata.owner_references[0].uid for pod in place.seen.pods.values()})
+
+
+def condition(place: Scene, kind: str) -> str:
+    """The message of a condition that is True."""
+    found = place.seen.clonesets.get("web")
+    conditions = found.status.conditions if found else []
+    return next((one.message for one in conditions if one.type == kind and one.status == "True"), "")
+
+
+async def wait_for_quota(place: Scene) -> None:
+    """A quota counts once its controller has seen it."""
+    for _ in range(100):
+        if (await place.read("resourcequota", "few")).get("status", {}).get("hard"):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the quota has no status")
+
+
+async def wait_for_event(place: Scene, reason: str, text: str) -> None:
+    for _ in range(50):
+        events = (await place.read("events", f"--field-selector=reason={reason}"))["items"]
+        if any(text in event["message"] for event in events):
+            return
+        await asyncio.sleep(0.2)
+    raise AssertionError(f"no event {reason} with {text!r}")
+
+
+async def why(place: Scene, name: str) -> str:
+    """What `explain` reads."""
+    async with place.flotilla.bus() as bus:
+        message = await bus.get_last("why", f"why.v1.clonesets.{place.namespace}.{name}")
+        assert message is not None
+        return json.dumps(json.loads(message.data))

@@ -1,0 +1,82 @@
+"""The apiserver's own account of who wrote what: an audit log, independent of what Flotilla counts itself."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import yaml
+
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived", "ResponseStarted", "Panic"],
+    "rules": [{"level": "Metadata", "verbs": list(WRITES)}, {"level": "None"}],
+}
+OURS = "kruise-manager/"
+"""How the user agents of Flotilla's services begin."""
+
+
+class Reference(msgspec.Struct, rename="camel"):
+    """What a request was about."""
+
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+class _Response(msgspec.Struct):
+    code: int = 0
+
+
+class Write(msgspec.Struct, rename="camel"):
+    """One write, refused ones included."""
+
+    verb: str
+    user_agent: str = ""
+    object_ref: Reference = Reference()
+    response_status: _Response = _Response()
+
+    @property
+    def what(self) -> str:
+        """As in `patch pods/status`."""
+        reference = self.object_ref
+        return f"{self.verb} {reference.resource}{'/' * bool(reference.subresource)}{reference.subresource}"
+
+
+class AuditLog:
+    """The audit log of one apiserver."""
+
+    def __init__(self, folder: Path) -> None:
+        self._policy = folder / "audit-policy.yaml"
+        self._log = folder / "audit.log"
+        self._policy.write_text(yaml.safe_dump(POLICY), encoding="utf-8")
+        self._read = 0
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What to start the apiserver with."""
+        return (
+            f"--audit-policy-file={self._policy}",
+            f"--audit-log-path={self._log}",
+            "--audit-log-mode=blocking-strict",  # a write is in the log before its client has the answer
+        )
+
+    def ours(self) -> list[Write]:
+        """Flotilla's writes since the last call."""
+        return [write for write in self._new() if write.user_agent.startswith(OURS)]
+
+    def _new(self) -> Iterator[Write]:
+        with self._log.open("rb") as log:
+            log.seek(self._read)
+            lines = log.readlines()
+        for line in lines:
+            if line.endswith(b"\n"):
+                self._read += len(line)
+                yield msgspec.json.decode(line, type=Write)
+
+
+def on(writes: Iterable[Write], *resources: str) -> list[Write]:
+    """Those on these resources."""
+    return [write for write in writes if write.object_ref.resource in resources]
