@@ -19,6 +19,7 @@ import structlog
 
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.nats import start_nats
+from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock
@@ -31,6 +32,9 @@ RESTART_FIRST = 1.0
 
 RESTART_MOST = 30.0
 """… doubling up to this while it keeps dying."""
+
+END_WITHIN = 15.0
+"""Seconds that a service has to end when it is told to; then it is killed. It needs one or two."""
 
 
 def installed() -> dict[str, EntryPoint]:
@@ -128,15 +132,27 @@ async def _keep_running(name: str, flags: Sequence[str]) -> None:
     log, clock, delay = structlog.get_logger(service=name), SystemClock(), RESTART_FIRST
     while True:
         started = clock.monotonic()
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "flotilla_cli", "run", name, *flags)
+        command = bound_command([sys.executable, "-m", "flotilla_cli", "run", name, *flags], "TERM")
+        process = await asyncio.create_subprocess_exec(*command)
         try:
             code = await process.wait()
         finally:
-            if process.returncode is None:
-                process.terminate()
-                await process.wait()
+            await _end(process)
         if clock.monotonic() - started > RESTART_MOST:
             delay = RESTART_FIRST
         log.warning("service ended, starting it again", exit_code=code, seconds=delay)
         await clock.sleep(delay)
         delay = min(delay * 2, RESTART_MOST)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Ask it to end, and do not ask twice."""
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        async with asyncio.timeout(END_WITHIN):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -22,6 +22,7 @@ from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import Process, is_alive, reap, send
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.subjects import ACT_STREAM
 from flotilla_common.clock import SystemClock
 from tests.support.broker import BusAt
 from tests.support.cluster import Cluster, eventually, programs
@@ -41,15 +42,15 @@ class Member:
 
     def ready(self) -> bool:
         """/readyz says so."""
-        return is_alive(self.process) and _get(self.health, "readyz")[0] == 200
+        return is_alive(self.process) and page(self.health, "readyz")[0] == 200
 
     def why_not_ready(self) -> str:
         """What /readyz says."""
-        return _get(self.health, "readyz")[1]
+        return page(self.health, "readyz")[1]
 
     def metrics_text(self) -> str:
         """The whole metrics page."""
-        return _get(self.metrics_port, "metrics")[1]
+        return page(self.metrics_port, "metrics")[1]
 
     def metric(self, name: str) -> float:
         """The sum over all series of a metric."""
@@ -79,7 +80,8 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def _get(port: int, path: str) -> tuple[int, str]:
+def page(port: int, path: str) -> tuple[int, str]:
+    """Code and text of a page of a service on this machine; 0 when nobody answers."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as reply:
             return reply.status, reply.read().decode()
@@ -162,6 +164,7 @@ class Fleet:
         """A client of the bus for the time of the block."""
         client = NatsBus(BusAt(self.nats.url), name="test", clock=SystemClock())
         try:
+            await client.ensure_stream(ACT_STREAM)  # returns when it is connected
             yield client
         finally:
             await client.close()

@@ -72,9 +72,9 @@ def spawn(
     return Process(name, pid, start_ticks(pid) or 0, boot_id(), list(argv), str(log))
 
 
-def bound_command(argv: Sequence[str]) -> list[str]:
-    """The command line of a program that the kernel kills when its parent ends."""
-    return ["setpriv", "--pdeathsig", "KILL", "--", *argv]
+def bound_command(argv: Sequence[str], signal_name: str = "KILL") -> list[str]:
+    """The command line of a program that the kernel sends the signal when its parent ends."""
+    return ["setpriv", "--pdeathsig", signal_name, "--", *argv]
 
 
 def is_alive(process: Process) -> bool:

@@ -106,7 +106,7 @@ async def run_services(services: Sequence[Service], settings: Settings) -> None:
     """Run the services side by side in this process until it is told to stop, or one of them fails."""
     clock, entropy, vital = SystemClock(), SystemEntropy(), Health()
     gates = settings.gates()
-    replica = settings.replica or entropy.token()
+    replica = settings.replica
     for service in services:
         vital.ready(service.name, ok=False, why="starting")  # before anybody can ask
     runners = await health.serve(vital, health_port=settings.health_port, metrics_port=settings.metrics_port)
@@ -138,7 +138,7 @@ async def run_services(services: Sequence[Service], settings: Settings) -> None:
 
 
 async def _run_one(service: Service, context: Context) -> None:
-    bind_contextvars(service=context.service, replica=context.replica)  # for every line that its tasks log
+    bind_contextvars(service=context.service)  # for every line that its tasks log
     BUS_CONNECTED.set_function(lambda: float(context.bus.connected))
     async with asyncio.TaskGroup() as group:
         beat = group.create_task(context.heartbeat())
@@ -151,6 +151,9 @@ async def _run_one(service: Service, context: Context) -> None:
 def run_process(services: Sequence[Service], settings: Settings) -> int:
     """Run the services as this process: logs, signals, event loop. Returns the exit code."""
     logs.configure(settings.log_level, settings.log_format)
+    if not settings.replica:
+        settings = msgspec.structs.replace(settings, replica=SystemEntropy().token())
+    bind_contextvars(service="+".join(service.name for service in services), replica=settings.replica)
     log = structlog.get_logger()
 
     async def until_stopped() -> None:
@@ -176,15 +179,18 @@ def run_process(services: Sequence[Service], settings: Settings) -> int:
 
 def main(service: Service, arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
     """The entry point of a service's own container: settings from flags, environment and file."""
-    env = os.environ if env is None else env
-    flags, words = split_flags(sys.argv[1:] if arguments is None else arguments)
-    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
     try:
-        if words:
-            raise SettingsError([f"unexpected argument {word!r}" for word in words])
-        settings = load(flags, env, Path(config) if config else None)
+        settings = _settings(sys.argv[1:] if arguments is None else arguments, os.environ if env is None else env)
     except SettingsError as error:
         for problem in error.problems:
             sys.stderr.write(f"error: {problem}\n")
         return 2
     return run_process([service], settings)
+
+
+def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
+    flags, words = split_flags(arguments)
+    if words:
+        raise SettingsError([f"unexpected argument {word!r}" for word in words])
+    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
+    return load(flags, env, Path(config) if config else None)

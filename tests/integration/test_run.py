@@ -1,0 +1,157 @@
+"""`flotilla run` against a real control plane: one process or several, an embedded bus, ends of all kinds."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.cluster.process import bound_command, start_ticks
+from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.fleet import install, page
+
+MANIFEST = """
+apiVersion: apps.kruise.io/v1beta1
+kind: CloneSet
+metadata: {name: NAME}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: NAME}}
+  template:
+    metadata: {labels: {app: NAME}}
+    spec: {containers: [{name: main, image: "nginx:alpine"}]}
+"""
+
+
+class Run:
+    """One `flotilla run` and everything that it started."""
+
+    def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
+        self.webhook, self.port = free_ports(2)
+        self.log = folder / "run.log"
+        command = [
+            *(sys.executable, "-m", "flotilla_cli", "run"),
+            f"--kubeconfig={cluster.kubeconfig}",
+            f"--webhook-url=https://127.0.0.1:{self.webhook}",
+            f"--webhook-port={self.webhook}",
+            f"--webhook-cert-dir={folder / 'certificates'}",
+            f"--health-port={self.port}",
+            f"--metrics-port={self.port}",
+            *flags,
+        ]
+        with self.log.open("wb") as output:
+            env = {**os.environ, "TMPDIR": str(folder)}
+            self.process = subprocess.Popen(bound_command(command), stdout=output, stderr=output, env=env)
+
+    def ready(self) -> bool:
+        return page(self.port, "readyz")[0] == 200
+
+    def children(self) -> dict[int, str]:
+        """Command lines of all descendants, by pid."""
+        found: dict[int, str] = {}
+        parents = [self.process.pid]
+        while parents:
+            tasks = Path(f"/proc/{parents.pop()}/task")
+            for task in tasks.iterdir() if tasks.exists() else ():
+                for pid in map(int, (task / "children").read_text().split()):
+                    found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    parents.append(pid)
+        return found
+
+    def child(self, words: str) -> int:
+        return next(pid for pid, command in self.children().items() if words in command)
+
+    async def ends_with(self, number: int, code: int) -> None:
+        """Signal it; neither it nor anything that it started may be left."""
+        everything = [*self.children(), self.process.pid]
+        self.process.send_signal(number)
+        await eventually(lambda: self.process.poll() is not None, 15)
+        assert self.process.returncode == code, self.log.read_text()[-3000:]
+        await eventually(lambda: not any(start_ticks(pid) for pid in everything), 10)
+
+
+@contextmanager
+def running(cluster: Cluster, folder: Path, *flags: str) -> Iterator[Run]:
+    run = Run(cluster, folder, *flags)
+    try:
+        yield run
+    finally:
+        run.process.kill()
+        run.process.wait()
+
+
+async def works(cluster: Cluster, run: Run, name: str) -> None:
+    install(cluster, f"https://127.0.0.1:{run.webhook}")
+    try:
+        await eventually(run.ready, 40)
+    except TimeoutError:
+        raise AssertionError(page(run.port, "readyz")[1] + run.log.read_text()[-3000:]) from None
+    cluster.kubectl("apply", "-f", "-", stdin=MANIFEST.replace("NAME", name))
+    await eventually(lambda: cluster.read("clone", name).get("status", {}).get("readyReplicas") == 2)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What an embedded bus left of its store."""
+    return list(folder.glob("flotilla-nats-*"))
+
+
+def unheld(cluster: Cluster) -> bool:
+    """No lease of the CloneSet service is held."""
+    leases = cluster.read("leases", "-n", "kruise-system", "-l", "flotilla.kruise.io/service=cloneset")["items"]
+    return all(not lease["spec"].get("holderIdentity") for lease in leases)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    async with control_plane(tmp_path_factory.mktemp("plane")) as plane:
+        yield plane
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_all_services_in_one_process_with_an_embedded_bus(cluster: Cluster, tmp_path: Path):
+    with running(cluster, tmp_path) as run:
+        await works(cluster, run, "together")
+        report = page(run.port, "readyz")[1]
+        assert {"[+]watcher ok", "[+]cloneset ok", "[+]webhook ok"} <= set(report.splitlines())
+        assert run.child("nats-server")
+        await run.ends_with(signal.SIGTERM, 0)
+        assert unheld(cluster)
+        assert leftovers(tmp_path) == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_one_process_killed_takes_the_bus_with_it(cluster: Cluster, tmp_path: Path):
+    with running(cluster, tmp_path) as run:
+        await eventually(lambda: any("nats-server" in command for command in run.children().values()))
+        await run.ends_with(signal.SIGKILL, -9)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_split_restarts_the_dead_and_ends_with_its_children(cluster: Cluster, tmp_path: Path):
+    with running(cluster, tmp_path, "--split") as run:
+        await works(cluster, run, "apart")
+        victim = run.child("run cloneset")
+        os.kill(victim, signal.SIGKILL)
+        await eventually(lambda: "service ended, starting it again" in run.log.read_text())
+        await eventually(lambda: any("run cloneset" in command for command in run.children().values()))
+        assert run.child("run cloneset") != victim
+        cluster.kubectl("scale", "clone", "apart", "--replicas=4")
+        await eventually(lambda: cluster.read("clone", "apart")["status"].get("readyReplicas") == 4, 40)
+        await run.ends_with(signal.SIGTERM, 0)
+        assert unheld(cluster)
+        assert re.search(r'"event": ?"stopped"', run.log.read_text())
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_split_killed_leaves_no_child_behind(cluster: Cluster, tmp_path: Path):
+    with running(cluster, tmp_path, "--split") as run:
+        await eventually(lambda: sum("run" in command for command in run.children().values()) >= 3)
+        await eventually(run.ready, 40)
+        await run.ends_with(signal.SIGKILL, -9)
