@@ -17,7 +17,7 @@ OURS = "kruise-manager/"
 """How the user agents of Flotilla's services begin."""
 
 
-class Reference(msgspec.Struct, rename="camel"):
+class Reference(msgspec.Struct, frozen=True, rename="camel"):
     """What a request was about."""
 
     resource: str = ""
@@ -26,17 +26,23 @@ class Reference(msgspec.Struct, rename="camel"):
     subresource: str = ""
 
 
-class _Response(msgspec.Struct):
+class _Response(msgspec.Struct, frozen=True):
     code: int = 0
 
 
-class Write(msgspec.Struct, rename="camel"):
+class Write(msgspec.Struct, frozen=True, rename="camel"):
     """One write, refused ones included."""
 
     verb: str
+    request_uri: str = msgspec.field(default="", name="requestURI")
     user_agent: str = ""
     object_ref: Reference = Reference()
     response_status: _Response = _Response()
+
+    @property
+    def ours(self) -> bool:
+        """Made by Flotilla, and not only tried."""
+        return self.user_agent.startswith(OURS) and "dryRun=" not in self.request_uri
 
     @property
     def what(self) -> str:
@@ -65,7 +71,7 @@ class AuditLog:
 
     def ours(self) -> list[Write]:
         """Flotilla's writes since the last call."""
-        return [write for write in self._new() if write.user_agent.startswith(OURS)]
+        return [write for write in self._new() if write.ours]
 
     def _new(self) -> Iterator[Write]:
         with self._log.open("rb") as log:

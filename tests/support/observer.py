@@ -27,6 +27,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.kube.reflector import decode_head
 from flotilla_common.settings import Settings
 from tests.support.cluster import Cluster
 
@@ -73,6 +74,7 @@ class Observer:
         self._clock = SystemClock()
         self._changed = asyncio.Event()
         self._promises: list[tuple[Promise, int]] = []
+        self._watching: asyncio.Task[None] | None = None
 
     def of(self, cloneset: str) -> list[Pod]:
         """The active pods of the CloneSet now."""
@@ -100,6 +102,8 @@ class Observer:
         try:
             async with asyncio.timeout(seconds):
                 while not condition():
+                    if self._watching is not None and self._watching.done():
+                        self._watching.result()  # it never ends but by an error
                     self._changed.clear()
                     try:
                         async with asyncio.timeout(0.25):
@@ -134,8 +138,17 @@ class Observer:
             found += violations(self.history, promise, start, later[0] if later else len(self.history))
         return found
 
-    async def follow(self) -> None:
-        """Watch until cancelled."""
+    @asynccontextmanager
+    async def watching(self) -> AsyncGenerator[None]:
+        """Watch for the time of the block."""
+        self._watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow(POD, Pod, self._pod, lambda: self.pods))
             group.create_task(self._follow(CLONE_SET, CloneSet, self._cloneset, lambda: self.clonesets))
@@ -156,10 +169,9 @@ class Observer:
                         take("MODIFIED", obj)
                     version = page.resource_version
                 async for event in self._api.watch(resource, version, namespace=self.namespace):
-                    obj = msgspec.json.decode(event.object, type=kind)
-                    version = obj.metadata.resource_version
+                    version = decode_head(event.object).metadata.resource_version
                     if event.type != "BOOKMARK":
-                        take(event.type, obj)
+                        take(event.type, msgspec.json.decode(event.object, type=kind))
                     self._changed.set()
             except ApiError as error:
                 version = "" if error.code in (404, 410) else version
@@ -278,11 +290,9 @@ def uids(pods: Iterable[Pod]) -> dict[str, tuple[str, str, str]]:
 async def observe(cluster: Cluster, namespace: str) -> AsyncGenerator[Observer]:
     """An observer of the namespace for the time of the block."""
     api = KubeClient(await load_config(Settings(kubeconfig=str(cluster.kubeconfig))), user_agent="observer")
-    seen = Observer(api, namespace)
-    task = asyncio.create_task(seen.follow())
     try:
-        yield seen
+        seen = Observer(api, namespace)
+        async with seen.watching():
+            yield seen
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
         await api.close()

@@ -129,7 +129,7 @@ async def scene(flotilla: Fleet) -> AsyncGenerator[Scene]:
 
 
 @asynccontextmanager
-async def rollout(flotilla: Fleet, replicas: int = 200, most: int = 20) -> AsyncGenerator[Rollout]:
+async def rollout(flotilla: Fleet, replicas: int = 200, most: int = 40) -> AsyncGenerator[Rollout]:
     """A CloneSet with all its pods ready."""
     async with scene(flotilla) as place:
         await place.create(cloneset("web", replicas, maxUnavailable=most))

@@ -26,8 +26,8 @@ async def test_wiped(flotilla: Fleet, web: Rollout) -> None:
     "stream", [kube_stream(POD).name, kube_stream(CLONE_SET).name, ACT_STREAM.name, WHY_STREAM.name]
 )
 async def test_a_stream_deleted(flotilla: Fleet, web: Rollout, stream: str) -> None:
-    await web.begin()
     async with flotilla.bus() as bus:
+        await web.begin()
         await bus.request(f"$JS.API.STREAM.DELETE.{stream}", b"", timeout=5)
         await web.end()
         await web.begin(part=0)
