@@ -17,6 +17,7 @@ from flotilla_common.api.resources import CLONE_SET, POD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config
+from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import Fleet, cpu_seconds, fleet
@@ -35,15 +36,26 @@ class Pods:
         self._changed = asyncio.Event()
 
     async def follow(self, api: KubeClient) -> None:
-        """Watch for as long as the test runs."""
-        version = (await api.list(POD, NAMESPACE)).resource_version
+        """Watch for as long as the test runs; list again when a watch breaks off."""
+        while True:
+            page = await api.list(POD, NAMESPACE)
+            self._pods = {pod.metadata.uid: pod for pod in (msgspec.json.decode(item, type=Pod) for item in page.items)}
+            self._changed.set()
+            try:
+                await self._watch(api, page.resource_version)
+            except (ApiError, Unreachable) as error:
+                print(f"the measuring watch broke off: {error!r}")
+
+    async def _watch(self, api: KubeClient, version: str) -> None:
         while True:
             async for event in api.watch(POD, version, namespace=NAMESPACE):
+                if event.type == "BOOKMARK":  # its object has no containers
+                    continue
                 pod = msgspec.json.decode(event.object, type=Pod)
                 version = pod.metadata.resource_version
                 if event.type == "DELETED":
                     self._pods.pop(pod.metadata.uid, None)
-                elif event.type != "BOOKMARK":
+                else:
                     self._pods[pod.metadata.uid] = pod
                 self._changed.set()
 
