@@ -84,7 +84,8 @@ def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> StatusPlan:
         conditions=_conditions(stored.conditions, progressing, facts.failures, now),
     )
     urgent = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
-    due = urgent or msgspec.structs.replace(status, conditions=stored.conditions) != stored
+    counted = msgspec.structs.replace(status, conditions=stored.conditions) != stored
+    due = urgent or counted or _newly_failed(stored.conditions, status.conditions)
     patch = _patch(cloneset, status) if due else None
     return StatusPlan(status=status, patch=patch, urgent=urgent, wake_at=wake_at)
 
@@ -171,6 +172,13 @@ def _timed_out(cloneset: CloneSet, stored: Condition, now: datetime) -> bool:
     deadline = timedelta(seconds=cloneset.spec.progress_deadline_seconds or 0)
     since = stored.last_update_time
     return stored.reason == UPDATING and since is not None and since + deadline < now
+
+
+def _newly_failed(before: list[Condition], after: list[Condition]) -> bool:
+    """A phase failed for the first time. Its condition has to be seen even when nothing else changes ever again: the
+    failure is known only after the pass whose status said everything else."""
+    known = {condition.type for condition in before if condition.status == "True"}
+    return any(condition.type in _FAILURES.values() and condition.type not in known for condition in after)
 
 
 def _conditions(
