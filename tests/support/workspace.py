@@ -59,15 +59,38 @@ class Workspace:
         self.kubectl("scale", f"clone/{name}", f"--replicas={replicas}")
         self._remember(self.kubectl("get", "clone", name, "-o", "json"))
 
-    def set_image(self, image: str, name: str = "sample") -> Json:
-        """Give the first container of the template another image."""
-        operation = {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}
-        line = ("patch", "clone", name, "--type=json", "-p", json.dumps([operation]), "-o", "json")
+    def json_patch(self, *operations: Json, name: str = "sample") -> Json:
+        """`kubectl patch --type=json` of a CloneSet."""
+        line = ("patch", "clone", name, "--type=json", "-p", json.dumps(operations), "-o", "json")
         return self._remember(self.kubectl(*line))
 
+    def set_image(self, image: str, name: str = "sample") -> Json:
+        """Give the first container of the template another image."""
+        return self.json_patch(
+            {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}, name=name
+        )
+
     def label(self, pod: str, *labels: str) -> None:
-        """`kubectl label --overwrite pod`."""
+        """`kubectl label --overwrite pod`: `key=value`, or `key-` to remove it."""
         self.kubectl("label", "--overwrite", "pod", pod, *labels)
+
+    def annotate(self, pod: str, *annotations: str) -> None:
+        """`kubectl annotate --overwrite pod`."""
+        self.kubectl("annotate", "--overwrite", "pod", pod, *annotations)
+
+    def set_finalizers(self, pod: str, *finalizers: str) -> None:
+        """Replace all finalizers of a pod."""
+        self.patch({"metadata": {"finalizers": list(finalizers)}}, pod, "pod")
+
+    def set_condition(self, pod: str, kind: str, status: str) -> None:
+        """Write one condition into a pod's status, as the owner of a readiness gate does."""
+        body = {"status": {"conditions": [{"type": kind, "status": status}]}}
+        self.kubectl("patch", "pod", pod, "--subresource=status", "--type=strategic", "-p", json.dumps(body))
+
+    def evict(self, pod: str) -> None:
+        """Let a pod fail, as a kubelet under memory pressure does."""
+        body = {"status": {"phase": "Failed", "reason": "Evicted"}}
+        self.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", json.dumps(body))
 
     def _remember(self, output: str) -> Json:
         document = json.loads(output)
@@ -207,7 +230,8 @@ def terminating(pod: Json) -> bool:
 
 def condition(pod: Json, kind: str) -> Json:
     """One condition; {} when there is none."""
-    return next((found for found in pod["status"].get("conditions", []) if found["type"] == kind), {})
+    conditions: list[Json] = pod["status"].get("conditions", [])
+    return next((found for found in conditions if found["type"] == kind), Json())
 
 
 def is_ready(pod: Json) -> bool:

@@ -6,6 +6,7 @@ A file may name flags of the services in `FLAGS`.
 import re
 from collections.abc import AsyncIterator
 from typing import NamedTuple
+from zlib import crc32
 
 import pytest
 import pytest_asyncio
@@ -42,8 +43,9 @@ async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
 @pytest.fixture
 def space(running: Running, request: pytest.FixtureRequest) -> Workspace:
     """A fresh namespace, named after the test."""
-    name = re.sub("[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:50].strip("-")
-    return workspace(running, name)
+    title = request.node.name
+    name = re.sub("[^a-z0-9]+", "-", title.removeprefix("test_").lower())[:40].strip("-")
+    return workspace(running, f"{name}-{crc32(title.encode()):08x}")
 
 
 def workspace(running: Running, name: str) -> Workspace:
