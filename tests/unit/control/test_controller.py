@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -222,3 +223,27 @@ async def test_the_apiservers_wish_to_wait_is_respected(retry_after: float) -> N
     due = loop.controller.queue.next_due
     assert due is not None
     assert due - loop.clock.monotonic() == pytest.approx(max(retry_after, 0.005))
+
+
+async def test_a_stopped_controller_finishes_what_is_on_its_way_and_records_all_of_it() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create("first"), create("second"))))
+    answer, create_at_once = asyncio.Event(), loop.api.create
+
+    async def create_slowly(*arguments: Any, **members: Any) -> bytes:
+        body = await create_at_once(*arguments, **members)
+        await answer.wait()
+        return body
+
+    loop.api.create = create_slowly  # type: ignore[method-assign]
+    loop.controller.enqueue("default", "sample")
+    work = asyncio.create_task(loop.controller.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    loop.shards.retire()
+    loop.controller.stop()
+    loop.controller.enqueue("default", "other")
+    answer.set()
+    await asyncio.wait_for(work, 1)
+    assert loop.writes == [("create", "first")]
+    acts = [(message["name"], message["outcome"]) for subject, message in loop.bus.published if "act" in subject]
+    assert acts == [("first", "Ok"), ("second", "Fenced")]

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from flotilla_common.control.queue import Backoff, KeyedQueue
+from tests.unit.control.fakes import ManualClock, NoChance
 
 BASE_DELAY = Backoff().base
-from tests.unit.control.fakes import ManualClock, NoChance
 
 
 @pytest.fixture
@@ -108,3 +108,8 @@ async def test_close_sends_workers_home(queue: KeyedQueue[str]) -> None:
     await asyncio.sleep(0)
     queue.close()
     assert await waiting is None
+
+
+async def test_the_back_off_is_a_setting(clock: ManualClock) -> None:
+    queue = KeyedQueue[str](clock, NoChance(), Backoff(base=1.0, most=3.0))
+    assert [queue.retry("a") for _ in range(4)] == [1.0, 2.0, 3.0, 3.0]

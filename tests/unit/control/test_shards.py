@@ -133,3 +133,16 @@ def test_shard_of_is_stable_and_spread() -> None:
     for index in range(1000):
         counts[shard_of("default", f"web-{index}", 4)] += 1
     assert min(counts) > 180
+
+
+async def test_a_retired_replica_keeps_its_lease_but_serves_nothing_until_it_lets_go() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    await a.tick()
+    a.shards.retire()
+    assert await a.tick(5) == frozenset()
+    assert not a.shards.owns("ns", "x")
+    assert await b.tick(5) == frozenset()  # a's last writes may still be on their way
+    for lease in a.shards._leases:
+        await lease.release()
+    assert await b.tick(2) == {0}  # one retry period, not the lease's whole duration

@@ -43,6 +43,9 @@ STREAMS_SECONDS = 5.0
 SOON_LIMIT = 10_000
 """Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
 
+FAREWELL_SECONDS = 1.0
+"""How long a client that is closed goes on sending what waits: the record of the last writes."""
+
 REQUEST_ERROR = "error"
 """The header that carries the text when a request's handler failed."""
 
@@ -195,6 +198,9 @@ class NatsBus:
         for follow in self._follows:
             await follow.stop()
         if self._sender is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FAREWELL_SECONDS):
+                    await self._soon.join()
             self._sender.cancel()
             await asyncio.gather(self._sender, return_exceptions=True)
         await self._replies.close()
@@ -223,6 +229,8 @@ class NatsBus:
                 await self._connection.now().publish(subject, data, headers=dict(headers) or None)
             except (BusError, nats.errors.Error, OSError):
                 self.dropped += 1
+            finally:
+                self._soon.task_done()
 
 
 class LiveFollow:

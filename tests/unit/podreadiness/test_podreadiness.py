@@ -1,0 +1,82 @@
+"""The first KruisePodReady condition: which pods get it, with what, and what all the other pods cost."""
+
+import msgspec
+import pytest
+
+from flotilla_cloneset.podreadiness.gather import WAITING, Gatherer, waiting_index
+from flotilla_cloneset.podreadiness.plan import PodSnapshot, plan
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.plan import Patch, Plan
+from flotilla_common.mirror.table import Table
+from tests.unit.control.fakes import START
+
+GATE = {"readinessGates": [{"conditionType": "KruisePodReady"}]}
+
+
+def pod(
+    *, gated: bool = True, condition: str = "", owner: str = "", terminating: bool = False, version: int = 1
+) -> Pod:
+    metadata = {"name": "web-1", "namespace": "default", "uid": "u1", "resourceVersion": str(version)}
+    if owner:
+        api_version, _, kind = owner.rpartition("/")
+        metadata["ownerReferences"] = [{"apiVersion": api_version, "kind": kind, "name": "o", "controller": True}]  # type: ignore[assignment]
+    if terminating:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    conditions = [{"type": "KruisePodReady", "status": condition}] if condition else []
+    body = {"metadata": metadata, "spec": GATE if gated else {}, "status": {"conditions": conditions}}
+    return msgspec.json.decode(msgspec.json.encode(body), type=Pod)
+
+
+INDEX = waiting_index(merging=(CLONE_SET,))
+CASES = [
+    pytest.param(pod(), True, id="bare pod"),
+    pytest.param(pod(owner="apps/v1/ReplicaSet"), True, id="of a Deployment"),
+    pytest.param(pod(owner="apps/v1/CloneSet"), True, id="of a namesake in another group"),
+    pytest.param(pod(owner="apps.kruise.io/v1beta1/CloneSet"), False, id="of a CloneSet"),
+    pytest.param(pod(owner="apps.kruise.io/v1alpha1/CloneSet"), False, id="of a CloneSet of the older version"),
+    pytest.param(pod(gated=False), False, id="without the gate"),
+    pytest.param(pod(condition="True"), False, id="with a true condition"),
+    pytest.param(pod(condition="False"), False, id="with a false condition: somebody's decision"),
+    pytest.param(pod(terminating=True), False, id="terminating"),
+]
+
+
+@pytest.mark.parametrize(("candidate", "wanted"), CASES)
+def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
+    table = Table[Pod]({WAITING: INDEX})
+    gatherer = Gatherer(table, INDEX)
+    table.apply(candidate)
+    assert gatherer.concerns(candidate) is wanted
+    assert gatherer.keys() == ([("default", "web-1")] if wanted else [])
+    assert (gatherer.gather(("default", "web-1"), Memory()) is not None) is wanted
+
+
+def test_without_clonesets_their_pods_are_ours() -> None:
+    index = waiting_index(merging=())
+    assert list(index(pod(owner="apps.kruise.io/v1beta1/CloneSet"))) == [WAITING]
+
+
+def test_one_status_patch_adds_the_condition() -> None:
+    planned = plan(PodSnapshot(pod()), START)
+    (stage,) = planned.stages
+    ((patch,),) = stage.chains
+    assert isinstance(patch, Patch)
+    assert (patch.subresource, patch.uid, patch.resource_version) == ("status", "u1", "")
+    condition = {"type": "KruisePodReady", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    assert patch.body == {"status": {"conditions": [condition]}}
+
+
+@pytest.mark.parametrize("there", [pod(condition="False"), pod(terminating=True), pod(gated=False)])
+def test_everything_else_is_left_alone(there: Pod) -> None:
+    assert plan(PodSnapshot(there), START) == Plan()
+
+
+def test_a_pod_that_got_its_condition_leaves_the_index() -> None:
+    table = Table[Pod]({WAITING: INDEX})
+    gatherer = Gatherer(table, INDEX)
+    table.apply(pod())
+    table.apply(pod(condition="True", version=2))
+    assert gatherer.keys() == []
+    assert gatherer.gather(("default", "web-1"), Memory()) is None
