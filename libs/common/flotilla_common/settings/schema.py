@@ -161,7 +161,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 60.0
 
     # Behaviour
-    feature_gates: Annotated[str, Option("behaviour", "Name=true,Name=false,… (install.md §3).")] = ""
+    feature_gates: Annotated[str, Option("behaviour", "Name=true,Name=false,… or, in the file, a mapping.")] = ""
     custom_resource_enable: Annotated[
         str,
         Option("behaviour", "The kinds to serve, separated by commas; empty: all.", env=("CUSTOM_RESOURCE_ENABLE",)),
