@@ -1,0 +1,179 @@
+"""The documents speak of what there is: links lead somewhere, commands exist, nothing that users meet is left out."""
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from flotilla_cli.main import VERBS, main
+from flotilla_common.api.admission import cloneset_validation as rules
+from flotilla_common.api.admission.cloneset_conversion import V1BETA1
+from flotilla_common.api.admission.cloneset_defaults import default_cloneset
+from flotilla_common.api.documents import Json
+from flotilla_common.gates import NAMES as GATES
+from flotilla_common.gates import Gates
+from flotilla_common.settings import known_flags
+from tests.unit.docs import settings_table
+
+ROOT = Path(__file__).parents[3]
+DOCS = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+PAGES = sorted(
+    path
+    for folder in ("", "docs", "docs/adr", "services/cloneset", "services/watcher", "services/webhook")
+    for path in (ROOT / folder).glob("*.md")
+)
+SOURCES = [path for folder in ("libs", "services", "cli") for path in sorted((ROOT / folder).rglob("*.py"))]
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_REASONS = ("reason", "_refused", "Reason")
+_METRICS = ("Counter", "Gauge", "Histogram", "BareCounter")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def calls(*names: str) -> Iterator[ast.Call]:
+    """Calls of functions, methods or classes of these names in all sources."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if called in names:
+                    yield node
+
+
+def strings_in(node: ast.AST | None) -> set[str]:
+    return {
+        part.value
+        for part in ast.walk(node or ast.Pass())
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    }
+
+
+def reason_codes() -> set[str]:
+    """The first word of every reason; a code that is chosen beforehand is found by its assignment."""
+    found: set[str] = set()
+    for call in calls(*_REASONS):
+        code = next((keyword.value for keyword in call.keywords if keyword.arg == "code"), None)
+        found |= strings_in(code or (call.args[0] if call.args else None))
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "code" for t in node.targets):
+                found |= strings_in(node.value)
+    return {code for code in found if re.fullmatch(r"([A-Z][a-z]+)+", code)}
+
+
+def metric_names() -> set[str]:
+    """The names under which metrics are shown: the client library ends counters in _total."""
+    found: set[str] = set()
+    for call in calls(*_METRICS):
+        kind = call.func.id if isinstance(call.func, ast.Name) else ""
+        name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
+        if isinstance(name, str) and name:
+            found.add(f"{name.removesuffix('_total')}_total" if kind == "Counter" else name)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path):
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in _LINK.findall(text):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{target} leads nowhere"
+        assert not anchor or anchor in anchors(file.read_text(encoding="utf-8")), f"{target}: no such heading"
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that renderers make of headings."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands() -> list[tuple[str, str]]:
+    """(page, command line) of every `flotilla …` in a fenced block."""
+    found: list[tuple[str, str]] = []
+    for page in PAGES:
+        for language, block in _FENCE.findall(page.read_text(encoding="utf-8")):
+            lines = block.splitlines() if language in ("", "sh", "console") else []
+            found += [(named(page), line.removeprefix("$ ")) for line in lines if re.match(r"(\$ )?flotilla ", line)]
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), commands())
+def test_commands_exist(page: str, line: str):
+    words = shlex.split(line, comments=True)
+    verb = words[1]
+    assert verb in VERBS, f"{page}: {line}"
+    context = click.Context(main)
+    command = main.get_command(context, verb)
+    assert command is not None
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
+    if verb == "run":
+        known |= {f"--{flag}" for flag, _, _ in known_flags()} | {"--split", "--config"}
+    used = {word.partition("=")[0] for word in words if word.startswith("-")}
+    assert used <= known, f"{page}: {line}"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_described(verb: str):
+    assert any(f"flotilla {verb}" in text for text in DOCS.values())
+
+
+def test_the_table_of_settings_is_that_of_the_schema():
+    assert settings_table.current() == settings_table.table(), "run python -m tests.unit.docs.settings_table"
+
+
+def test_reason_codes_are_explained():
+    codes = reason_codes()
+    assert "WaitingForMaxUnavailable" in codes
+    described = set(re.findall(r"^\| `(\w+)` \|", DOCS["cloneset.md"], re.MULTILINE))
+    assert codes - described == set()
+
+
+def test_metrics_are_described():
+    names = metric_names()
+    assert {"workqueue_depth", "flotilla_watcher_events_total"} <= names
+    assert {name for name in names if f"`{name}`" not in DOCS["operations.md"]} == set()
+
+
+def test_gates_that_are_named_exist():
+    table = DOCS["cloneset.md"].partition("## Gates")[2].partition("\n## ")[0]
+    named_gates = set(re.findall(r"`([A-Z]\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))))
+    assert len(named_gates) > 5
+    assert named_gates <= GATES
+
+
+def manifests() -> list[Json]:
+    """The CloneSets of the user's page; a fragment goes into the first of them."""
+    blocks = [block for language, block in _FENCE.findall(DOCS["cloneset.md"]) if language == "yaml"]
+    documents = [msgspec.yaml.decode(block, type=Json) for block in blocks]
+    return [document if "kind" in document else merged(documents[0], document) for document in documents]
+
+
+def merged(base: Json, part: Json) -> Json:
+    both = {key: merged(base[key], part[key]) for key in base.keys() & part.keys() if isinstance(part[key], dict)}
+    return {**base, **part, **both}
+
+
+@pytest.mark.parametrize("document", manifests(), ids=lambda document: ",".join(document["spec"]))
+def test_examples_are_valid(document: Json):
+    document = msgspec.json.decode(msgspec.json.encode(document))
+    rules.check_types(document)
+    assert document["apiVersion"] in (V1BETA1, "apps.kruise.io/v1alpha1")
+    defaulted = default_cloneset(document, None, Gates.parse(""))
+    assert not rules.validate(defaulted, [], [])
+
+
+def test_documents_name_no_machine():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"/(root|work|home)/", text), named(page)
