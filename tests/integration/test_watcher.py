@@ -271,7 +271,7 @@ async def test_objects_too_large_for_the_bus_are_fetched(api: KubeClient, nats: 
 
 async def test_a_missing_kind_is_waited_for(api: KubeClient, nats: Broker, cluster: Cluster) -> None:
     async with Desk(api, nats, resource=CLONE_SET).running() as desk:
-        await eventually(lambda: any("clonesets.apps.kruise.io is not installed" in one for one in desk.reports))
+        await eventually(lambda: any("waiting for CRD clonesets.apps.kruise.io" in one for one in desk.reports))
         crd = {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",

@@ -24,6 +24,7 @@ from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import LeaseTerms, Shards
 from flotilla_common.control.undecodable import UndecodableReporter
 from flotilla_common.kube.installed import until_installed
+from flotilla_common.mirror.door import Misfit
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context
 
@@ -126,8 +127,12 @@ class Assembly:
         context = self.context
         self.shards.on_change(lambda _: self.mirror.take_over(take_over), self._serve)
         context.vitals["shards"] = lambda: sorted(self.shards.serving)
+        context.vitals["lag"] = lambda: round(max(map(self.mirror.lag, self.mirror.resources)), 1)
         metrics.report_leadership(lambda: bool(self.shards.serving))
+        planned = {part.controller.resource for part in self._parts}
         for resource in self.mirror.resources:
+            if resource not in planned:
+                self.mirror.on_misfit(resource, self._note_undecodable)
             if resource.custom:
                 waiting = partial(context.health.ready, context.service, False)
                 await until_installed(context.api, context.clock, resource, waiting)
@@ -150,6 +155,11 @@ class Assembly:
             part.controller.enqueue_shards(part.keys(), gained)
             for misfit in self.mirror.misfits(part.controller.resource):
                 part.undecodable.report(misfit)
+
+    def _note_undecodable(self, misfit: Misfit) -> None:
+        """A dependent that no controller here speaks for: its table keeps the version that it could read."""
+        name = f"{misfit.namespace}/{misfit.name}"
+        self.context.log.warning("undecodable object", object=name, kind=misfit.resource.kind, error=misfit.error)
 
     async def _wind_down(self, working: Sequence[asyncio.Task[None]], leading: asyncio.Task[None]) -> None:
         """Let what is under way be answered and recorded, then hand the shards over at once."""

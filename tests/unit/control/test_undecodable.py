@@ -113,3 +113,13 @@ async def test_the_event_and_the_reason() -> None:
 async def test_only_the_replica_that_serves_the_object_speaks() -> None:
     api, bus = await report(leading=False)
     assert (api.requests, bus.published) == ([], [])
+
+
+def test_what_a_list_lacks_is_forgotten() -> None:
+    entry, _ = door()
+    bad = {"replicas": "two"}
+    entry.take(body(bad, uid="listed"))
+    entry.take(body(bad, uid="newer", resourceVersion="9"))
+    entry.take(body(bad, uid="gone"))
+    entry.forget_unlisted({"listed"}, 8)
+    assert entry.misfits.keys() == {"listed", "newer"}

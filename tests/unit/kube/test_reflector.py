@@ -115,7 +115,7 @@ async def test_an_expired_page_token_starts_the_list_over() -> None:
 
 async def test_a_kind_that_is_not_installed_is_a_state() -> None:
     _, record, clock = await play([ApiError(404, "NotFound", "")] * 8 + [Page([], "3")], [])
-    assert "not installed" in record.troubles[0]
+    assert "waiting for CRD" in record.troubles[0]
     assert record.troubles[-1] == ""
     assert clock.sleeps == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 

@@ -13,6 +13,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from prometheus_client import Counter
 
 from flotilla_common.bus.connection import Connection, OnMsg, subscribe
 from flotilla_common.bus.interface import (
@@ -42,6 +43,8 @@ STREAMS_SECONDS = 5.0
 
 SOON_LIMIT = 10_000
 """Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
+
+DROPPED = Counter("flotilla_bus_dropped_total", "Acts, reasons and heartbeats that were not sent.")
 
 FAREWELL_SECONDS = 1.0
 """How long a client that is closed goes on sending what waits: the record of the last writes."""
@@ -125,12 +128,12 @@ class NatsBus:
 
     def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
         if not self._connection.connected:
-            self.dropped += 1
+            self._drop()
             return
         try:
             self._soon.put_nowait((subject, data, headers or {}))
         except asyncio.QueueFull:
-            self.dropped += 1
+            self._drop()
             return
         if self._sender is None:
             self._sender = asyncio.get_running_loop().create_task(self._send_soon())
@@ -222,13 +225,17 @@ class NatsBus:
             with contextlib.suppress(BusError, nats.errors.Error, OSError):
                 await self._connection.now().publish(message.reply, reply, headers=headers)
 
+    def _drop(self) -> None:
+        self.dropped += 1
+        DROPPED.inc()
+
     async def _send_soon(self) -> None:
         while True:
             subject, data, headers = await self._soon.get()
             try:
                 await self._connection.now().publish(subject, data, headers=dict(headers) or None)
             except (BusError, nats.errors.Error, OSError):
-                self.dropped += 1
+                self._drop()
             finally:
                 self._soon.task_done()
 

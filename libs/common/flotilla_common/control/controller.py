@@ -178,7 +178,7 @@ class Controller(Generic[S]):
             )
 
     def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
-        """Publish the reasons when they changed."""
+        """Publish the reasons when there are any and they changed."""
         self._log.debug(
             "planned",
             generation=subject.generation,
@@ -189,7 +189,7 @@ class Controller(Generic[S]):
             wake_at=plan.wake_at and plan.wake_at.isoformat(),
         )
         said = (subject.uid, subject.generation, plan.reasons, plan.numbers, plan.errors)
-        if self._said.get(key) != said:
+        if any(said[2:]) and self._said.get(key) != said:
             self._said[key] = said
             self._journal.why(subject, plan, trace=trace)
 

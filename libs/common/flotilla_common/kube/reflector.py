@@ -114,7 +114,7 @@ class Reflector:
             return 0.0
         if error.code == 404:
             self._version = ""
-            self._sink.state(f"waiting: {self._resource.plural}.{self._resource.group} is not installed")
+            self._sink.state(f"waiting for CRD {self._resource.plural}.{self._resource.group}")
         else:
             self._sink.state(f"the apiserver refuses {self._resource.plural}: {error.message}")
         return max(error.retry_after, self._backoff)

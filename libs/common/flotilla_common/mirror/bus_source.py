@@ -106,6 +106,7 @@ class BusSource:
         gone = [obj for obj in table if obj.metadata.uid not in seen and version_of(obj) <= version]
         for obj in gone:
             table.remove(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
+        self._door.forget_unlisted(seen, version)
         self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), gone=len(gone))
         self._epoch = marker.epoch
         self._seen.clear()

@@ -57,6 +57,7 @@ class DirectSource:
     async def complete(self, version: str) -> None:
         """What the LIST lacks and is not newer is gone."""
         self._door.table.replace((), int(version or 0), lambda obj: obj.metadata.uid not in self._listed)
+        self._door.forget_unlisted(self._listed, int(version or 0))
         self._listed.clear()
         self._heard = self._clock.monotonic()
         if not self._synced:

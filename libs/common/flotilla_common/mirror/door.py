@@ -4,7 +4,7 @@ An object that does not fit its type never stops anything: it is set aside with 
 it. When a later version of it decodes, or it is deleted, it is forgotten.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Generic, TypeVar
 
 import msgspec
@@ -73,6 +73,12 @@ class Door(Generic[T]):
         """The object of that name and uid is gone."""
         self.misfits.pop(head.uid, None)
         self.table.remove(head.namespace, head.name, head.uid, int(head.resource_version or 0))
+
+    def forget_unlisted(self, listed: Container[str], version: int) -> None:
+        """A LIST at `version` is complete: what was set aside, is not newer and is not listed (by uid) is gone."""
+        gone = [m.uid for m in self.misfits.values() if m.uid not in listed and int(m.version or 0) <= version]
+        for uid in gone:
+            del self.misfits[uid]
 
     def _set_aside(self, raw: bytes, error: str) -> None:
         try:

@@ -10,7 +10,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Plan, Reason, Stage
+from flotilla_common.control.plan import Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import ensure_pod_ready
@@ -33,10 +33,12 @@ def waits_for_condition(pod: Pod) -> bool:
 
 
 def plan(snapshot: PodSnapshot, now: datetime) -> Plan:
-    """One status patch, or nothing. It is a merge by condition type, so it does not conflict with the kubelet's."""
+    """One status patch, or nothing. It is a merge by condition type, so it does not conflict with the kubelet's.
+
+    It gives no reasons: the bus would keep a message for every pod that ever was.
+    """
     if not waits_for_condition(snapshot.pod):
         return Plan()
     edit = PodEdit(snapshot.pod, "first readiness", phase="")
     ensure_pod_ready(edit, now)
-    reason = Reason(code="FirstReadiness", message=f"the pod declares the gate {POD_READY}: it is set to True")
-    return Plan(stages=(Stage(chains=(edit.chain(),)),), reasons=(reason,))
+    return Plan(stages=(Stage(chains=(edit.chain(),)),))
