@@ -81,7 +81,6 @@ class Publisher:
         self._count = len(self._listed)
         self._log.info("listed", objects=self._count, buried=len(buried), epoch=self._epoch, version=version)
         await self.progress(version)
-        await self._writer.flush()
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         await self._publish(subjects.kube(self._resource, head.namespace, head.name), kind, head, item)
@@ -105,7 +104,6 @@ class Publisher:
         if not self._trouble and self._version:
             started = self._clock.monotonic()
             await self._mark()
-            await self._writer.flush()
             metrics.EVENT_SECONDS.labels(self._resource.id).set(self._clock.monotonic() - started)
 
     async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> None:
@@ -130,7 +128,7 @@ class Publisher:
         await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
 
     async def _mark(self) -> None:
-        await self._writer.put(self._marker_subject, self._marker(subjects.SYNCED), {subjects.EPOCH: self._epoch})
+        await self._writer.mark(self._epoch, self._marker(subjects.SYNCED))
 
     def _marker(self, state: str) -> bytes:
         marker = subjects.Marker(epoch=self._epoch, state=state, rv=self._version, count=self._count)

@@ -75,32 +75,43 @@ class StreamWriter:
     async def begin(self, epoch: str, marker: bytes) -> None:
         """Store the first marker of an epoch: from now on other writers are refused."""
         self._epoch = ""
-        await self.put(self._marker_subject, marker, {subjects.EPOCH: epoch})
-        await self.flush()
+        await self.mark(epoch, marker)
         self._epoch = epoch
 
     async def put(self, subject: str, data: bytes, headers: dict[str, str], ttl: float | None = None) -> None:
         """Send; waits only while the window is full. StreamLost, Superseded."""
         async with self._lock:
-            entry = _Entry(subject, data, headers, ttl)
-            self._pending.append(entry)
-            self._pending_bytes += len(data)
-            if not await self._send(entry):
-                await self._recover()
+            await self._submit(_Entry(subject, data, headers, ttl))
             while len(self._pending) > WINDOW or self._pending_bytes > WINDOW_BYTES:
                 await self._settle_first()
+
+    async def mark(self, epoch: str, marker: bytes) -> None:
+        """Store a marker once everything before it is stored. StreamLost, Superseded.
+
+        A marker must not be under way together with what it vouches for: a rival that stores exactly one message has
+        the first of ours refused, and the next one, which expects one message more, would fit again.
+        """
+        async with self._lock:
+            await self._settle_all()
+            await self._submit(_Entry(self._marker_subject, marker, {subjects.EPOCH: epoch}))
+            await self._settle_all()
 
     async def flush(self) -> None:
         """Wait until everything is stored. StreamLost, Superseded."""
         async with self._lock:
-            while self._pending:
-                await self._settle_first()
+            await self._settle_all()
 
     async def check(self) -> None:
         """Look whether the stream is still there and still ours. StreamLost, Superseded."""
         await self.flush()
         async with self._lock:
             await self._inspect()
+
+    async def _submit(self, entry: _Entry) -> None:
+        self._pending.append(entry)
+        self._pending_bytes += len(entry.data)
+        if not await self._send(entry):
+            await self._recover()
 
     async def _send(self, entry: _Entry) -> bool:
         if not self._fence():
@@ -114,6 +125,10 @@ class StreamWriter:
             return False
         self._sent += 1
         return True
+
+    async def _settle_all(self) -> None:
+        while self._pending:
+            await self._settle_first()
 
     async def _settle_first(self) -> None:
         entry = self._pending[0]

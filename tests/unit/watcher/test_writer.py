@@ -110,3 +110,19 @@ async def test_without_a_lease_nothing_is_sent() -> None:
     with pytest.raises(Superseded, match="lease"):
         await bench.put("a")
     assert stored(bench.bus) == []
+
+
+async def test_a_marker_never_vouches_for_what_a_rival_kept_out() -> None:
+    """The rival's one message is where ours was to be: what we send after it would fit by its number alone."""
+    bus = FakeBus()
+    first = await Bench(bus).open("e1")
+    second = Bench(bus)
+    await second.writer.open()
+    await second.writer.begin("e2", b"{}")
+    await first.put("a")
+    with pytest.raises(Superseded):
+        await first.writer.mark("e1", b"{}")
+    marker = await bus.get_last(SPEC.name, MARKER)
+    assert marker is not None
+    assert marker.headers["epoch"] == "e2"
+    assert stored(bus) == []
