@@ -7,7 +7,7 @@ assert all(image(pod) == "nginx:mainline" for pod in space.pods.values())
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -165,6 +165,10 @@ class Workspace:
     def event(self, reason: str, message: str, seconds: float = PATIENCE) -> None:
         """Wait for an event about a CloneSet."""
         self.until(lambda: any((reason, message) == event[1:] for event in self.events()), seconds)
+
+    def clock(self) -> datetime:
+        """The time; the control plane runs on this machine's clock, too."""
+        return datetime.now(UTC)
 
     def now(self) -> int:
         """A mark for `moments` and `history`."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -157,7 +158,7 @@ def test_creation_streams_in_steps(space: Workspace, version: str):
     space.apply(cloneset(3, version=version, scale_strategy={"maxUnavailable": 1}, minReadySeconds=2))
     space.settled(replicas=3, availableReplicas=3)
     pods = sorted(space.pods.values(), key=lambda pod: pod["metadata"]["creationTimestamp"])
-    for earlier, later in zip(pods, pods[1:], strict=False):
+    for earlier, later in pairwise(pods):
         ready = moment(condition(earlier, "Ready")["lastTransitionTime"])
         waited = moment(later["metadata"]["creationTimestamp"]) - ready
         assert timedelta(seconds=2) <= waited <= timedelta(seconds=4)
