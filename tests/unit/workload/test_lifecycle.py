@@ -16,7 +16,6 @@ from flotilla_common.workload.lifecycle import (
     hooked,
     initial_labels,
     state_annotations,
-    state_of,
     write_state,
 )
 from flotilla_common.workload.podedit import PodEdit
@@ -63,9 +62,7 @@ def test_hooks(hook: LifecycleHook | None, any_: bool, all_: bool) -> None:
     assert fully_hooked(hook, target) is all_
 
 
-def test_state_of() -> None:
-    assert state_of(pod(state="")) == ""
-    assert state_of(pod(state="Updating")) == "Updating"
+def test_new_pods_are_preparing() -> None:
     assert initial_labels() == {LIFECYCLE: "PreparingNormal"}
 
 
@@ -256,7 +253,7 @@ def test_edit_skips_what_is_so_already() -> None:
     edit.add_finalizers(["f"])
     assert not edit.changed
     edit.set_labels({"a": "2"})
-    assert (edit.label("a"), edit.pod.metadata.labels["a"], edit.changes_labels) == ("2", "1", True)
+    assert (edit.label("a"), edit.pod.metadata.labels["a"]) == ("2", "1")
     edit.set_labels({"a": "1"})
     assert not edit.changed
 

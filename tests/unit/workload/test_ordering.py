@@ -1,7 +1,6 @@
 """Update order: default order, priority, scatter (common.md §5, §11)."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -11,14 +10,12 @@ from flotilla_common.api.cloneset import PriorityStrategy, ScatterTerm
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.ordering import (
     preparing_update_first,
-    priority_problems,
     scatter,
-    scatter_problems,
     sort_by_priority,
     update_order,
 )
-from flotilla_common.workload.predicates import available_at, default_order_key, ready_for
-from tests.unit.workload.build import LONG_AGO, NOW, pod, status
+from flotilla_common.workload.predicates import default_order_key
+from tests.unit.workload.build import NOW, pod, status
 
 
 def names(pods: Sequence[Pod]) -> list[str]:
@@ -71,27 +68,6 @@ def test_restarts_count_sidecars_only_when_restartable() -> None:
         return msgspec.convert(document, Pod)
 
     assert names(sorted([with_init("a", ""), with_init("b", "Always")], key=default_order_key)) == ["b", "a"]
-
-
-@pytest.mark.parametrize(
-    ("since", "seconds", "expected"),
-    [
-        (NOW - timedelta(seconds=10), 0, True),
-        (NOW - timedelta(seconds=10), 9, True),
-        (NOW - timedelta(seconds=10), 10, False),  # strictly before now
-        (None, 0, True),
-        (None, 1, False),
-    ],
-)
-def test_available(since: Any, seconds: int, expected: bool) -> None:
-    ready = pod(conditions={"Ready": {"lastTransitionTime": since}})
-    assert ready_for(ready, seconds, NOW) is expected
-    assert not ready_for(pod(conditions={"Ready": "False"}), seconds, NOW)
-
-
-def test_available_at() -> None:
-    assert available_at(pod(), 30) == LONG_AGO + timedelta(seconds=30)
-    assert available_at(pod(conditions={"Ready": "False"}), 30) is None
 
 
 @pytest.mark.parametrize(
@@ -164,38 +140,3 @@ def test_update_order_puts_all_together() -> None:
     ordered = update_order(pods, pods, priority(weightPriority=[weight(1, x="1")]), [])
     assert names(ordered) == ["d", "a", "c", "b"]
     assert names(preparing_update_first(pods)) == ["d", "a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "problems"),
-    [
-        (priority(), []),
-        (priority(weightPriority=[weight(0, a="b"), weight(100, a="b")]), []),
-        (
-            priority(weightPriority=[weight(1, a="b")], orderPriority=[{"orderedKey": "k"}]),
-            ["must not be used together"],
-        ),
-        (priority(weightPriority=[weight(101, a="b")]), ["weight 101"]),
-        (priority(weightPriority=[weight(-1, a="b"), weight(1)]), ["weight -1", "matchSelector must not be empty"]),
-        (priority(weightPriority=[weight(1, **{"a b": "c"})]), ["matchSelector.matchLabels[a b]"]),
-        (priority(orderPriority=[{"orderedKey": ""}]), ["orderedKey must not be empty"]),
-    ],
-)
-def test_priority_problems(strategy: PriorityStrategy, problems: list[str]) -> None:
-    found = priority_problems(strategy)
-    assert len(found) == len(problems)
-    assert all(text in problem for text, problem in zip(problems, found, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("terms", "problems"),
-    [
-        ([("a", "1"), ("a", "2")], []),
-        ([("", "1")], ["key must not be empty"]),
-        ([("a", "1"), ("a", "1")], ["a=1 is listed more than once"]),
-    ],
-)
-def test_scatter_problems(terms: list[tuple[str, str]], problems: list[str]) -> None:
-    found = scatter_problems([ScatterTerm(key=key, value=value) for key, value in terms])
-    assert len(found) == len(problems)
-    assert all(text in problem for text, problem in zip(problems, found, strict=True))

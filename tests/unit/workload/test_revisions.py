@@ -16,7 +16,6 @@ from flotilla_common.workload.revisions import (
     choose_revisions,
     short_hash,
     surplus_revisions,
-    template_of,
 )
 from tests.unit.workload.build import container, raw, template
 
@@ -173,12 +172,6 @@ def test_equal_revisions_go_by_number_then_time_then_name() -> None:
 def test_a_template_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(ValueError, match="should be of type"):
         choose({"spec": {"containers": "none"}})
-
-
-def test_template_of() -> None:
-    assert b'"$patch":"replace"' in bytes(template_of(stored("a", ALPINE, 1)))
-    with pytest.raises(ValueError, match="no template"):
-        template_of(stored("a", None, 1, data=[]))
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,6 @@ PRE_DELETE_HOLDER = Holder("Lifecycle", "preDeleteHook")
 PRE_UPDATE_HOLDER = Holder("Lifecycle", "preUpdateHook")
 
 
-def state_of(pod: Pod) -> str:
-    """The pod's state; empty for one without the label, which counts like Normal."""
-    return pod.state
-
-
 def hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
     """At least one of the hook's labels or finalizers holds the pod."""
     if hook is None:

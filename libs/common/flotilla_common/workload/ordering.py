@@ -14,7 +14,6 @@ from flotilla_common.workload.predicates import default_order_key
 
 _TRAILING_DIGITS = re.compile(r"[0-9]*\Z")
 _MAX_ORDER = 2**63 - 1  # what the reference can hold; anything larger counts as 0
-_MAX_WEIGHT = 100
 
 
 def update_order(
@@ -56,39 +55,6 @@ def scatter(waiting: Sequence[Pod], everyone: Sequence[Pod], terms: Sequence[Sca
     for term in terms:
         ordered = _scatter_one(ordered, everyone, term)
     return ordered
-
-
-def priority_problems(strategy: PriorityStrategy) -> list[str]:
-    """Why admission refuses the strategy; empty when it does not."""
-    if strategy.weight_priority and strategy.order_priority:
-        return ["weightPriority and orderPriority must not be used together"]
-    problems = [problem for term in strategy.weight_priority if (problem := _weight_problem(term))]
-    if any(not term.ordered_key for term in strategy.order_priority):
-        problems.append("orderPriority: orderedKey must not be empty")
-    return problems
-
-
-def scatter_problems(terms: Sequence[ScatterTerm]) -> list[str]:
-    """Why admission refuses the terms; empty when it does not."""
-    problems: list[str] = []
-    seen: set[tuple[str, str]] = set()
-    for term in terms:
-        if not term.key:
-            problems.append("scatter: key must not be empty")
-        elif (term.key, term.value) in seen:
-            problems.append(f"scatter: {term.key}={term.value} is listed more than once")
-        seen.add((term.key, term.value))
-    return problems
-
-
-def _weight_problem(term: WeightTerm) -> str:
-    if not 0 <= term.weight <= _MAX_WEIGHT:
-        return f"weightPriority: weight {term.weight} must be within 0 and {_MAX_WEIGHT}"
-    try:
-        selector = Selector.compile(term.match_selector)
-    except ValueError as error:
-        return f"weightPriority: matchSelector.{error}"
-    return "weightPriority: matchSelector must not be empty" if selector.empty else ""
 
 
 def _compiled(term: WeightTerm) -> Selector | None:

@@ -36,11 +36,6 @@ class PodEdit:
         """Anything to write."""
         return bool(self._conditions or self._changes_metadata or self._changes_main)
 
-    @property
-    def changes_labels(self) -> bool:
-        """A label will be other than it is."""
-        return bool(self._labels)
-
     def label(self, key: str) -> str | None:
         """The label's value after the edit."""
         return self._labels[key] if key in self._labels else self.pod.metadata.labels.get(key)

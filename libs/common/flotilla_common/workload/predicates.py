@@ -6,7 +6,7 @@ kept on the pod, so sorting ten thousand unchanged pods costs a dictionary look-
 
 import math
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from flotilla_common.api.core import ContainerStatus, Pod
 
@@ -14,20 +14,6 @@ OrderKey = tuple[bool, int, bool, float, int, int, float, str]
 
 _ORDER_KEY = "default_order_key"
 _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
-
-
-def ready_for(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
-    """Ready, and so for longer than `min_ready_seconds` ("available(m)")."""
-    if min_ready_seconds <= 0:
-        return pod.ready
-    since = pod.ready_since
-    return since is not None and since + timedelta(seconds=min_ready_seconds) < now
-
-
-def available_at(pod: Pod, min_ready_seconds: int) -> datetime | None:
-    """The moment after which a ready pod counts as available, if nothing changes; None while it is not ready."""
-    since = pod.ready_since
-    return None if since is None else since + timedelta(seconds=max(min_ready_seconds, 0))
 
 
 def phase_rank(pod: Pod) -> int:

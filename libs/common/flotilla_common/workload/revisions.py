@@ -114,11 +114,6 @@ def canonical_data(revision: ControllerRevision) -> bytes:
     return _canonical_data(bytes(revision.data))
 
 
-def template_of(revision: ControllerRevision) -> msgspec.Raw:
-    """The template inside a revision, as stored. Raises ValueError when there is none."""
-    return _template(bytes(revision.data))
-
-
 def surplus_revisions(
     stored: Collection[ControllerRevision], live: Collection[str], limit: int, *, owner_uid: str
 ) -> tuple[Delete, ...]:
