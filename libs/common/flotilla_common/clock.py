@@ -1,8 +1,7 @@
 """Time and chance, injected.
 
 Everything that asks for the time, waits, or rolls dice takes a `Clock` or an `Entropy`, so that a test or the
-simulator can
-own both. This module is the only one that may touch the real ones (ruff bans them elsewhere).
+simulator can own both. This module is the only one that may touch the real ones (ruff bans them elsewhere).
 """
 
 import asyncio

@@ -2,8 +2,7 @@
 
 A `Plan` holds stages. Stages run in order; the chains of one stage run side by side; the actions of one chain run one
 after the other, and a chain ends at its first failure. Everything here is frozen data: a plan can be compared in a
-test,
-printed, stored in a support bundle, and crashed between any two of its actions by the simulator.
+test, printed, stored in a support bundle, and crashed between any two of its actions by the simulator.
 """
 
 from datetime import datetime
@@ -64,8 +63,7 @@ class Patch(Effect, kw_only=True, tag="patch"):
     """PATCH the object or its subresource.
 
     The write is conditional when `resource_version` is set, or when `after_previous` demands the version that the
-    previous
-    action of the chain returned: nobody may have written in between. `uid` guards against a namesake.
+    previous action of the chain returned: nobody may have written in between. `uid` guards against a namesake.
     """
 
     body: Json

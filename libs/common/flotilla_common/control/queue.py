@@ -2,8 +2,7 @@
 
 A key is queued at most once and never handed to two workers at a time; a key that changes while it is being worked on
 comes back afterwards. Keys can be due later (a plan's `wake_at`, back-off after a failure), and a worker that is
-done may
-hold its key back for a moment, so that a large workload is not planned once per pod event (DESIGN §5).
+done may hold its key back for a moment, so that a large workload is not planned once per pod event (DESIGN §5).
 """
 
 import asyncio
