@@ -220,3 +220,12 @@ def test_bad_specs_become_reasons(change: dict[str, Any], code: str) -> None:
     builder = cloneset()
     builder.spec |= change
     assert code in codes(planned(builder, "2o 1n"))
+
+
+@pytest.mark.parametrize("change", [{"replicas": -1}, {"selector": {}}, {"volumeClaimTemplates": ["x"]}], ids=str)
+def test_specs_that_stop_everything_are_told_in_an_event(change: dict[str, Any]) -> None:
+    builder = cloneset()
+    builder.spec |= change
+    (notice,) = planned(builder, "2o 1n").notices
+    assert notice.warning
+    assert notice.message.startswith("nothing is done: spec.")

@@ -22,7 +22,7 @@ from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.meta import OwnerReference
 from flotilla_common.api.resources import CLONE_SET
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.plan import Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.control.plan import Notice, Patch, PatchType, Plan, Reason, Stage
 from flotilla_common.workload.hashing import claim_templates_hash
 from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, surplus_revisions
 
@@ -53,8 +53,11 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
 
 
 def _refused(code: str, text: str) -> Plan:
-    """Nothing can be planned until the spec changes."""
-    return Plan(reasons=(Reason(code=code, message=f"nothing is done: {text}"),))
+    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
+    message = f"nothing is done: {text}"
+    return Plan(
+        reasons=(Reason(code=code, message=message),), notices=(Notice(reason=code, message=message, warning=True),)
+    )
 
 
 def _revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
