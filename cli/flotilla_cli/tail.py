@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 
 import click
 import msgspec
@@ -79,6 +80,8 @@ async def _tail(wish: Wish, url: str, clock: Clock) -> None:
         for stream in wish.streams:
             await bus.subscribe(f"{stream}.v1.>", hear)
         await connected(bus, clock)
+        if sys.stderr.isatty():
+            click.echo("following the bus; Ctrl-C ends it", err=True)
         shown = 0
         while not wish.count or shown < wish.count:
             line = await queue.get()
