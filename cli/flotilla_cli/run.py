@@ -16,13 +16,14 @@ from pathlib import Path
 import click
 import msgspec
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_common import logs
-from flotilla_common.clock import SystemClock
+from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config
 from flotilla_common.service import Service, run_process
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
@@ -102,8 +103,12 @@ def _program(name: str) -> Path:
 
 
 def _split(services: list[Service], settings: Settings, flags: Sequence[str]) -> int:
-    """One process per service."""
+    """One process per service. All bear one replica name, which survives their restarts: what takes the place of a dead
+    process holds its leases, and need not wait for them to expire."""
     logs.configure(settings.log_level, settings.log_format)
+    if not settings.replica:
+        settings = msgspec.structs.replace(settings, replica=SystemEntropy().token())
+    bind_contextvars(replica=settings.replica)
     return asyncio.run(_supervise([service.name for service in services], settings, flags))
 
 
@@ -122,10 +127,10 @@ async def _supervise(names: Sequence[str], settings: Settings, flags: Sequence[s
 
 
 def _own_flags(settings: Settings, index: int, flags: Sequence[str]) -> list[str]:
-    """The common flags, the bus, and ports of its own for the process with this index."""
+    """The common flags, the bus, the replica, and ports of its own for the process with this index."""
     ports = {"health-port": settings.health_port, "metrics-port": settings.metrics_port}
     own = [f"--{flag}={port + 2 * index}" for flag, port in ports.items() if port]
-    return [*flags, f"--nats={settings.nats_url}", *own]
+    return [*flags, f"--nats={settings.nats_url}", f"--replica={settings.replica}", *own]
 
 
 async def _keep_running(name: str, flags: Sequence[str]) -> None:
