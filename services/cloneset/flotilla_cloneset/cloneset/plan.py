@@ -49,6 +49,8 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
         _forget_history(here, draft)
     else:
         draft.reason("Terminating", "the CloneSet is being deleted: its pods are left to garbage collection")
+    for phase, text in snapshot.failures.items():
+        draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
     return _finish(here, draft, _status(here, now))
 
 
