@@ -28,7 +28,7 @@ class Content:
         self._max_payload = max_payload
 
     def body(self, item: msgspec.Raw) -> bytes:
-        """The object without managedFields. LIST items of built-in kinds lack apiVersion and kind; they get them."""
+        """The object without the bulk of managedFields. LIST items of built-in kinds get their apiVersion and kind."""
         members = _decode_members(item)
         metadata = _decode_members(members["metadata"])
         owners = metadata.pop("managedFields", None)
