@@ -111,11 +111,16 @@ class Rollout:
         """Pods that run the new image and are Ready."""
         return self.place.seen.ready(self._name, self.image)
 
-    async def end(self, seconds: float = 60) -> None:
+    async def finish(self, seconds: float = 60) -> None:
         """It ends right: the same pods on the same nodes with the same IPs, and nothing was broken on the way."""
         await self.place.settle(self._name, self.image, self._replicas, seconds)
         assert uids(self.place.seen.of(self._name)) == self._before
-        await self.place.end()
+        assert self.place.seen.broken() == []
+
+    async def end(self, seconds: float = 60) -> None:
+        """The same, and every service is well."""
+        await self.finish(seconds)
+        await self.place.flotilla.healthy()
 
 
 @asynccontextmanager

@@ -39,9 +39,9 @@ async def test_dead_for_good(flotilla: Fleet, web: Rollout) -> None:
     """The services watch the apiserver by themselves, and return to the bus when it is back."""
     await web.begin()
     await flotilla.kill_bus()
-    await web.end()
+    await web.finish()
     await web.begin(part=0)  # the whole of the next rollout goes without a bus
-    await web.end()
+    await web.finish()
     watcher, service = flotilla.members["watcher"], flotilla.members["cloneset"]
     assert "watching the apiserver directly" in service.log()
     await flotilla.start_bus()

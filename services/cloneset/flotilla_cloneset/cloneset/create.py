@@ -37,6 +37,7 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         if not here.selector.matches(factory.labels("")):
             text = f"the template of {factory.revision} makes pods that spec.selector does not match: none is created"
             draft.reason("InvalidTemplate", text)
+            draft.notices.append(Notice(reason="InvalidTemplate", message=text, warning=True))
             return False
     waiting: list[Pod] = []
     chains: list[Chain] = []
