@@ -129,7 +129,7 @@ async def test_many_small_against_one_large(site: Bench, thousand: Life) -> None
     for name in names:
         await site.delete(CLONE_SET, name)
     await site.until(lambda: len(site.pods) == 0)
-    print(f"\n50 × 20: create {created:.1f} s, update {updated:.1f} s")
+    print(f"\n50 times 20: create {created:.1f} s, update {updated:.1f} s")
     within("many_small_create_ratio", created / thousand.seconds["create"])
     within("many_small_update_ratio", updated / thousand.seconds["update"])
 

@@ -7,6 +7,7 @@ in `run_process`.
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -30,6 +31,10 @@ from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ConfigError, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
+
+GC_THRESHOLDS = (50_000, 20, 20)
+"""Our data has no reference cycles to speak of, and mirrors hold many objects: looking for cycles after every 700 of
+them, as is the default, costs a tenth of the CPU time of a rollout."""
 
 HEARTBEAT_SECONDS = 5.0
 """How often a replica says that it lives."""
@@ -163,6 +168,8 @@ def run_process(services: Sequence[Service], settings: Settings) -> int:
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
         await run_services(services, settings)
 
+    gc.freeze()  # what is there now stays: modules, types
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         uvloop.run(until_stopped())
     except asyncio.CancelledError:

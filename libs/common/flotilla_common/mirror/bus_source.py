@@ -85,6 +85,9 @@ class BusSource:
             return
         if epoch != self._epoch:
             self._seen.setdefault(epoch, set()).add(uid)
+        held = self._door.table.by_uid(uid)
+        if held is not None and version_of(held) >= int(headers.get(subjects.RV) or 0) > 0:
+            return  # our own write comes back, or an old message: not worth decoding
         if subjects.OVERSIZE in headers:
             self._fetch(message)
         else:
