@@ -19,6 +19,8 @@ from flotilla_common.clock import SystemClock
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member, fleet, install
 
+pytestmark = pytest.mark.timeout(120)  # a dozen starts of Python processes, seconds each on a loaded machine
+
 CRD = "clonesets.apps.kruise.io"
 
 
@@ -177,3 +179,19 @@ async def test_controllers_of_kinds_that_are_not_named_stay_off(flotilla: Fleet)
     flotilla.kill("cloneset")
     await flotilla.start("cloneset", flags=["--custom-resource-enable=DaemonSet, CloneSet"])
     await eventually(lambda: ready_replicas(cluster, "ignored") == 2, 40)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_crd_that_goes_and_comes_back_is_served_again(flotilla: Fleet):
+    cluster = flotilla.cluster
+    if "cloneset" not in flotilla.members:  # also when run alone
+        for service in ("watcher", "cloneset"):
+            await flotilla.start(service)
+    cluster.kubectl("delete", "crd", CRD)
+    watcher = flotilla.members["watcher"]
+    await eventually(lambda: f"[-]apps_kruise_io.clonesets waiting for CRD {CRD}" in watcher.why_not_ready())
+    await asyncio.to_thread(install, cluster, flotilla.webhook_url)
+    cluster.kubectl("delete", "mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
+    cluster.kubectl("delete", "validatingwebhookconfiguration", "kruise-validating-webhook-configuration")
+    cluster.kubectl("create", "-f", "-", stdin=clone_set("again"))
+    await eventually(lambda: ready_replicas(cluster, "again") == 2, 40)
