@@ -21,7 +21,7 @@ from flotilla_cli.connection import (
     reported,
     target_of,
 )
-from flotilla_cli.kinds import find_kind
+from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
@@ -38,14 +38,14 @@ PLAIN_WIDTH = 400
 
 
 @click.command()
-@click.argument("kind")
-@click.argument("name")
+@object_argument
 @namespace_option
 @bus_option
 @click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published.")
-def explain(kind: str, name: str, namespace: str, nats: str, output: str | None) -> None:
+def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | None) -> None:
     """Tell what a workload waits for and why: the last plan's reasons and numbers."""
-    resource, clock = find_kind(kind), SystemClock()
+    resource, name = find_object(words)
+    clock = SystemClock()
     url = nats_url_of(nats)
     if not url:
         raise click.ClickException(NO_BUS)

@@ -22,7 +22,7 @@ from flotilla_cli.connection import (
     reported,
     target_of,
 )
-from flotilla_cli.kinds import find_kind
+from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.tree.live import Gone, LiveTree
 from flotilla_cli.tree.render import plain, render
 from flotilla_cli.tree.why import last_why
@@ -52,8 +52,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("kind")
-@click.argument("name")
+@object_argument
 @namespace_option
 @cluster_options
 @bus_option
@@ -61,8 +60,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--all", "everything", is_flag=True, help="Every pod, even if they do not fit on the screen.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document; with -w one per line.")
 def get(
-    kind: str,
-    name: str,
+    words: tuple[str, ...],
     namespace: str,
     kubeconfig: str,
     context: str,
@@ -72,7 +70,8 @@ def get(
     output: str | None,
 ) -> None:
     """Show a workload: its revisions, their pods, and what it waits for."""
-    resource, target = find_kind(kind), target_of(kubeconfig, context)
+    resource, name = find_object(words)
+    target = target_of(kubeconfig, context)
     namespace = namespace_of(namespace, target)
     wish = Wish(resource=resource, namespace=namespace, name=name, output=output, everything=everything)
     with reported(), contextlib.suppress(KeyboardInterrupt):

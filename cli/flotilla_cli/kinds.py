@@ -1,9 +1,28 @@
-"""Kinds as people type them: `clone`, `cloneset`, `clonesets`, `CloneSet`."""
+"""Kinds and objects as people type them: `clone web`, `CloneSet web`, `clonesets/web`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
 
 from flotilla_common.api import crds
 from flotilla_common.api.resources import Resource
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def object_argument(command: Command) -> Command:
+    """KIND NAME, or KIND/NAME as kubectl takes it, too; to be read with `find_object`."""
+    return click.argument("words", nargs=-1, required=True, metavar="KIND NAME")(command)
+
+
+def find_object(words: Sequence[str]) -> tuple[Resource, str]:
+    """The resource and the name that `words` mean. Raises click.BadParameter."""
+    kind, slash, name = words[0].partition("/")
+    rest = [name, *words[1:]] if slash else list(words[1:])
+    if len(rest) != 1 or not rest[0]:
+        raise click.BadParameter("give one KIND NAME, or KIND/NAME")
+    return find_kind(kind), rest[0]
 
 
 def find_kind(word: str) -> Resource:
