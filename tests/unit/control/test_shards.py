@@ -1,5 +1,10 @@
 """Leases and shards: one holder at a time, a fence that no pause and no skewed clock can open, fair shares."""
 
+import asyncio
+
+import pytest
+
+from flotilla_common.control import shards as shards_module
 from flotilla_common.control.shards import LeaseTerms, Shards, shard_of
 from flotilla_common.kube.interface import Unreachable
 from tests.unit.control.fakes import ManualClock, ScriptedApi
@@ -146,3 +151,18 @@ async def test_a_retired_replica_keeps_its_lease_but_serves_nothing_until_it_let
     for lease in a.shards._leases:
         await lease.release()
     assert await b.tick(2) == {0}  # one retry period, not the lease's whole duration
+
+
+async def test_an_apiserver_that_hangs_does_not_keep_a_replica_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards_module, "RELEASE_SECONDS", 0.01)
+    api = ScriptedApi()
+    replica = Replica(api, "a")
+    await replica.tick()
+
+    async def never(*_: object) -> bytes:
+        return await asyncio.get_running_loop().create_future()
+
+    api.replace = never  # type: ignore[assignment, method-assign]
+    async with asyncio.timeout(5):
+        await replica.shards._release_all()
+    assert replica.shards.serving == frozenset()

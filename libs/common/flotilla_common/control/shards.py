@@ -32,6 +32,10 @@ FENCE_SHARE = 2 / 3
 """A holder stops writing after this share of the duration; the rest is for requests that are still on their way."""
 
 
+RELEASE_SECONDS = 5.0
+"""How long a replica that ends tries to release its leases; it takes milliseconds."""
+
+
 class LeaseTerms(msgspec.Struct, frozen=True):
     """Seconds. The defaults are those of `--leader-election-*` (install.md §4)."""
 
@@ -246,8 +250,15 @@ class Shards:
             self._serving = frozenset()
             if self._taking is not None:
                 self._taking.cancel()
-            for lease in [*self._leases, self._member]:
-                await lease.release()
+            await self._release_all()
+
+    async def _release_all(self) -> None:
+        """Hand over at once. An apiserver that does not answer must not keep us from ending: then the leases expire."""
+        try:
+            async with asyncio.timeout(RELEASE_SECONDS):
+                await asyncio.gather(*(lease.release() for lease in [*self._leases, self._member]))
+        except TimeoutError:
+            self._log.warning("leases not released, they will expire", seconds=RELEASE_SECONDS)
 
     async def tick(self) -> None:
         """One round: look at all leases, renew ours, take or shed shards, take over what was gained."""
