@@ -66,4 +66,6 @@ def _kept(old: str, new: str) -> str:
 
 def _line(row: Row) -> str:
     ready = "ready" if row.ready else "not ready"
-    return f"  {row.name}  {row.image or '-'}  restarts {row.restarts}  {row.node or '-'}  {row.ip or '-'}  {ready}"
+    image = row.image or "no container yet"
+    place = f"{row.node}  {row.ip}" if row.node else "no node yet"
+    return f"  {row.name}  {ready:<9}  {image:<16}  restarts {row.restarts}  {place}".rstrip()
