@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.process import is_alive
+from flotilla_cli.cluster.process import is_alive, send
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member, fleet, install
@@ -195,3 +195,26 @@ async def test_a_crd_that_goes_and_comes_back_is_served_again(flotilla: Fleet):
     cluster.kubectl("delete", "validatingwebhookconfiguration", "kruise-validating-webhook-configuration")
     cluster.kubectl("create", "-f", "-", stdin=clone_set("again"))
     await eventually(lambda: ready_replicas(cluster, "again") == 2, 40)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_services_end_in_time_while_the_apiserver_hangs(flotilla: Fleet):
+    cluster, clock = flotilla.cluster, SystemClock()
+    members = [flotilla.members[name] for name in ("watcher", "cloneset")]
+    cluster.kubectl("create", "-f", "-", stdin=clone_set("hanging", replicas=50))
+    apiserver = cluster.plane.records.get("kube-apiserver")
+    assert apiserver is not None
+    send(apiserver, signal.SIGSTOP)
+    try:
+        told = clock.monotonic()
+        for member in members:
+            os.kill(member.process.pid, signal.SIGTERM)
+        await eventually(lambda: not any(is_alive(member.process) for member in members), 25)
+        assert clock.monotonic() - told < 20  # Kubernetes would kill them after 30
+    finally:
+        send(apiserver, signal.SIGCONT)
+    assert [log_lines(member)[-1]["event"] for member in members] == ["stopped", "stopped"]
+    for name in ("watcher", "cloneset"):
+        del flotilla.members[name]
+        await flotilla.start(name)
+    await eventually(lambda: ready_replicas(cluster, "hanging") == 50, 60)
