@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -150,6 +151,11 @@ def test_metrics_are_described():
     names = metric_names()
     assert {"workqueue_depth", "flotilla_watcher_events_total"} <= names
     assert {name for name in names if f"`{name}`" not in DOCS["operations.md"]} == set()
+
+
+def test_every_threshold_has_its_figure():
+    names = tomllib.loads((ROOT / "tests" / "perf" / "thresholds.toml").read_text(encoding="utf-8")).keys()
+    assert {name for name in names if f"`{name}`" not in DOCS["performance.md"]} == set()
 
 
 def test_gates_that_are_named_exist():
