@@ -5,7 +5,7 @@ the stream is still there and still ours. Whatever ends them, the next round tak
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 import structlog
 
@@ -58,11 +58,9 @@ class ResourceWatch:
         while True:
             try:
                 await self._publish()
-            except* (StreamLost, Superseded, BusError) as errors:
-                why = "; ".join(str(error) for error in errors.exceptions)
-                self._log.warning("publishing starts over", why=why)
-                self._report(f"publishing starts over: {why}")
-            _obey_cancellation()
+            except (StreamLost, Superseded, BusError) as error:
+                self._log.warning("publishing starts over", why=str(error))
+                self._report(f"publishing starts over: {error}")
             await self._clock.sleep(PAUSE_SECONDS if self._bus.connected else GUARD_SECONDS)
 
     async def _publish(self) -> None:
@@ -83,9 +81,7 @@ class ResourceWatch:
             strangers=await writer.open(),
         )
         reflector = Reflector(self._api, self._resource, publisher, self._clock)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(reflector.run())
-            group.create_task(self._guard(writer, publisher))
+        await _first_failure(reflector.run(), self._guard(writer, publisher))
 
     async def _guard(self, writer: StreamWriter, publisher: Publisher) -> None:
         while True:
@@ -95,9 +91,18 @@ class ResourceWatch:
             await publisher.beat()
 
 
-def _obey_cancellation() -> None:
-    """End if somebody wanted that. A task group that fails while it is cancelled raises the failure only (until Python
-    3.13), and a lost lease does both at once: a watch that missed it would fight with its successor for ever."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
+async def _first_failure(*loops: Coroutine[None, None, None]) -> None:
+    """Run endless loops side by side until one fails, and raise that.
+
+    No TaskGroup: one that fails while it is cancelled raises the failure and loses the cancellation (until Python
+    3.13). A lost lease does both at once, and a watch that survived it would fight with its successor for ever.
+    """
+    tasks = [asyncio.ensure_future(loop) for loop in loops]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,7 +1,7 @@
 """One resource's watch from its lease's gain to its loss."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 import msgspec
@@ -26,27 +26,52 @@ class QuietApi:
         yield WatchEvent("", msgspec.Raw(b""))
 
 
+class Desk:
+    """One watch that runs; `watching` is set whenever it says that all is well."""
+
+    def __init__(self, fence: Callable[[], bool]) -> None:
+        self.bus = FakeBus()
+        self.watching = asyncio.Event()
+        watch = ResourceWatch(
+            api=cast("Api", QuietApi()),
+            bus=cast("Bus", self.bus),
+            clock=FakeClock(),
+            entropy=SystemEntropy(),
+            resource=POD,
+            max_payload=1 << 20,
+            fence=fence,
+            report=lambda trouble: None if trouble else self.watching.set(),
+        )
+        self.task = asyncio.create_task(watch.run())
+
+    async def works(self) -> None:
+        self.watching.clear()
+        async with asyncio.timeout(5):
+            await self.watching.wait()
+
+
 async def test_a_watch_that_loses_its_lease_while_it_is_cancelled_ends() -> None:
-    held, watching = True, asyncio.Event()
+    held = True
 
     def fence() -> bool:
         if not held:
-            task.cancel()  # the holder of the leases notices at the same moment
+            desk.task.cancel()  # the holder of the leases notices at the same moment
         return held
 
-    watch = ResourceWatch(
-        api=cast("Api", QuietApi()),
-        bus=cast("Bus", FakeBus()),
-        clock=FakeClock(),
-        entropy=SystemEntropy(),
-        resource=POD,
-        max_payload=1 << 20,
-        fence=fence,
-        report=lambda trouble: None if trouble else watching.set(),
-    )
-    task = asyncio.create_task(watch.run())
-    await watching.wait()
+    desk = Desk(fence)
+    await desk.works()
     held = False
-    await asyncio.wait([task], timeout=1)
-    assert task.done()
-    assert task.cancelled()
+    await asyncio.wait([desk.task], timeout=1)
+    assert desk.task.done()
+    assert desk.task.cancelled()
+
+
+async def test_a_wiped_bus_is_filled_again_and_again() -> None:
+    desk = Desk(lambda: True)
+    await desk.works()
+    for _ in range(3):
+        desk.bus.wipe()
+        await desk.works()
+    desk.task.cancel()
+    await asyncio.wait([desk.task], timeout=1)
+    assert desk.task.cancelled()
