@@ -17,7 +17,6 @@ from flotilla_cli.cluster.process import bound_command, start_ticks
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import install, page
 
-
 MANIFEST = """
 apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
