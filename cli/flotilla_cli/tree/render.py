@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from flotilla_cli.ages import age
+from flotilla_cli.ages import age, span
 from flotilla_cli.tree.view import PodView, RevisionView, SetView
 
 PLAIN_WIDTH = 400
@@ -84,10 +84,17 @@ def _pods(pods: Sequence[PodView], now: datetime) -> Table:
         icon, style = _icon(pod)
         restarts = "1 restart" if pod.restarts == 1 else f"{pod.restarts} restarts"
         images = ", ".join(short_image(image) for image in pod.images)
-        waiting = f"waits for {pod.waiting_for}" if pod.waiting_for else ""
+        waiting = _waiting(pod, now)
         cells = [pod.name, pod.state, pod.lifecycle or "-", pod.ready, restarts, age(pod.created, now), pod.node or "-"]
         table.add_row(Text(icon, style=style), *cells, Text(images, style="dim"), Text(waiting, style="yellow"))
     return table
+
+
+def _waiting(pod: PodView, now: datetime) -> str:
+    if pod.waiting_for:
+        return f"waits for {pod.waiting_for}"
+    rest = 0.0 if pod.available_at is None else (pod.available_at - now).total_seconds()
+    return f"available in {span(rest)} (minReadySeconds)" if rest > 0 else ""
 
 
 def _icon(pod: PodView) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """The tree as data: a pure function from what was read to what is shown."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -28,6 +28,7 @@ class PodView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     node: str
     images: tuple[str, ...]
     waiting_for: str = ""
+    available_at: datetime | None = None  # when minReadySeconds are over, if there are any
 
 
 class RevisionView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -112,24 +113,21 @@ def _group(
         groups.setdefault(owner, []).append(facts)
     by_name = {revision.metadata.name: revision for revision in revisions}
     names = {status.update_revision, status.current_revision} & by_name.keys() | groups.keys()
-    shown = [
-        _revision_view(name, by_name.get(name), groups.get(name, ()), status.update_revision, status.current_revision)
-        for name in names
-    ]
+    shown = [_revision_view(cloneset, name, by_name.get(name), groups.get(name, ())) for name in names]
     return tuple(sorted(shown, key=lambda one: (-one.number, one.name)))
 
 
 def _revision_view(
-    name: str, revision: ControllerRevision | None, pods: Iterable[PodFacts], update: str, current: str
+    cloneset: CloneSet, name: str, revision: ControllerRevision | None, pods: Iterable[PodFacts]
 ) -> RevisionView:
     views = sorted(pods, key=lambda facts: (facts.pod.serving, facts.pod.metadata.name))
     return RevisionView(
         name=name,
         number=revision.revision if revision else 0,
-        update=name == update,
-        current=name == current,
+        update=name == cloneset.status.update_revision,
+        current=name == cloneset.status.current_revision,
         images=_images(revision),
-        pods=tuple(_pod_view(facts) for facts in views),
+        pods=tuple(_pod_view(facts, cloneset.spec.min_ready_seconds) for facts in views),
     )
 
 
@@ -141,9 +139,10 @@ def _images(revision: ControllerRevision | None) -> tuple[str, ...]:
     return tuple(text(container.get("image")) for container in mappings(containers))
 
 
-def _pod_view(facts: PodFacts) -> PodView:
+def _pod_view(facts: PodFacts, min_ready_seconds: int) -> PodView:
     pod = facts.pod
     statuses = pod.status.container_statuses
+    since = pod.ready_since if min_ready_seconds > 0 else None
     return PodView(
         name=pod.metadata.name,
         state=_state(facts),
@@ -155,6 +154,7 @@ def _pod_view(facts: PodFacts) -> PodView:
         node=pod.spec.node_name,
         images=tuple(container.image for container in pod.spec.containers),
         waiting_for=pod_waits_for(facts),
+        available_at=None if since is None else since + timedelta(seconds=min_ready_seconds),
     )
 
 

@@ -194,3 +194,18 @@ def test_pods_that_are_not_ready_are_named_up_to_a_limit():
 )
 def test_short_image(image: str, short: str):
     assert short_image(image) == short
+
+
+@pytest.mark.parametrize(
+    ("ready", "seconds", "text"),
+    [
+        pytest.param(True, 3700, "available in 100s (minReadySeconds)", id="ready an hour ago"),
+        pytest.param(True, 3600, "", id="over"),
+        pytest.param(True, 0, "", id="none"),
+        pytest.param(False, 3700, "waits for readiness", id="not ready yet"),
+    ],
+)
+def test_the_rest_of_min_ready_seconds(ready: bool, seconds: int, text: str) -> None:
+    found = view(cloneset(spec={"minReadySeconds": seconds}), [pod("web-a", ready=ready)], [], None)
+    line = next(line for line in plain(found, NOW).splitlines() if "web-a  Running" in line)
+    assert line.endswith(text or "web:2")
