@@ -8,6 +8,7 @@ import pytest
 from flotilla_cloneset.cloneset.identity import ALPHABET, fresh_ids
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create
 from tests.unit.cloneset.build import CloneSetBuilder, actions, claim, cloneset, planned, pod, template
 
@@ -125,9 +126,19 @@ def test_ids_of_free_claims(
 
 
 def test_fresh_ids() -> None:
-    ids = list(islice(fresh_ids("uid", ["a", "b"], ()), 200))
+    owner = ObjectMeta(uid="uid", resource_version="7")
+    ids = list(islice(fresh_ids(owner, ["a", "b"], ()), 200))
     assert len(set(ids)) == 200
     assert all(len(identity) == 5 and set(identity) <= set(ALPHABET) for identity in ids)
-    assert ids == list(islice(fresh_ids("uid", ["b", "a"], ()), 200))
-    assert ids != list(islice(fresh_ids("other", ["a", "b"], ()), 200))
-    assert ids[0] not in list(islice(fresh_ids("uid", ["a", "b"], {ids[0]}), 200))
+    assert ids == list(islice(fresh_ids(owner, ["b", "a"], ()), 200))
+    assert ids != list(islice(fresh_ids(ObjectMeta(uid="other", resource_version="7"), ["a", "b"], ()), 200))
+    assert ids[0] not in list(islice(fresh_ids(owner, ["a", "b"], {ids[0]}), 200))
+
+
+def test_a_set_that_is_empty_again_makes_other_names() -> None:
+    """The same view gives the same names; a later one does not give the names of the dead."""
+    first = [create.name for create in created(cloneset().replicas(2), notation="")]
+    assert first == [create.name for create in created(cloneset().replicas(2), notation="")]
+    later = cloneset().replicas(2)
+    later.metadata["resourceVersion"] = "8"
+    assert not set(first) & {create.name for create in created(later, notation="")}

@@ -83,7 +83,7 @@ def _ids(here: Situation) -> Iterator[str]:
     names = [pod.metadata.name for pod in snapshot.pods]
     every_claim = {instance_id(claim) for claim in snapshot.claims}
     taken = {instance_id(pod) for pod in snapshot.pods} | every_claim | set(reused)
-    yield from filter(usable, fresh_ids(snapshot.cloneset.metadata.uid, [*names, *every_claim], taken))
+    yield from filter(usable, fresh_ids(snapshot.cloneset.metadata, [*names, *every_claim], taken))
 
 
 def _factory(here: Situation, revision: ControllerRevision) -> PodFactory:
