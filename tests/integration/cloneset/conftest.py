@@ -5,6 +5,7 @@ A file may name flags of the services in `FLAGS`.
 
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
@@ -19,6 +20,13 @@ from tests.support.workspace import Workspace
 
 FAST = Pace(start=50, restart=50, stop=50)
 NODES = 3
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(150))
 
 
 class Running(NamedTuple):

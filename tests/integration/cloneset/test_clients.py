@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.workspace import Json, Workspace, cloneset, image
+from tests.support.workspace import Json, Workspace, cloneset, image, is_ready
 
 ALPHA = "clonesets.v1alpha1.apps.kruise.io"
 BETA = "clonesets.v1beta1.apps.kruise.io"
@@ -118,6 +118,19 @@ def test_an_autoscaler_finds_its_target(space: Workspace):
     space.settled(replicas=3, readyReplicas=3, seconds=40)
 
 
+def test_drain_of_a_node(space: Workspace):
+    """Evicted pods come back elsewhere."""
+    space.apply(cloneset(3, name="drained"))  # a drain selects pods in all namespaces
+    space.settled("drained", readyReplicas=3)
+    node = min(pod["spec"]["nodeName"] for pod in space.pods.values())
+    try:
+        space.kubectl("drain", node, "--pod-selector=app=drained", "--timeout=20s")
+        space.until(lambda: sum(map(is_ready, space.pods.values())) == 3)
+        assert node not in {pod["spec"]["nodeName"] for pod in space.pods.values()}
+    finally:
+        space.kubectl("uncordon", node)
+
+
 def test_history_of_revisions(space: Workspace):
     strategy = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 2}
     started(space, strategy=strategy)
@@ -197,3 +210,18 @@ def test_edit_of_one_pod_image_by_hand_is_not_undone(space: Workspace):
     space.scale(3)
     space.settled(replicas=3, readyReplicas=3, updatedReplicas=3)
     assert image(space.pod(name)) == "nginx:debug"
+
+
+def test_a_disruption_budget_counts_the_wanted_pods(space: Workspace):
+    """Percentages need the scale subresource of the pods' owner.
+
+    The budget's controller learns of new kinds every half minute. So this comes last.
+    """
+    started(space, 4)
+    space.kubectl("create", "pdb", "sample", "--selector=app=sample", "--min-available=50%")
+
+    def numbers() -> tuple[int, int, int]:
+        status = space.read("pdb", "sample").get("status", {})
+        return status.get("expectedPods", 0), status.get("desiredHealthy", 0), status.get("disruptionsAllowed", 0)
+
+    space.until(lambda: numbers() == (4, 2, 2), 50)

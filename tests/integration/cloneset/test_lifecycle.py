@@ -95,17 +95,24 @@ def test_a_pod_marked_not_ready_for_deletion_does_not_come_back(space: Workspace
     assert len(set(before) & set(space.pods)) == 2
 
 
-def test_a_specified_pod_in_its_hook_can_be_replaced_at_once(space: Workspace):
-    """With excludePreparingDelete the replacement does not wait for the user."""
-    before = started(
-        space, 3, {"preDelete": BY_FINALIZER}, HELD_BY_FINALIZER, scale_strategy={"excludePreparingDelete": True}
-    )
-    space.label(before[0], "apps.kruise.io/specified-delete=true")
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_a_specified_pod_in_its_hook_can_be_replaced_at_once(space: Workspace, version: str):
+    """Told by a label in v1alpha1 and by a field in v1beta1: the replacement does not wait for the user."""
+    manifest = cloneset(3, version=version, lifecycle={"preDelete": BY_FINALIZER})
+    manifest["spec"]["template"]["metadata"]["finalizers"] = [BLOCKER]
+    if version == "v1alpha1":
+        manifest["metadata"]["labels"] = {"apps.kruise.io/cloneset-scaling-exclude-preparing-delete": "true"}
+    else:
+        manifest["spec"]["scaleStrategy"] = {"excludePreparingDelete": True}
+    space.apply(manifest)
+    space.settled(availableReplicas=3)
+    victim = min(space.pods)
+    space.label(victim, "apps.kruise.io/specified-delete=true")
     space.settled(replicas=4, availableReplicas=3)
-    assert in_state(space, "PreparingDelete") == [before[0]]
-    space.set_finalizers(before[0])
+    assert in_state(space, "PreparingDelete") == [victim]
+    space.set_finalizers(victim)
     space.settled(replicas=3, availableReplicas=3)
-    assert before[0] not in space.pods
+    assert victim not in space.pods
 
 
 def test_a_deletion_by_hand_asks_no_hook(space: Workspace):

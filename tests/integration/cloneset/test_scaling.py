@@ -45,6 +45,8 @@ def test_out_in_to_nothing_and_back(space: Workspace):
     assert space.pods == {}
     space.scale(2)
     space.settled(replicas=2, readyReplicas=2)
+    earlier = {event.object["metadata"]["name"] for event in space.history() if event.type == "DELETED"}
+    assert not earlier & set(space.pods)  # the dead keep their names
 
 
 def test_an_unscheduled_pod_goes_first(space: Workspace):

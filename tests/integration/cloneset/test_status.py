@@ -113,6 +113,48 @@ def test_a_deadline_passes_and_the_repair_is_seen(space: Workspace):
     assert {image(pod) for pod in space.pods.values()} == {"nginx:mainline"}
 
 
+def test_nothing_wanted_nothing_missing(space: Workspace):
+    space.apply(cloneset(0, progressDeadlineSeconds=60))
+    space.until(lambda: space.progress() == AVAILABLE)
+    status = space.status()
+    assert status["currentRevision"] == status["updateRevision"]
+
+
+def test_a_pod_without_a_node_is_recreated_by_the_next_template(space: Workspace):
+    """It needs no budget: nobody is served by it."""
+    manifest = cloneset(1, template={"spec": {"nodeSelector": {"disk": "none-has-it"}}}, progressDeadlineSeconds=2)
+    space.apply(manifest)
+    space.until(lambda: space.progress() == EXCEEDED)
+    status = space.settled(replicas=1, readyReplicas=0)
+    assert status["availableReplicas"] == 0
+    (homeless,) = space.pods
+    assert space.pod(homeless)["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] == "PreparingNormal"
+    space.json_patch({"op": "remove", "path": "/spec/template/spec/nodeSelector"})
+    space.until(lambda: space.progress() == AVAILABLE)
+    space.until(lambda: homeless not in space.pods)
+
+
+def test_a_pod_that_waits_for_its_users_misses_the_deadline(space: Workspace):
+    """preNormal: ready is not enough."""
+    hook = {"preNormal": {"labelsHandler": {"example.io/registered": "true"}}}
+    space.apply(cloneset(1, lifecycle=hook, progressDeadlineSeconds=2))
+    space.until(lambda: space.progress() == EXCEEDED)
+    space.settled(readyReplicas=1, availableReplicas=0)
+    space.label(min(space.pods), "example.io/registered=true")
+    space.until(lambda: space.progress() == AVAILABLE)
+
+
+def test_a_name_that_fits_no_label_is_reported(space: Workspace):
+    """`controller-revision-hash` holds name and hash, unless CloneSetShortHash is on."""
+    name = 60 * "x"
+    space.apply(cloneset(1, name=name))
+    space.until(lambda: any(found["type"] == "FailedScale" for found in space.status(name).get("conditions", [])))
+    assert space.pods == {}
+    failures = [message for kind, reason, message in space.events() if (kind, reason) == ("Warning", "FailedCreate")]
+    assert failures
+    assert all("63" in message for message in failures)
+
+
 def test_current_revision_follows_when_all_are_updated(space: Workspace):
     space.apply(cloneset(2, strategy=IN_PLACE))
     first = space.settled(readyReplicas=2)["currentRevision"]
