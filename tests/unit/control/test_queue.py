@@ -112,4 +112,25 @@ async def test_close_sends_workers_home(queue: KeyedQueue[str]) -> None:
 
 async def test_the_back_off_is_a_setting(clock: ManualClock) -> None:
     queue = KeyedQueue[str](clock, NoChance(), Backoff(base=1.0, most=3.0))
-    assert [queue.retry("a") for _ in range(4)] == [1.0, 2.0, 3.0, 3.0]
+    delays = []
+    for _ in range(4):
+        delays.append(queue.retry("a"))
+        clock.advance(4)
+    assert delays == [1.0, 2.0, 3.0, 3.0]
+
+
+async def test_failures_before_the_retry_are_no_steps_of_the_back_off(
+    queue: KeyedQueue[str], clock: ManualClock
+) -> None:
+    """A burst of changes, each followed by a failing pass, must not put the retry off to the longest delay."""
+    clock.advance(1000)
+    queue.retry("a")
+    for _ in range(50):
+        clock.advance(BASE_DELAY / 100)
+        queue.add("a")
+        assert await queue.get() == "a"
+        assert queue.retry("a") < BASE_DELAY
+        queue.done("a")
+    clock.advance(BASE_DELAY)
+    assert await drain(queue) == ["a"]
+    assert queue.retry("a") == BASE_DELAY * 2

@@ -67,6 +67,7 @@ class KeyedQueue(Generic[K]):
         self._pushes = 0  # orders heap entries with equal times; keys need not be comparable
         self._hold_until: dict[K, float] = {}
         self._failures: dict[K, int] = {}
+        self._retry_at: dict[K, float] = {}  # when the failed keys are due again
         self._wake = asyncio.Event()
         self._closed = False
 
@@ -106,12 +107,21 @@ class KeyedQueue(Generic[K]):
         self._wake.set()
 
     def retry(self, key: K, at_least: float = 0.0) -> float:
-        """The key failed: it comes back after its back-off, or `at_least` so many seconds. Returns the delay."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        delay = min(self._backoff.base * 2 ** min(failures, 30), self._backoff.most)
-        delay = max(delay, at_least) * (1 + self._entropy.uniform(0, JITTER))
-        self.add_at(key, self._clock.monotonic() + delay)
+        """The key failed: it comes back after its back-off, or `at_least` so many seconds. Returns the delay.
+
+        A failure before the retry is due is no new step of the back-off. Changes of a key may come many times a second;
+        if each counted, one burst would put off the next retry to the longest delay.
+        """
+        now = self._clock.monotonic()
+        spread = 1 + self._entropy.uniform(0, JITTER)
+        delay = self._retry_at.get(key, 0.0) - now
+        if delay <= 0:
+            failures = self._failures.get(key, 0)
+            self._failures[key] = failures + 1
+            delay = min(self._backoff.base * 2 ** min(failures, 30), self._backoff.most) * spread
+        delay = max(delay, at_least * spread)
+        self._retry_at[key] = now + delay
+        self.add_at(key, now + delay)
         if self._meter is not None:
             self._meter.retried()
         return delay
@@ -119,6 +129,7 @@ class KeyedQueue(Generic[K]):
     def succeed(self, key: K) -> None:
         """The key's back-off starts from the beginning again."""
         self._failures.pop(key, None)
+        self._retry_at.pop(key, None)
 
     def hold(self, key: K, seconds: float) -> None:
         """Changes of the key wait at least this long before it is worked on again."""
@@ -153,6 +164,7 @@ class KeyedQueue(Generic[K]):
     def forget(self, key: K) -> None:
         """The object is gone: no timers, no back-off, no hold."""
         self._failures.pop(key, None)
+        self._retry_at.pop(key, None)
         self._hold_until.pop(key, None)
         self._due.pop(key, None)
 
