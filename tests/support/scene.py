@@ -130,7 +130,9 @@ async def scene(flotilla: Fleet) -> AsyncGenerator[Scene]:
     await asyncio.to_thread(flotilla.cluster.kubectl, "create", "namespace", namespace)
     async with observe(flotilla.cluster, namespace) as seen:
         yield Scene(flotilla, seen)
-    await asyncio.to_thread(flotilla.cluster.kubectl, "delete", "namespace", namespace, "--wait=false")
+    await asyncio.to_thread(
+        flotilla.cluster.kubectl, "delete", "namespace", namespace, "--wait=false", "--ignore-not-found"
+    )
 
 
 @asynccontextmanager

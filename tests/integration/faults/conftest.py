@@ -9,7 +9,7 @@ from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.scene import Rollout, rollout
 
-FLAGS = ["--lease-duration=4", "--lease-retry-period=0.5", "--bus-fallback-after=6"]
+FLAGS = ["--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6"]
 """Shorter patience than the defaults, so that no scenario spends its time waiting."""
 
 

@@ -19,7 +19,7 @@ from tests.support.scene import NEW, OLD, Rollout, Scene, cloneset, scene
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 
 SHARDS = 4
-PAUSE_SECONDS = 8.0
+PAUSE_SECONDS = 12.0
 """Twice the leases' duration."""
 
 

@@ -67,14 +67,16 @@ async def test_deleted_and_made_again_at_once(place: Scene) -> None:
 
 
 async def test_deleted_leaving_its_pods(place: Scene) -> None:
-    """`--cascade=orphan`, then a namesake with the same selector adopts the pods instead of making others."""
+    """`--cascade=orphan`: the pods stay as they are, and a namesake makes its own beside them (cloneset.md §4.2)."""
     await place.create(cloneset("web", 20, maxUnavailable=5))
     await place.settle("web", OLD, 20)
     before = uids(place.seen.of("web"))
     await place.kubectl("delete", "clone", "web", "--cascade=orphan")
-    await place.create(cloneset("web", 20, maxUnavailable=5))
-    await place.settle("web", OLD, 20)
-    assert uids(place.seen.of("web")) == before
+    await place.create(cloneset("web", 20, NEW, maxUnavailable=5))
+    await place.settle("web", NEW, 20)
+    assert not before.keys() & uids(place.seen.of("web")).keys()
+    left = [pod for pod in place.seen.pods.values() if pod.metadata.name in before]
+    assert uids(left) == before
     await place.end()
 
 
@@ -96,7 +98,6 @@ async def test_namespace_deleted_during_rollouts(flotilla: Fleet) -> None:
 async def test_quota_for_half_of_the_pods(place: Scene) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "20"}}}
     await place.create(quota)
-    await place.seen.until(lambda: True)
     await wait_for_quota(place)
     place.seen.promise(Promise(cloneset="web", replicas=40, max_unavailable=40, in_place=False))
     await place.create(cloneset("web", 40, maxUnavailable=5))
