@@ -153,6 +153,35 @@ def test_metrics_are_described():
     assert {name for name in names if f"`{name}`" not in DOCS["operations.md"]} == set()
 
 
+def definitions() -> set[str]:
+    """Names of classes and functions in all sources, methods also as `Class.method`."""
+    found: set[str] = set()
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+                found |= {node.name, *(f"{node.name}.{method}" for method in methods)}
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add(node.name)
+    return found
+
+
+def test_the_architecture_names_files_and_functions_that_exist():
+    text = DOCS["architecture.md"]
+    paths = {str(path.relative_to(ROOT)) for path in SOURCES}
+    named_files = set(re.findall(r"`([\w/]+\.py)`", text))
+    missing = {file for file in named_files if not any(path.endswith(f"/{file}") or path == file for path in paths)}
+    assert missing == set()
+    # A file is named together with what is in it: `file.py` (`name`, `name`), or `Class.method` anywhere.
+    listed = " ".join(re.findall(r"\.py`\s+\(([^)]*)\)", text))
+    functions = set(re.findall(r"`(_?[A-Za-z]\w+(?:\.\w+)?)`", listed)) | set(
+        re.findall(r"`([A-Z]\w+\.[a-z_]+)`", text)
+    )
+    functions = {name for name in functions if not name.endswith(".py")}
+    assert len(functions) > 30
+    assert functions - definitions() == set()
+
+
 def test_every_threshold_has_its_figure():
     names = tomllib.loads((ROOT / "tests" / "perf" / "thresholds.toml").read_text(encoding="utf-8")).keys()
     assert {name for name in names if f"`{name}`" not in DOCS["performance.md"]} == set()
