@@ -28,7 +28,11 @@ PAGES = sorted(
     for folder in ("", "docs", "docs/adr", "services/cloneset", "services/watcher", "services/webhook")
     for path in (ROOT / folder).glob("*.md")
 )
-SOURCES = [path for folder in ("libs", "services", "cli") for path in sorted((ROOT / folder).rglob("*.py"))]
+SOURCES = {
+    path: ast.parse(path.read_text(encoding="utf-8"))
+    for folder in ("libs", "services", "cli")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _REASONS = ("reason", "_refused", "Reason")
@@ -41,8 +45,8 @@ def named(path: Path) -> str:
 
 def calls(*names: str) -> Iterator[ast.Call]:
     """Calls of functions, methods or classes of these names in all sources."""
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for tree in SOURCES.values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 if called in names:
@@ -70,8 +74,8 @@ def reason_codes() -> set[str]:
     codes = list(codes_of_reasons())
     names = {code.id for code in codes if isinstance(code, ast.Name)}
     found = set[str]().union(*map(strings_in, codes))
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for tree in SOURCES.values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
                 found |= strings_in(node.value)
     return {code for code in found if re.fullmatch(r"([A-Z][a-z]+)+", code)}
@@ -156,8 +160,8 @@ def test_metrics_are_described():
 def definitions() -> set[str]:
     """Names of classes and functions in all sources, methods also as `Class.method`."""
     found: set[str] = set()
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for tree in SOURCES.values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 methods = [part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
                 found |= {node.name, *(f"{node.name}.{method}" for method in methods)}
