@@ -105,9 +105,7 @@ async def test_quota_for_half_of_the_pods(place: Scene) -> None:
     await place.seen.until(lambda: bool(condition(place, "FailedScale")), 20, "FailedScale")
     assert "exceeded quota" in condition(place, "FailedScale")
     await wait_for_event(place, "FailedCreate", "exceeded quota")
-    spent = place.flotilla.members["cloneset"].metric("controller_runtime_reconcile_total")
-    await asyncio.sleep(3)
-    assert place.flotilla.members["cloneset"].metric("controller_runtime_reconcile_total") - spent < 30
+    await comes_to_rest(place)
     assert "exceeded quota" in await why(place, "web")
     await place.kubectl("patch", "resourcequota", "few", "-p", '{"spec":{"hard":{"pods":"100"}}}')
     await place.settle("web", OLD, 40)
@@ -123,6 +121,17 @@ async def test_quota_does_not_stop_an_update(place: Scene) -> None:
     await place.part_way("web", OLD, 20)
     await place.roll("web", NEW)
     await place.part_way("web", NEW, 20)
+
+
+async def comes_to_rest(place: Scene) -> None:
+    """The service does not spin: within a while there are three seconds with a handful of passes."""
+    service = place.flotilla.members["cloneset"]
+    for _ in range(6):
+        before = service.metric("controller_runtime_reconcile_total")
+        await asyncio.sleep(3)
+        if service.metric("controller_runtime_reconcile_total") - before <= 6:
+            return
+    raise AssertionError("it never comes to rest")
 
 
 def owners(place: Scene) -> int:
