@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,13 @@ def status(running: Fleet) -> Json:
     return running.cluster.read("clone", "web").get("status", {})
 
 
+def follows(running: Fleet) -> bool:
+    """Somebody has subscribed to everything that `tail` shows."""
+    with urllib.request.urlopen(f"{running.nats.monitor}/connz?subs=1", timeout=5) as reply:
+        connections = json.loads(reply.read())["connections"]
+    return any({"kube.v1.>", "act.v1.>", "why.v1.>"} <= set(one.get("subscriptions_list", ())) for one in connections)
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "flotilla_cli", *arguments]
 
@@ -53,12 +61,13 @@ def said(*arguments: str) -> str:
     return reply.stdout
 
 
+@pytest.mark.timeout(120)  # a dozen starts of Python processes, seconds each on a loaded machine
 async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tmp_path: Path):
     cluster, nats = flotilla.cluster, f"--nats={flotilla.nats.url}"
     record = tmp_path / "tail.jsonl"
     with record.open("wb") as output:
         follower = await asyncio.create_subprocess_exec(*command("tail", "web", nats, "-o", "json"), stdout=output)
-        await asyncio.sleep(2)
+        await eventually(lambda: follows(flotilla))
         cluster.kubectl("patch", "clone", "web", "--type=merge", "-p", NEW_IMAGE)
         await eventually(lambda: status(flotilla).get("updatedReadyReplicas") == 1)
         await asyncio.sleep(1)
