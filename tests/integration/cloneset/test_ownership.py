@@ -45,6 +45,36 @@ def test_a_pod_deleted_by_hand_is_replaced(space: Workspace):
     assert len(before & set(space.pods)) == 2
 
 
+def test_sets_with_the_same_selector_keep_to_their_own(space: Workspace):
+    """A mistake that is easily made: it must not end in a fight."""
+    labels: Json = {"app": "shared"}
+    for name in ("one", "two"):
+        manifest = cloneset(2, name=name)
+        manifest["spec"]["selector"]["matchLabels"] = labels
+        manifest["spec"]["template"]["metadata"]["labels"] = labels
+        space.apply(manifest)
+    for name in ("one", "two"):
+        space.settled(name, replicas=2, readyReplicas=2)
+    start = space.now()
+    space.scale(1, "one")
+    space.set_image("nginx:mainline", "two")
+    space.settled("one", replicas=1, readyReplicas=1)
+    space.settled("two", replicas=2, updatedReadyReplicas=2)
+    images = {owners(pod)[0][2]: image(pod) for pod in space.pods.values()}
+    assert images == {"one": "nginx:alpine", "two": "nginx:mainline"}
+    gone = [event.object["metadata"]["name"][:3] for event in space.history(start) if event.type == "DELETED"]
+    assert sorted(gone) == ["one", "two", "two"]
+    assert list(space.revisions("one").values()) == [1]
+    assert sorted(space.revisions("two").values()) == [1, 2]
+
+
+def test_a_namespace_goes_with_everything_in_it(space: Workspace):
+    """Pods that go first are not made again for ever."""
+    started(space, 3, volumeClaimTemplates=[CLAIM])
+    space.kubectl("delete", "namespace", space.name, f"--timeout={LEARNED}s")
+    space.until(lambda: space.clone() == {} and space.pods == {})
+
+
 def test_foreign_pods_with_matching_labels_are_left_alone(space: Workspace):
     space.kubectl("run", "stranger", "--image=nginx:alpine", "--labels=app=sample")
     space.until(lambda: is_ready(space.pod("stranger")) if space.pod("stranger") else False)
