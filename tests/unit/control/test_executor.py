@@ -1,5 +1,8 @@
 """The executor: stages, chains, fences, outcomes, and what it learns from every answer."""
 
+import asyncio
+from contextlib import AsyncExitStack
+
 import pytest
 
 from flotilla_common.api.resources import CLONE_SET, POD
@@ -23,11 +26,12 @@ class World:
         self.bus = SilentBus()
         self.store = MemoryStore(self.api)
         self.recorder = Recorder(self.api, self.clock, NoChance(), "cloneset-controller")
+        self.limiter = Limiter(self.clock)
         self.executor = Executor(
             api=self.api,
             store=self.store,
             clock=self.clock,
-            limiter=Limiter(self.clock),
+            limiter=self.limiter,
             recorder=self.recorder,
             journal=Journal(self.bus, self.clock, "cloneset", "r1"),
         )
@@ -127,6 +131,20 @@ async def test_no_clear_answer_is_unknown_and_names_the_create(world: World, err
 async def test_a_fenced_replica_sends_nothing(world: World) -> None:
     world.valid = False
     report = await world.run(stage(create("a")))
+    assert world.api.requests == []
+    assert report.counts == {OutcomeKind.FENCED: 1}
+
+
+async def test_a_write_that_waited_too_long_for_its_turn_is_not_sent(world: World) -> None:
+    """A replica may be paused while its writes queue for a place, and lose its lease meanwhile."""
+    async with AsyncExitStack() as others:
+        for _ in range(world.limiter.limit):
+            await others.enter_async_context(world.limiter.slot())
+        run = asyncio.create_task(world.run(stage(create("a"))))
+        await asyncio.sleep(0)
+        assert not run.done()
+        world.valid = False
+    report = await run
     assert world.api.requests == []
     assert report.counts == {OutcomeKind.FENCED: 1}
 

@@ -135,9 +135,14 @@ class Executor:
         outcome, _ = await _Run(self, subject, fence, trace, report).action(action, "")
         return outcome
 
-    async def send(self, action: Action, previous: str) -> Outcome:
-        """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left."""
+    async def send(self, action: Action, previous: str, fence: Fence) -> Outcome:
+        """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left.
+
+        The fence is asked last of all: a replica may have slept while the write waited for its turn.
+        """
         async with self._limiter.slot():
+            if not fence():
+                return Outcome(kind=OutcomeKind.FENCED, message="this replica's lease is not surely valid")
             started = self.clock.monotonic()
             try:
                 body = await self._request(action, previous)
@@ -245,12 +250,9 @@ class _Run:
         """Send one action; returns its outcome and the version that it left behind."""
         clock = self._executor.clock
         started = clock.monotonic()
-        if not self._fence():
-            outcome = Outcome(kind=OutcomeKind.FENCED, message="this replica's lease is not surely valid")
-        else:
-            outcome = await self._executor.send(action, previous)
-            if not outcome.ok:
-                outcome = await self._executor.look(action, outcome)
+        outcome = await self._executor.send(action, previous, self._fence)
+        if not outcome.ok:
+            outcome = await self._executor.look(action, outcome)
         self._report.add(action, outcome)
         version = self._executor.record(self._subject, action, outcome, clock.monotonic() - started, self._trace)
         return outcome, version
