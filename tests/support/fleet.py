@@ -189,7 +189,11 @@ class Fleet:
         await self.cluster.plane.records.stop(names, SystemClock(), grace=0)
 
     async def repair_control_plane(self) -> None:
-        """Start the parts that do not run, and wait until the apiserver serves."""
+        """Start the parts that do not run, and wait until the apiserver serves.
+
+        The fake kubelets start anew: unlike real ones they never repeat a status write that failed.
+        """
+        await self.kill_component("kwok")
         await self.cluster.plane.start()
 
     async def healthy(self, seconds: float = 30) -> None:
