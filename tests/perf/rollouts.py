@@ -6,7 +6,7 @@ watch that both Flotilla's and the native workloads are measured with.
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -120,6 +120,13 @@ class Bench:
     async def until(self, condition: Callable[[], bool]) -> float:
         """Wait; returns the seconds that it took."""
         started = self._clock.monotonic()
+        await self.pods.until(condition)
+        return self._clock.monotonic() - started
+
+    async def timed(self, change: Awaitable[object], condition: Callable[[], bool]) -> float:
+        """Seconds from the beginning of a change until the condition holds."""
+        started = self._clock.monotonic()
+        await change
         await self.pods.until(condition)
         return self._clock.monotonic() - started
 

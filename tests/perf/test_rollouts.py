@@ -4,6 +4,7 @@ One control plane serves all of them, one after the other, so nothing else runs 
 are printed, whether they pass or not.
 """
 
+import asyncio
 import statistics
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -51,8 +52,7 @@ async def live(site: Bench, resource: Resource, name: str, count: int) -> Life:
 
     async def step(what: str, change: Awaitable[None], done: Callable[[], bool]) -> None:
         cpu, writes = site.cpu(), site.pod_writes()
-        await change
-        life.seconds[what] = await site.until(done)
+        life.seconds[what] = await site.timed(change, done)
         life.cpu[what] = site.cpu() - cpu
         life.pod_writes[what] = (site.pod_writes() - writes) / count
         print(
@@ -120,12 +120,10 @@ async def test_resident_memory_with_a_thousand_pods(thousand: Life) -> None:
 
 async def test_many_small_against_one_large(site: Bench, thousand: Life) -> None:
     names = [f"small-{index}" for index in range(50)]
-    for name in names:
-        await site.create(CLONE_SET, name, 20, OLD)
-    created = await site.until(lambda: site.pods.ready(OLD) == THOUSAND)
-    for name in names:
-        await site.set_image(CLONE_SET, name, NEW)
-    updated = await site.until(lambda: site.pods.ready(NEW) == THOUSAND)
+    create = asyncio.gather(*(site.create(CLONE_SET, name, 20, OLD) for name in names))
+    created = await site.timed(create, lambda: site.pods.ready(OLD) == THOUSAND)
+    update = asyncio.gather(*(site.set_image(CLONE_SET, name, NEW) for name in names))
+    updated = await site.timed(update, lambda: site.pods.ready(NEW) == THOUSAND)
     for name in names:
         await site.delete(CLONE_SET, name)
     await site.until(lambda: len(site.pods) == 0)
