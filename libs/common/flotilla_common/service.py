@@ -33,8 +33,8 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
 
 GC_THRESHOLDS = (50_000, 20, 20)
-"""Our data has no reference cycles to speak of, and mirrors hold many objects: looking for cycles after every 700 of
-them, as is the default, costs a tenth of the CPU time of a rollout."""
+"""Our data has no reference cycles to speak of, and mirrors hold many objects: looking for cycles after every 700 new
+ones, as is the default, is work for next to nothing."""
 
 HEARTBEAT_SECONDS = 5.0
 """How often a replica says that it lives."""
