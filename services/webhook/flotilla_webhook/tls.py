@@ -78,9 +78,11 @@ async def probe(port: int, ca_file: Path) -> str:
         trust = ssl.create_default_context(cafile=ca_file)
         async with asyncio.timeout(5):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname="localhost")
-            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            status = await reader.readline()
-            writer.close()
+            try:
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                status = await reader.readline()
+            finally:
+                writer.close()
             with contextlib.suppress(OSError):  # the answer is in; how the connection ends does not matter
                 await writer.wait_closed()
     except (OSError, TimeoutError) as failure:
