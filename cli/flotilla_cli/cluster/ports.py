@@ -1,7 +1,7 @@
 """Ports on the loopback address: chosen, or checked before anything is started on them.
 
-They are chosen below the range from which the kernel takes the ports of outgoing connections. In that range, the port of
-a server that is being restarted can be taken meanwhile, even by a client of it that tries to connect.
+They are chosen below the range from which the kernel takes the ports of outgoing connections. In that range, the port
+of a server that is being restarted can be taken meanwhile, even by a client of it that tries to connect.
 """
 
 import contextlib
