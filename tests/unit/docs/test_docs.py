@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PAGES = sorted(
     path
-    for folder in ("", "docs", "docs/adr", "services/cloneset", "services/watcher", "services/webhook")
+    for folder in ("", "docs", "docs/adr", "services/cloneset", "services/jobs", "services/watcher", "services/webhook")
     for path in (ROOT / folder).glob("*.md")
 )
 SOURCES = {
