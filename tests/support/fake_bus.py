@@ -37,6 +37,17 @@ class FakeFollow:
         self.healthy = False
 
 
+class FakeServer:
+    healthy = True
+
+    def __init__(self, subject_filter: str, on_request: OnRequest) -> None:
+        self.subject_filter = subject_filter
+        self.on_request = on_request
+
+    async def stop(self) -> None:
+        self.healthy = False
+
+
 class FakeBus:
     """Set `lose_acks`, `connected`, or call `wipe` to hurt it."""
 
@@ -46,6 +57,8 @@ class FakeBus:
         self.drop = 0  # messages that are lost on the way
         self.streams: dict[str, FakeStream] = {}
         self.follows: list[FakeFollow] = []
+        self.servers: list[FakeServer] = []
+        self.inbox = "_INBOX"  # where requests want their answers; an agent's has its node in it
         self._incarnations = 0
 
     def wipe(self) -> None:
@@ -148,10 +161,20 @@ class FakeBus:
         raise NotImplementedError
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        raise NotImplementedError
+        if not self.connected:
+            raise BusError("not connected")
+        message = Message(subject=subject, data=data, reply=f"{self.inbox}.1")
+        for server in self.servers:
+            if server.healthy and matches(server.subject_filter, subject):
+                answer = await server.on_request(message)
+                if answer is not None:
+                    return answer
+        raise BusError(f"nobody serves {subject}")
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
-        raise NotImplementedError
+        server = FakeServer(subject_filter, on_request)
+        self.servers.append(server)
+        return server
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -159,4 +182,15 @@ class FakeBus:
 
 def takes(spec: StreamSpec, subject: str) -> bool:
     """Whether the stream stores the subject."""
-    return any(subject == one or (one.endswith(".>") and subject.startswith(one[:-1])) for one in spec.subjects)
+    return any(matches(one, subject) for one in spec.subjects)
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Whether a subject with wildcards takes in the subject."""
+    wanted, given = pattern.split("."), subject.split(".")
+    if wanted[-1] == ">":
+        wanted = wanted[:-1]
+        if len(given) <= len(wanted):
+            return False
+        given = given[: len(wanted)]
+    return len(wanted) == len(given) and all(one in ("*", other) for one, other in zip(wanted, given, strict=True))

@@ -15,7 +15,18 @@ from flotilla_common.bus import subjects
         (subjects.kube(CLONE_SET, "a", "b"), "kube.v1.apps_kruise_io.clonesets.a.b"),
         (subjects.kube_marker(POD), "kube.v1.core.pods"),
         (subjects.kube_stream(CLONE_SET).name, "kube_apps_kruise_io_clonesets"),
+        (subjects.node_object("n.example", POD, "a", "b.c"), "node.v1.n_example.pods.a.b_c"),
+        (subjects.node_filter("n", POD), "node.v1.n.pods.>"),
+        (subjects.node_marker(POD), "node.v1._.pods"),
+        (subjects.report("n.example", "pods", "a", "b"), "report.v1.n_example.pods.a.b"),
+        (subjects.report("n", "nodeimages", "", "n"), "report.v1.n.nodeimages._.n"),
+        (subjects.node_inbox("n.example"), "_INBOX_node.n_example"),
     ],
 )
 def test_subjects(made: str, wanted: str) -> None:
     assert made == wanted
+
+
+@pytest.mark.parametrize("named", [("n.example", "a", "b.c"), ("n", "", "n")])
+def test_a_report_names_its_node_and_object(named: tuple[str, str, str]) -> None:
+    assert subjects.reporter(subjects.report(named[0], "pods", *named[1:])) == named

@@ -16,6 +16,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     data: bytes
     headers: Mapping[str, str] = {}
+    reply: str = ""  # where the sender of a request wants the answer
     sequence: int = 0
     pending: int = 0  # messages of the same follow that are still to come; 0 = caught up
 
@@ -46,7 +47,8 @@ class BusError(Exception):
 
 
 OnMessage = Callable[[Message], None]
-OnRequest = Callable[[Message], Awaitable[bytes]]
+OnRequest = Callable[[Message], Awaitable[bytes | None]]
+"""Answers a request; None leaves it to somebody else."""
 
 
 class Follow(Protocol):
@@ -137,7 +139,7 @@ class Bus(Protocol):
         ...
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
-        """Answer requests, sharing them within `queue`."""
+        """Answer requests, sharing them within `queue`; with an empty queue every server sees every request."""
         ...
 
     async def close(self) -> None: ...

@@ -221,7 +221,7 @@ class NatsBus:
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the asker hears of it
             self._log.exception("request failed", subject=message.subject)
             reply, headers = b"", {REQUEST_ERROR: (str(error) or type(error).__name__).replace("\n", " ")}
-        if message.reply:
+        if message.reply and reply is not None:
             with contextlib.suppress(BusError, nats.errors.Error, OSError):
                 await self._connection.now().publish(message.reply, reply, headers=headers)
 
@@ -267,4 +267,4 @@ class LiveFollow:
 
 
 def _plain(message: Msg) -> Message:
-    return Message(subject=message.subject, data=message.data, headers=message.headers or {})
+    return Message(subject=message.subject, data=message.data, headers=message.headers or {}, reply=message.reply or "")

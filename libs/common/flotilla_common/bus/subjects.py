@@ -17,6 +17,11 @@ def token(text: str) -> str:
     return text.replace(".", "_") if text else NO_NAMESPACE
 
 
+def untoken(text: str) -> str:
+    """The Kubernetes name that `token` made the token of."""
+    return "" if text == NO_NAMESPACE else text.replace("_", ".")
+
+
 def kube(resource: Resource, namespace: str, name: str) -> str:
     """Where an object of the resource is published."""
     return f"kube.v1.{resource.id}.{token(namespace)}.{token(name)}"
@@ -51,6 +56,51 @@ def kube_stream(resource: Resource) -> StreamSpec:
     """The last-value stream of one resource."""
     name = "kube_" + resource.id.replace(".", "_")
     return StreamSpec(name=name, subjects=(kube_marker(resource), kube_filter(resource)), last_value=True)
+
+
+def node_object(node: str, resource: Resource, namespace: str, name: str) -> str:
+    """Where the copy of an object that concerns a node is published."""
+    return f"node.v1.{token(node)}.{resource.plural}.{token(namespace)}.{token(name)}"
+
+
+def node_filter(node: str, resource: Resource) -> str:
+    """All copies of the resource's objects for one node."""
+    return f"node.v1.{token(node)}.{resource.plural}.>"
+
+
+def node_marker(resource: Resource) -> str:
+    """Where the progress marker of the resource is published, for all nodes alike."""
+    return f"node.v1.{NO_NAMESPACE}.{resource.plural}"
+
+
+def node_stream(resource: Resource) -> StreamSpec:
+    """The last-value stream with the copies of one resource for all nodes."""
+    return StreamSpec(
+        name=f"node_{resource.plural}",
+        subjects=(node_marker(resource), f"node.v1.*.{resource.plural}.>"),
+        last_value=True,
+    )
+
+
+def report(node: str, kind: str, namespace: str = "", name: str = "") -> str:
+    """Where the agent of a node reports on an object."""
+    return f"report.v1.{token(node)}.{kind}.{token(namespace)}.{token(name)}"
+
+
+def report_filter(kind: str) -> str:
+    """All reports of one kind."""
+    return f"report.v1.*.{kind}.>"
+
+
+def reporter(subject: str) -> tuple[str, str, str]:
+    """Node, namespace and name in the subject of a report."""
+    _, _, node, _, namespace, name = subject.split(".", 5)
+    return untoken(node), untoken(namespace), untoken(name)
+
+
+def node_inbox(node: str) -> str:
+    """The beginning of all subjects on which the agent of a node takes answers."""
+    return f"_INBOX_node.{token(node)}"
 
 
 ACT_STREAM = StreamSpec(

@@ -1,0 +1,54 @@
+"""Receiving reports: which node sent it, is it readable, who answers.
+
+NATS lets a client ask for the answer anywhere. An agent's answer goes only to an inbox of its own node, so that nobody
+can have us write to a subject that he may not write to himself.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, Follow, Message
+from flotilla_common.node.reports import Answer
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Sender(msgspec.Struct, frozen=True):
+    """Where a report comes from and what it is about. The bus vouches for the node, and for nothing else."""
+
+    node: str
+    namespace: str
+    name: str
+
+
+Handler = Callable[[Sender, T], Awaitable[Answer | None]]
+"""Judges a report and returns the answer; None when another replica is to answer."""
+
+
+async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T], *, queue: str = "") -> Follow:
+    """Answer the reports of one kind from all nodes.
+
+    Without a queue every replica sees every report, and the one that owns the object's shard answers. With a queue any
+    one of its members does. An unreadable report is refused by whoever sees it.
+    """
+    decode = msgspec.json.Decoder(body).decode
+    log = structlog.get_logger(report=kind)
+
+    async def answer(message: Message) -> bytes | None:
+        node, namespace, name = subjects.reporter(message.subject)
+        if not message.reply.startswith(subjects.node_inbox(node) + "."):
+            log.warning("a report wants its answer outside the node's inbox", node=node, reply=message.reply)
+            return None
+        try:
+            report = decode(message.data)
+        except msgspec.DecodeError as error:
+            log.warning("unreadable report", node=node, namespace=namespace, name=name, error=str(error))
+            return msgspec.json.encode(Answer(why=f"unreadable: {error}"))
+        given = await handler(Sender(node, namespace, name), report)
+        return None if given is None else msgspec.json.encode(given)
+
+    return await bus.serve(subjects.report_filter(kind), queue, answer)

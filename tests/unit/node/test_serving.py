@@ -1,0 +1,61 @@
+"""Reports: read, judged, answered, and nobody is written to on a node's behalf outside its inbox."""
+
+import msgspec
+import pytest
+
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import BusError, Message
+from flotilla_common.node.reports import PODS, Answer, PodReport
+from flotilla_common.node.serving import Sender, serve_reports
+from tests.support.fake_bus import FakeBus
+
+SUBJECT = subjects.report("n.example", PODS, "default", "web-0")
+REPORT = msgspec.json.encode(PodReport(uid="u1", runtime_containers_meta="{}"))
+
+
+class Owner:
+    """Answers reports, or leaves them to others."""
+
+    def __init__(self, answer: Answer | None) -> None:
+        self.answer = answer
+        self.seen: list[tuple[Sender, PodReport]] = []
+
+    async def judge(self, sender: Sender, report: PodReport) -> Answer | None:
+        self.seen.append((sender, report))
+        return self.answer
+
+
+async def serving(answer: Answer | None) -> tuple[FakeBus, Owner]:
+    bus, owner = FakeBus(), Owner(answer)
+    bus.inbox = subjects.node_inbox("n.example")
+    await serve_reports(bus, PODS, PodReport, owner.judge)
+    return bus, owner
+
+
+async def test_a_report_is_judged_with_its_sender() -> None:
+    bus, owner = await serving(Answer(accepted=True, resource_version="7"))
+    reply = msgspec.json.decode(await bus.request(SUBJECT, REPORT, 1), type=Answer)
+    assert reply == Answer(accepted=True, resource_version="7")
+    assert owner.seen == [(Sender("n.example", "default", "web-0"), PodReport(uid="u1", runtime_containers_meta="{}"))]
+
+
+async def test_none_leaves_the_answer_to_another_replica() -> None:
+    bus, _ = await serving(None)
+    with pytest.raises(BusError):
+        await bus.request(SUBJECT, REPORT, 1)
+
+
+async def test_an_unreadable_report_is_refused() -> None:
+    bus, owner = await serving(Answer(accepted=True))
+    reply = msgspec.json.decode(await bus.request(SUBJECT, b'{"uid":7}', 1), type=Answer)
+    assert not reply.accepted
+    assert "unreadable" in reply.why
+    assert not owner.seen
+
+
+@pytest.mark.parametrize("inbox", ["kube.v1.core.pods.default", "_INBOX_node.other", "_INBOX_node.n_example2", ""])
+async def test_an_answer_leaves_the_nodes_inbox_alone(inbox: str) -> None:
+    bus, owner = await serving(Answer(accepted=True))
+    [server] = bus.servers
+    assert await server.on_request(Message(subject=SUBJECT, data=REPORT, reply=f"{inbox}.x")) is None
+    assert not owner.seen
