@@ -1,0 +1,104 @@
+"""ImagePullJob and ImageListPullJob in their storage version, apps.kruise.io/v1beta1 (imagepull.md §2.2, §2.3)."""
+
+from datetime import datetime
+
+from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
+from flotilla_common.api.nodeimage import SandboxConfig
+
+ALWAYS, NEVER = "Always", "Never"
+FINALIZER = "apps.kruise.io/deletion-protection"
+"""Keeps a job until its copies of secrets are released."""
+
+DEFAULT_TIMEOUT_SECONDS, DEFAULT_BACKOFF_LIMIT = 600, 3
+
+
+class NodeSelector(LabelSelector):
+    """Nodes by name or by label; without either, all."""
+
+    names: list[str] = []
+
+
+class PullPolicy(Model):
+    """Limits of one node: seconds per attempt, and retries."""
+
+    timeout_seconds: int | None = None
+    backoff_limit: int | None = None
+
+
+class CompletionPolicy(Model):
+    """When a job ends. With `Never` it stays and serves nodes that match later."""
+
+    type: str = ALWAYS
+    active_deadline_seconds: int | None = None
+    ttl_seconds_after_finished: int | None = None
+
+
+class PullTemplate(Model):
+    """What both kinds of jobs say besides the image."""
+
+    pull_secrets: list[str] = []
+    selector: NodeSelector | None = None
+    pod_selector: LabelSelector | None = None
+    parallelism: IntOrString | None = None
+    pull_policy: PullPolicy | None = None
+    completion_policy: CompletionPolicy = CompletionPolicy()
+    sandbox_config: SandboxConfig | None = None
+    image_pull_policy: str = ""
+
+    @property
+    def ends(self) -> bool:
+        """The job completes some day."""
+        return self.completion_policy.type != NEVER
+
+
+class ImagePullJobSpec(PullTemplate):
+    image: str = ""
+
+
+class ImagePullJobStatus(Model):
+    """All counts are nodes."""
+
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    desired: int = 0
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    message: str = ""
+    failed_nodes: list[str] = []
+
+
+class ImagePullJob(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ImagePullJobSpec = ImagePullJobSpec()
+    status: ImagePullJobStatus = ImagePullJobStatus()
+
+
+class ImageListPullJobSpec(PullTemplate):
+    images: list[str] = []
+
+
+class FailedImageStatus(Model):
+    """A child with failed nodes; `name` is the image."""
+
+    image_pull_job: str = ""
+    name: str = ""
+    message: str = ""
+
+
+class ImageListPullJobStatus(Model):
+    """All counts are images."""
+
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    desired: int = 0
+    active: int = 0
+    completed: int = 0
+    succeeded: int = 0
+    failed_image_statuses: list[FailedImageStatus] = []
+
+
+class ImageListPullJob(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ImageListPullJobSpec = ImageListPullJobSpec()
+    status: ImageListPullJobStatus = ImageListPullJobStatus()
