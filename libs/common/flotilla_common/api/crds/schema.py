@@ -33,6 +33,11 @@ def time(doc: str) -> Schema:
 
 def int_or_percent(doc: str) -> Schema:
     """A number, or text such as "20%"."""
+    return int_or_string(doc)
+
+
+def int_or_string(doc: str) -> Schema:
+    """A number, or text."""
     return {"description": doc, "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
@@ -44,6 +49,11 @@ def array(doc: str, items: Schema) -> Schema:
 def mapping(doc: str) -> Schema:
     """Text to text."""
     return {"description": doc, "type": "object", "additionalProperties": {"type": "string"}}
+
+
+def dictionary(doc: str, values: Schema) -> Schema:
+    """Text to values of one kind."""
+    return {"description": doc, "type": "object", "additionalProperties": values}
 
 
 def struct(doc: str, properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
