@@ -18,7 +18,7 @@ from flotilla_cli.cluster.control_plane import ControlPlane, Options
 from flotilla_cli.cluster.kwok import Pace
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.nats import NatsServer, start_nats
-from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_cli.cluster.programs import CONTROL_PLANE
 from flotilla_common.clock import SystemClock
 
 
@@ -28,8 +28,8 @@ class MissingPrograms(Exception):
 
 def programs() -> Callable[[str], Path]:
     """The path of each program; never downloads or builds."""
-    result = search(PROGRAMS.values())
-    missing = sorted(PROGRAMS.keys() - result.found.keys())
+    result = search(CONTROL_PLANE.values())
+    missing = sorted(CONTROL_PLANE.keys() - result.found.keys())
     if missing:
         raise MissingPrograms(f"{', '.join(missing)}: run scripts/up once, it gets them. Tried: {result.tried}")
     return result.found.__getitem__

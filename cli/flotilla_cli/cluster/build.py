@@ -8,6 +8,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
@@ -26,15 +27,16 @@ def go_problem() -> str:
     return "" if shutil.which("go") else "there is no `go` on PATH"
 
 
-async def build(product: Product, into: Path, clock: Clock, say: Say) -> None:
-    """Build a product's programs into this folder, saying the step and the elapsed time every second."""
+async def build(product: Product, names: Collection[str], into: Path, clock: Clock, say: Say) -> None:
+    """Build these programs of a product into this folder, saying the step and the elapsed time every second."""
     require_space(product, into.parent)
     with tempfile.TemporaryDirectory(prefix=f".build-{product.name}-", dir=into.parent) as scratch:
         folder = Path(scratch)
         for name, content in product.module_files().items():
             (folder / name).write_bytes(content)
         log = folder / "build.log"
-        for program, package in product.packages.items():
+        for program in names:
+            package = product.packages[program]
             title = f"building {program} {product.version}"
             await _go(_arguments(product, package, into / program), log, clock, partial(_say_more, say, title))
 

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import io
 import tarfile
+from collections.abc import Collection
 from pathlib import Path
 
 import aiohttp
@@ -44,28 +45,45 @@ def assets(product: Product, machine: str) -> list[Asset]:
             return [Asset("etcd", f"{base}/etcd-{version}-{system}.tar.gz", f"{base}/SHA256SUMS")]
         case "kwok":
             return [Asset("kwok", f"https://github.com/kubernetes-sigs/kwok/releases/download/{version}/kwok-{system}")]
+        case "containerd":
+            archive = f"https://github.com/containerd/containerd/releases/download/{version}"
+            archive += f"/containerd-{product.dotted}-{system}.tar.gz"
+            return [Asset(name, archive, f"{archive}.sha256sum") for name in product.packages]
+        case "crane":
+            base = f"https://github.com/google/go-containerregistry/releases/download/{version}"
+            named = {"amd64": "x86_64"}.get(machine, machine)
+            url = f"{base}/go-containerregistry_Linux_{named}.tar.gz"
+            return [Asset("crane", url, f"{base}/checksums.txt")]
         case _:
             base = f"https://github.com/nats-io/nats-server/releases/download/{version}"
             return [Asset("nats-server", f"{base}/nats-server-{version}-{system}.tar.gz", f"{base}/SHA256SUMS")]
 
 
-async def download(product: Product, machine: str, into: Path, say: Say) -> None:
-    """Fetch a product's programs into this folder. Raises Unavailable when the release cannot be reached."""
+async def download(product: Product, names: Collection[str], machine: str, into: Path, say: Say) -> None:
+    """Fetch these programs of a product into this folder. Raises Unavailable when the release cannot be reached."""
     async with aiohttp.ClientSession(timeout=PATIENCE, trust_env=True) as session:
+        fetched: dict[str, bytes] = {}  # an archive may hold several programs
         for asset in assets(product, machine):
-            try:
-                say(f"downloading {asset.program} {product.version}")
-                sums = (await _fetch(session, asset.sums)).decode() if asset.sums else ""
-                content = await _fetch(
-                    session, asset.url, lambda text, name=asset.program: say(f"downloading {name}, {text}")
-                )
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise Unavailable(f"{asset.url}: {error or type(error).__name__}") from error
-            verify(asset.url, content, sums)
-            program = await asyncio.to_thread(unpack, asset, content)
+            if asset.program not in names:
+                continue
+            if asset.url not in fetched:
+                fetched = {asset.url: await _checked(session, asset, product, say)}
+            program = await asyncio.to_thread(unpack, asset, fetched[asset.url])
             path = into / asset.program
             path.write_bytes(program)
             path.chmod(0o755)
+
+
+async def _checked(session: aiohttp.ClientSession, asset: Asset, product: Product, say: Say) -> bytes:
+    title = f"downloading {asset.program}"
+    try:
+        say(f"{title} {product.version}")
+        sums = (await _fetch(session, asset.sums)).decode() if asset.sums else ""
+        content = await _fetch(session, asset.url, lambda text: say(f"{title}, {text}"))
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise Unavailable(f"{asset.url}: {error or type(error).__name__}") from error
+    verify(asset.url, content, sums)
+    return content
 
 
 async def _fetch(session: aiohttp.ClientSession, url: str, say: Say = lambda _: None) -> bytes:

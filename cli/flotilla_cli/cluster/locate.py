@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import cache_dir
-from flotilla_cli.cluster.programs import VERSION_SET, Program
+from flotilla_cli.cluster.programs import Product, Program
 
 
 class Search(msgspec.Struct):
@@ -23,16 +23,16 @@ class Search(msgspec.Struct):
     tried: list[str] = []
 
 
-def cached_dir() -> Path:
-    """Where downloaded and built programs of the pinned versions lie."""
-    return cache_dir() / "bin" / VERSION_SET
+def cached_dir(product: Product) -> Path:
+    """Where downloaded and built programs of a product's pinned version lie."""
+    return cache_dir() / "bin" / product.release
 
 
 def search(programs: Iterable[Program], assets: Path | None = None, env: Mapping[str, str] = os.environ) -> Search:
     """Look for each program in every place, in order."""
     result = Search()
     for program in programs:
-        for path, source in _places(program.name, assets, env):
+        for path, source in _places(program, assets, env):
             problem = _problem(program, path)
             if not problem:
                 result.found[program.name] = path
@@ -43,21 +43,22 @@ def search(programs: Iterable[Program], assets: Path | None = None, env: Mapping
     return result
 
 
-def _places(name: str, assets: Path | None, env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def _places(program: Program, assets: Path | None, env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    name = program.name
     if assets:
         yield assets / name, "assets"
     if env.get("KUBEBUILDER_ASSETS"):
         yield Path(env["KUBEBUILDER_ASSETS"]) / name, "KUBEBUILDER_ASSETS"
     on_path = shutil.which(name, path=env.get("PATH"))
     yield (Path(on_path) if on_path else Path("PATH") / name), "PATH"
-    yield cached_dir() / name, "cache"
+    yield cached_dir(program.product) / name, "cache"
 
 
 def _problem(program: Program, path: Path) -> str:
     """Why this file will not do; empty when it will. A file in our cache has been checked when it was put there."""
     if not path.exists():
         return "not there"
-    if path.parent == cached_dir():
+    if path.parent == cached_dir(program.product):
         return ""
     try:
         reply = subprocess.run([path, *program.ask], capture_output=True, text=True, timeout=20, check=False)

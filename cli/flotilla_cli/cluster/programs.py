@@ -22,6 +22,11 @@ class Product(msgspec.Struct, frozen=True):
         """The version without its v."""
         return self.version.removeprefix("v")
 
+    @property
+    def release(self) -> str:
+        """Name and version: the folder of its programs in the cache."""
+        return f"{self.name}-{self.dotted}"
+
     def module_files(self) -> dict[str, bytes]:
         """go.mod, go.sum and tools.go of the build."""
         folder = resources.files("flotilla_cli.cluster").joinpath("gomod", self.name)
@@ -35,7 +40,10 @@ KUBERNETES = Product(
     _KUBERNETES,
     {
         name: f"k8s.io/kubernetes/cmd/{name}"
-        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+        for name in (
+            *("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+            *("kubelet", "kube-proxy"),
+        )
     },
     (f"{_COMPONENT}.gitVersion={_KUBERNETES}", f"{_COMPONENT}.gitMajor=1", f"{_COMPONENT}.gitMinor=36"),
     build_gib=8,
@@ -43,9 +51,17 @@ KUBERNETES = Product(
 ETCD = Product("etcd", "v3.7.3", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Product("kwok", "v0.8.0", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, ("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",))
 NATS = Product("nats", "v2.15.2", {"nats-server": "github.com/nats-io/nats-server/v2"})
-PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS)
-
-VERSION_SET = "_".join(f"{product.name}-{product.dotted}" for product in PRODUCTS)
+_CONTAINERD = "github.com/containerd/containerd/v2"
+CONTAINERD = Product(
+    "containerd",
+    "v2.4.2",
+    {name: f"{_CONTAINERD}/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
+    (f"{_CONTAINERD}/version.Version=v2.4.2",),
+    build_gib=3,
+)
+_CRANE = "github.com/google/go-containerregistry/cmd/crane"
+CRANE = Product("crane", "v0.22.1", {"crane": _CRANE}, (f"{_CRANE}/cmd.Version=v0.22.1",))
+PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE)
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -62,15 +78,29 @@ class Program(msgspec.Struct, frozen=True):
         return tuple(map(int, found.groups())) if found else None
 
 
-PROGRAMS = {
-    program.name: program
-    for program in (
-        Program("etcd", ETCD, (3, 5, 0)),
-        Program("kube-apiserver", KUBERNETES, (1, 32, 0)),
-        Program("kube-controller-manager", KUBERNETES, (1, 32, 0)),
-        Program("kube-scheduler", KUBERNETES, (1, 32, 0)),
-        Program("kubectl", KUBERNETES, (1, 30, 0), ("version", "--client")),
-        Program("kwok", KWOK, (0, 7, 0)),  # the stages here were only tried from this one on
-        Program("nats-server", NATS, (2, 12, 0)),  # per-message TTL markers, which tombstones need
-    )
-}
+def _named(*programs: Program) -> dict[str, Program]:
+    return {program.name: program for program in programs}
+
+
+CONTROL_PLANE = _named(
+    Program("etcd", ETCD, (3, 5, 0)),
+    Program("kube-apiserver", KUBERNETES, (1, 32, 0)),
+    Program("kube-controller-manager", KUBERNETES, (1, 32, 0)),
+    Program("kube-scheduler", KUBERNETES, (1, 32, 0)),
+    Program("kubectl", KUBERNETES, (1, 30, 0), ("version", "--client")),
+    Program("kwok", KWOK, (0, 7, 0)),  # the stages here were only tried from this one on
+    Program("nats-server", NATS, (2, 12, 0)),  # per-message TTL markers, which tombstones need
+)
+"""What every local cluster needs."""
+
+REAL_NODES = _named(
+    Program("containerd", CONTAINERD, (2, 0, 0)),  # its configuration has another form from this one on
+    Program("containerd-shim-runc-v2", CONTAINERD, (2, 0, 0), ("-v",)),
+    Program("ctr", CONTAINERD, (2, 0, 0)),
+    Program("kubelet", KUBERNETES, (1, 33, 0)),  # resizes containers in place without a gate from this one on
+    Program("kube-proxy", KUBERNETES, (1, 33, 0)),
+    Program("crane", CRANE, (0, 20, 0), ("version",)),
+)
+"""What real nodes need besides."""
+
+PROGRAMS = CONTROL_PLANE | REAL_NODES

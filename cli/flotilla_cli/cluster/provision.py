@@ -14,8 +14,9 @@ from pathlib import Path
 
 from flotilla_cli.cluster import build, download
 from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.layout import cache_dir
 from flotilla_cli.cluster.locate import Search, cached_dir, search
-from flotilla_cli.cluster.programs import PROGRAMS, Product
+from flotilla_cli.cluster.programs import PRODUCTS, PROGRAMS, Product
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock
 
@@ -31,25 +32,26 @@ async def provide(
     if len(found.found) < len(wanted):
         with _only_one(say):
             found = search(wanted, assets)  # another command may have got them while we waited
-            missing = {program.product.name: program.product for program in wanted if program.name not in found.found}
-            for product in missing.values():
-                await _get(product, clock, say, found)
+            for product in PRODUCTS:
+                missing = [one.name for one in wanted if one.product is product and one.name not in found.found]
+                if missing:
+                    await _get(product, missing, clock, say, found)
         found = search(wanted, assets)
     return found.found.__getitem__
 
 
-async def _get(product: Product, clock: Clock, say: Say, found: Search) -> None:
-    target = cached_dir()
+async def _get(product: Product, names: list[str], clock: Clock, say: Say, found: Search) -> None:
+    target = cached_dir(product)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{product.name}-", dir=target.parent) as scratch:
         try:
-            await download.download(product, _machine(), Path(scratch), say)
+            await download.download(product, names, _machine(), Path(scratch), say)
         except download.Unavailable as error:
             problem = build.go_problem()
             if problem:
-                raise ClusterError(_nothing(product, found, str(error), problem)) from error
+                raise ClusterError(_nothing(product, names, found, str(error), problem)) from error
             say(f"no release download ({product.name}); building from Go modules, which takes minutes")
-            await build.build(product, Path(scratch), clock, say)
+            await build.build(product, names, Path(scratch), clock, say)
         except OSError as error:
             raise ClusterError(f"{product.name} could not be stored in {target}: {error.strerror}.") from error
         _move(Path(scratch), target)
@@ -70,9 +72,9 @@ def _machine() -> str:
     return machine
 
 
-def _nothing(product: Product, found: Search, download_problem: str, build_problem: str) -> str:
-    names = ", ".join(product.packages)
-    tried = "\n".join(f"  {line}" for line in found.tried if Path(line.split(":")[0]).name in product.packages)
+def _nothing(product: Product, wanted: list[str], found: Search, download_problem: str, build_problem: str) -> str:
+    names = ", ".join(wanted)
+    tried = "\n".join(f"  {line}" for line in found.tried if Path(line.split(":")[0]).name in wanted)
     return (
         f"{names} cannot be had on this machine.\nLooked for:\n{tried}\nDownload: {download_problem}\n"
         f"Build from Go modules: {build_problem}\nAny of these helps:\n"
@@ -84,7 +86,7 @@ def _nothing(product: Product, found: Search, download_problem: str, build_probl
 
 @contextmanager
 def _only_one(say: Say) -> Generator[None]:
-    folder = cached_dir().parent
+    folder = cache_dir() / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         try:

@@ -22,7 +22,7 @@ from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports, is_free, require_free
 from flotilla_cli.cluster.process import MARK, Process, is_alive, marked, stop
-from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_cli.cluster.programs import CONTROL_PLANE
 from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.records import Records
@@ -43,7 +43,7 @@ async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progres
     """Bring the set up, or repair it; returns when all of it is ready."""
     records = Records(state_dir)
     with progress.step("Get etcd, the Kubernetes control plane, kwok and nats-server") as say:
-        program = await provide(PROGRAMS, clock, wishes.assets, say)
+        program = await provide(CONTROL_PLANE, clock, wishes.assets, say)
     await _stop_strays(state_dir, records, clock)
     local_set = await _plan(state_dir, wishes, records, program, clock)
     state.write(state_dir, local_set)
@@ -129,7 +129,7 @@ def _fresh(state_dir: Path, wishes: Wishes, program: Callable[[str], Path], *, d
         nats_monitor=free[4],
         webhook_port=wishes.webhook_port or free[5],
         services=dict(zip(names, free[6:], strict=True)),
-        programs={name: str(program(name)) for name in PROGRAMS},
+        programs={name: str(program(name)) for name in CONTROL_PLANE},
         nodes=wishes.nodes,
         demo_done=demo_done,
     )

@@ -32,6 +32,12 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param("etcd", "etcd Version: 3.7.3\nGit SHA: Not provided", (3, 7, 3), id="etcd"),
         pytest.param("kwok", "kwok version v0.8.0 go1.26.8 (linux/amd64)", (0, 8, 0), id="kwok"),
         pytest.param("nats-server", "nats-server: v2.15.2", (2, 15, 2), id="nats"),
+        pytest.param(
+            "containerd", "containerd github.com/containerd/containerd/v2 v2.4.2 3f1e", (2, 4, 2), id="containerd"
+        ),
+        pytest.param("containerd", "containerd github.com/containerd/containerd 1.6.20~ds1", (1, 6, 20), id="debian's"),
+        pytest.param("containerd-shim-runc-v2", "containerd-shim-runc-v2:\n  Version:  v2.4.2", (2, 4, 2), id="shim"),
+        pytest.param("crane", "0.22.1", (0, 22, 1), id="crane"),
         pytest.param("etcd", "no idea", None, id="silent"),
     ],
 )
@@ -55,7 +61,7 @@ def test_kubebuilder_assets_come_before_path(tmp_path: Path) -> None:
 
 def test_an_old_program_on_path_is_passed_over_for_the_cache(tmp_path: Path) -> None:
     program(tmp_path / "path", "etcd", "etcd Version: 3.4.23")
-    cached = program(cached_dir(), "etcd", "")
+    cached = program(cached_dir(ETCD.product), "etcd", "")
     found = search([ETCD], None, {"PATH": str(tmp_path / "path")})
     assert found.found == {"etcd": cached}
     assert found.tried == [f"{tmp_path / 'path' / 'etcd'}: is version 3.4.23, 3.5.0 or newer is needed"]
@@ -73,5 +79,5 @@ def test_what_was_tried_is_told_when_nothing_is_found(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in found.tried] == [
         str(tmp_path / "assets" / "etcd"),
         "PATH/etcd",
-        str(cached_dir() / "etcd"),
+        str(cached_dir(ETCD.product) / "etcd"),
     ]

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import tarfile
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from flotilla_cli.cluster import build, download, provision
 from flotilla_cli.cluster.download import Asset, Unavailable, assets, unpack, verify
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import cached_dir
-from flotilla_cli.cluster.programs import ETCD, KUBERNETES, NATS, PRODUCTS, Product
+from flotilla_cli.cluster.programs import CONTAINERD, ETCD, KUBERNETES, NATS, PRODUCTS, Product
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock, SystemClock
 
@@ -23,23 +24,23 @@ def _nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
 
 
-async def unavailable(product: Product, machine: str, into: Path, say: Say) -> None:
+async def unavailable(product: Product, names: Collection[str], machine: str, into: Path, say: Say) -> None:
     raise Unavailable("the address: no internet")
 
 
 async def test_a_download_lands_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fetched(product: Product, machine: str, into: Path, say: Say) -> None:
+    async def fetched(product: Product, names: Collection[str], machine: str, into: Path, say: Say) -> None:
         (into / "nats-server").write_bytes(b"program")
 
     monkeypatch.setattr(download, "download", fetched)
     program = await provision.provide(["nats-server"], SystemClock())
-    assert program("nats-server") == cached_dir() / "nats-server"
-    assert [path.name for path in cached_dir().parent.iterdir() if path.is_dir()] == [cached_dir().name]
+    assert program("nats-server") == cached_dir(NATS) / "nats-server"
+    assert [path.name for path in cached_dir(NATS).parent.iterdir() if path.is_dir()] == ["nats-2.15.2"]
 
 
 async def test_without_a_download_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def built(product: Product, into: Path, clock: Clock, say: Say) -> None:
-        for name in product.packages:
+    async def built(product: Product, names: Collection[str], into: Path, clock: Clock, say: Say) -> None:
+        for name in names:
             (into / name).write_bytes(b"program")
 
     monkeypatch.setattr(download, "download", unavailable)
@@ -47,12 +48,12 @@ async def test_without_a_download_it_is_built(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(build, "build", built)
     said: list[str] = []
     program = await provision.provide(["kubectl"], SystemClock(), say=said.append)
-    assert program("kubectl").exists()
+    assert [path.name for path in program("kubectl").parent.iterdir()] == ["kubectl"]  # and nothing else
     assert said == ["no release download (kubernetes); building from Go modules, which takes minutes"]
 
 
 async def test_a_failed_build_leaves_nothing_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failed(product: Product, into: Path, clock: Clock, say: Say) -> None:
+    async def failed(product: Product, names: Collection[str], into: Path, clock: Clock, say: Say) -> None:
         (into / "etcd").write_bytes(b"half")
         raise ClusterError("compiler error")
 
@@ -61,7 +62,7 @@ async def test_a_failed_build_leaves_nothing_in_the_cache(monkeypatch: pytest.Mo
     monkeypatch.setattr(build, "build", failed)
     with pytest.raises(ClusterError, match="compiler error"):
         await provision.provide(["etcd"], SystemClock())
-    assert not list(cached_dir().iterdir())
+    assert not list(cached_dir(ETCD).iterdir())
 
 
 async def test_with_neither_it_says_what_was_tried_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,8 +110,8 @@ def test_a_program_is_taken_out_of_its_archive() -> None:
 
 
 def test_releases_name_version_and_machine() -> None:
-    for product in (KUBERNETES, ETCD, NATS):
+    for product in (KUBERNETES, ETCD, NATS, CONTAINERD):
         for asset in assets(product, "arm64"):
-            assert product.version in asset.url
+            assert product.dotted in asset.url
             assert "arm64" in asset.url
             assert asset.sums
