@@ -1,0 +1,53 @@
+"""Service: no write of ours takes a pod away that is needed, and none serves while its containers change.
+
+`maxUnavailable` binds the controller, not the cluster: nodes die and users delete what they like. So each step of ours
+that takes an available pod out of service is judged by what is left; what others took a moment ago, unseen yet, counts
+as if it were there.
+"""
+
+from collections.abc import Iterator
+
+from flotilla_common.api import keys
+from flotilla_common.api.core import Pod
+from tests.simulation.oracles.scene import Scene, Step, lost
+
+
+def max_unavailable(scene: Scene, step: Step) -> Iterator[str]:
+    """At least replicas - maxUnavailable pods stay available through every step of ours (cloneset.md §4.3)."""
+    workload = step.workload
+    if workload is None or not step.ours or workload.ended is not None or not lost(scene, workload, step):
+        return
+    left = sum(workload.available(pod, scene.now) for pod in workload.pods.values())
+    unseen = workload.losses_lately(scene.since)
+    least = min(terms.replicas - terms.max_unavailable for terms in workload.terms_lately(scene.since))
+    if left + unseen < least:
+        yield f"takes a pod of {workload.name} out of service: {left} are left, {least} must be"
+
+
+def changed_out_of_service(scene: Scene, step: Step) -> Iterator[str]:
+    """Images change only while InPlaceUpdateReady is False, and it turns True only when they run (common.md §9)."""
+    before, pod = step.before, step.pod
+    if not step.ours or before is None or pod is None or step.workload is None:
+        return
+    if images(before) != images(pod):
+        if keys.IN_PLACE_READY in before.gates and _gate(before) != "False":
+            yield f"changes images to {images(pod)} while the pod is in service"
+        if all(terms.recreates for terms in step.workload.terms_lately(scene.since)):
+            yield "changes a running pod, though pods are to be recreated"
+    elif _gate(before) == "False" and _gate(pod) == "True" and _runs_others(pod):
+        yield f"puts the pod back into service before it runs {images(pod)}"
+
+
+def images(pod: Pod) -> dict[str, str]:
+    """The wanted images by container."""
+    return {container.name: container.image for container in pod.spec.containers}
+
+
+def _gate(pod: Pod) -> str:
+    condition = pod.conditions.get(keys.IN_PLACE_READY)
+    return condition.status if condition is not None else ""
+
+
+def _runs_others(pod: Pod) -> bool:
+    wanted = images(pod)
+    return any(status.image != wanted.get(status.name, status.image) for status in pod.status.container_statuses)

@@ -1,0 +1,30 @@
+"""Fencing: who writes for a shard holds its lease at that moment, by the apiserver's own record."""
+
+from collections.abc import Iterator
+
+from flotilla_common.api.resources import EVENT, LEASE
+from flotilla_common.control.shards import shard_of
+from tests.simulation.oracles.scene import Scene, Step
+
+ON_THE_WAY = 0.01
+"""Fake seconds that a renewal and a write may have been on their way."""
+
+
+def holds_the_lease(scene: Scene, step: Step) -> Iterator[str]:
+    """No write by a replica that does not hold the shard, or whose lease has run out (DESIGN §5).
+
+    Events are exempt: they tell what a replica did while it held the lease.
+    """
+    version = step.version
+    if not step.ours or version.resource in (LEASE, EVENT):
+        return
+    service = version.writer.rpartition("-")[0]
+    shards = sum(name.removeprefix(f"flotilla-{service}-").isdigit() for name in scene.leases)
+    name = step.workload.name if step.workload is not None else version.name
+    index = shard_of(version.namespace, name, shards) if shards else 0
+    spec, written = scene.leases.get(f"flotilla-{service}-{index}", ({}, 0.0))
+    holder = str(spec.get("holderIdentity") or "")
+    if holder != version.writer and not holder.startswith(f"{version.writer}-"):
+        yield f"writes {version.resource.plural} {version.name}, while {holder or 'nobody'} holds shard {index}"
+    elif scene.at > written + float(spec["leaseDurationSeconds"]) + ON_THE_WAY:
+        yield f"writes {version.resource.plural} {version.name} on a lease that ran out"

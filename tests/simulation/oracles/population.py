@@ -1,0 +1,70 @@
+"""Numbers: never more pods than allowed, never two for one place, never more on the new revision than the partition
+lets through.
+
+Judged at each step of ours that adds a pod, or moves one to the update revision; what users do to the numbers is their
+own affair.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from flotilla_common.api import keys
+from flotilla_common.api.core import Pod
+from flotilla_common.workload.revisions import belongs
+from tests.simulation.oracles.scene import Scene, Step, Workload, instance_of
+
+PREPARING_DELETE = "PreparingDelete"
+
+
+def max_surge(scene: Scene, step: Step) -> Iterator[str]:
+    """A create of ours leaves at most replicas + maxSurge active pods (cloneset.md §4.3)."""
+    workload = step.workload
+    if workload is None or not _made_by_us(step) or workload.ended is not None:
+        return
+    active = list(workload.active())
+    preparing = sum(pod.state == PREPARING_DELETE for pod in active)
+    spared, most = 0, 0
+    for terms in workload.terms_lately(scene.since):
+        spared = max(spared, preparing if terms.spares_preparing else 0)
+        most = max(most, terms.replicas + terms.max_surge)
+    if len(active) - spared > most:
+        yield f"makes pod number {len(active) - spared} of {workload.name}, {most} may be"
+
+
+def one_pod_per_instance(scene: Scene, step: Step) -> Iterator[str]:
+    """No two active pods share an instance id: they would share their claims."""
+    del scene
+    workload = step.workload
+    if workload is None or not _made_by_us(step):
+        return
+    for instance, count in Counter(map(instance_of, workload.active())).items():
+        if count > 1:
+            yield f"{count} pods of {workload.name} have the instance id {instance!r}"
+
+
+def partition(scene: Scene, step: Step) -> Iterator[str]:
+    """At most replicas - partition pods reach the update revision by our doing (cloneset.md §4.8)."""
+    workload = step.workload
+    if workload is None or not step.ours or step.pod is None or workload.ended is not None:
+        return
+    revisions = scene.revisions_of(workload)
+    if len(revisions) < 2:
+        return  # everything is new while there is nothing old
+    update = str(revisions[-1]["metadata"]["name"])
+    moved = belongs(step.pod.revision, update) and not (step.before and belongs(step.before.revision, update))
+    lately = list(workload.terms_lately(scene.since))
+    if not moved or any(belongs(update, terms.current_revision or update) for terms in lately):
+        return  # the partition keeps pods on the current revision; when that is the update revision, on this one
+    updated = sum(belongs(pod.revision, update) and not _leaving(workload, pod) for pod in workload.active())
+    most = max(terms.replicas - terms.partition for terms in lately)
+    if updated > most:
+        yield f"moves pod number {updated} of {workload.name} to {update}, the partition lets {most} through"
+
+
+def _leaving(workload: Workload, pod: Pod) -> bool:
+    marked = keys.SPECIFIED_DELETE_LABEL in pod.metadata.labels or pod.metadata.name in workload.terms.to_delete
+    return marked or pod.state == PREPARING_DELETE
+
+
+def _made_by_us(step: Step) -> bool:
+    return step.ours and step.before is None and step.pod is not None

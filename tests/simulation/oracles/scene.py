@@ -1,0 +1,198 @@
+"""The world as an ideal observer sees it: a history replayed version by version.
+
+`Scene.take` moves on by one version and says what that changed (`Step`); rules judge the step against the scene as it
+is right after it. What users and nodes did a moment ago cannot be known to a controller yet: `terms_lately` and
+`losses_lately` give it that moment (`blind` seconds), and no more.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api import keys
+from flotilla_common.api.core import Pod
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.resources import CLAIM, LEASE, POD, REVISION
+from flotilla_common.control.plan import Json
+from tests.simulation.history import Version
+from tests.simulation.oracles.terms import READERS, Terms
+
+SIGHT = 0.05
+"""Fake seconds until a change has surely reached a controller: four messages of a millisecond, and its own writes in
+between."""
+
+
+def ours(writer: str) -> bool:
+    """The writer is a process of Flotilla ("cloneset-0"), not a user or a part of Kubernetes."""
+    return writer.rpartition("-")[2].isdigit()
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One version, with the pod and the workload that it is about."""
+
+    version: Version
+    workload: "Workload | None" = None
+    before: Pod | None = None
+    pod: Pod | None = None  # the pod after the change
+
+    @property
+    def ours(self) -> bool:
+        return ours(self.version.writer)
+
+    @property
+    def marked_deleted(self) -> bool:
+        """The object was alive before this step and is terminating or gone after it."""
+        before, after = self.version.before, self.version.after
+        was = before is not None and "deletionTimestamp" not in before["metadata"]
+        return was and (after is None or "deletionTimestamp" in after["metadata"])
+
+
+class Workload:
+    """One workload object through its life, with the pods that it controls."""
+
+    def __init__(self, version: Version) -> None:
+        self.resource = version.resource
+        self.namespace = version.namespace
+        self.name = version.name
+        self.uid = version.uid
+        self.pods: dict[str, Pod] = {}
+        self.ended: float | None = None  # when its deletion began
+        self._terms: list[tuple[float, Terms]] = []
+        self._losses: list[float] = []  # when others took a pod of it out of service
+
+    @property
+    def terms(self) -> Terms:
+        """What it asks for now."""
+        return self._terms[-1][1]
+
+    def change(self, at: float, document: Json | None) -> None:
+        """The object changed, or is gone."""
+        if document is not None:
+            self._terms.append((at, READERS[self.resource](document)))
+        if self.ended is None and (document is None or self.terms.terminating):
+            self.ended = at
+
+    def lose(self, at: float) -> None:
+        """Somebody else than its controller took a pod out of service."""
+        self._losses.append(at)
+
+    def terms_lately(self, since: float) -> Iterator[Terms]:
+        """All terms that held at some moment from `since` on."""
+        for index, (_, terms) in enumerate(self._terms):
+            if index + 1 == len(self._terms) or self._terms[index + 1][0] >= since:
+                yield terms
+
+    def losses_lately(self, since: float) -> int:
+        """How many pods others took out of service from `since` on."""
+        return sum(at >= since for at in self._losses)
+
+    def active(self) -> Iterator[Pod]:
+        """Pods that count: alive, and within the selector."""
+        return (pod for pod in self.pods.values() if self.counts(pod))
+
+    def counts(self, pod: Pod | None) -> bool:
+        """The pod is one of the workload's active pods."""
+        return pod is not None and pod.active and self.terms.selector.matches(pod.metadata.labels)
+
+    def available(self, pod: Pod | None, now: datetime) -> bool:
+        """By the words of cloneset.md §4.3."""
+        if pod is None or not self.counts(pod) or not pod.serving or pod.state not in ("", "Normal"):
+            return False
+        rest = timedelta(seconds=self.terms.min_ready_seconds)
+        return not rest or (pod.ready_since is not None and pod.ready_since + rest < now)
+
+
+class Scene:
+    """Everything that exists at one moment of a history."""
+
+    def __init__(self, epoch: datetime, blind: float = SIGHT) -> None:
+        """`epoch`: the wall time of fake second 0. `blind`: fake seconds that a controller may be behind."""
+        self.workloads: dict[str, Workload] = {}
+        self.claims: dict[str, Json] = {}
+        self.revisions: dict[str, Json] = {}
+        self.leases: dict[str, tuple[Json, float]] = {}  # by name: spec, when it was last written
+        self.at = 0.0
+        self._epoch = epoch
+        self._blind = blind
+
+    @property
+    def now(self) -> datetime:
+        return self._epoch + timedelta(seconds=self.at)
+
+    @property
+    def since(self) -> float:
+        """What happened before this moment must be known to everybody."""
+        return self.at - self._blind
+
+    def take(self, version: Version) -> Step:
+        """Move on by one version."""
+        self.at = version.at
+        if version.resource in READERS:
+            return self._workload(version)
+        if version.resource == POD:
+            return self._pod(version)
+        for resource, table in ((CLAIM, self.claims), (REVISION, self.revisions)):
+            if version.resource == resource:
+                _put(table, version)
+        if version.resource == LEASE and version.after is not None:
+            self.leases[version.name] = (version.after["spec"], version.at)
+        return Step(version=version, workload=self.owner(version.before or version.after))
+
+    def owner(self, document: Json | None) -> Workload | None:
+        """The workload that controls the object."""
+        references: list[Json] = (document or {}).get("metadata", {}).get("ownerReferences", [])
+        uids = [str(reference["uid"]) for reference in references if reference.get("controller")]
+        return self.workloads.get(uids[0]) if uids else None
+
+    def revisions_of(self, workload: Workload) -> list[Json]:
+        """The workload's revisions, oldest first."""
+        own = [revision for revision in self.revisions.values() if self.owner(revision) is workload]
+        return sorted(own, key=lambda revision: int(revision.get("revision", 0)))
+
+    def _workload(self, version: Version) -> Step:
+        workload = self.workloads.get(version.uid)
+        if workload is None:
+            workload = self.workloads[version.uid] = Workload(version)
+        workload.change(version.at, version.after)
+        return Step(version=version, workload=workload)
+
+    def _pod(self, version: Version) -> Step:
+        after = msgspec.convert(version.after, type=Pod) if version.after is not None else None
+        held = self._holder(version.uid)
+        before = held.pods.pop(version.uid) if held else _convert(version.before)
+        controller = controller_of(after.metadata) if after is not None else None
+        workload = self.workloads.get(controller.uid) if controller is not None else None
+        if workload is not None and after is not None:
+            workload.pods[version.uid] = after
+        step = Step(version=version, workload=workload or held, before=before, pod=after)
+        if held is not None and not step.ours and lost(self, held, step):
+            held.lose(version.at)
+        return step
+
+    def _holder(self, uid: str) -> Workload | None:
+        return next((workload for workload in self.workloads.values() if uid in workload.pods), None)
+
+
+def lost(scene: Scene, workload: Workload, step: Step) -> bool:
+    """The step took a pod of the workload out of service."""
+    kept = step.pod is not None and step.pod.metadata.uid in workload.pods
+    return workload.available(step.before, scene.now) and not (kept and workload.available(step.pod, scene.now))
+
+
+def instance_of(document: Json | Pod) -> str:
+    """The id that ties a pod and its claims together."""
+    if isinstance(document, Pod):
+        return document.metadata.labels.get(keys.INSTANCE_ID_LABEL, "")
+    return str(document["metadata"].get("labels", {}).get(keys.INSTANCE_ID_LABEL, ""))
+
+
+def _convert(document: Json | None) -> Pod | None:
+    return msgspec.convert(document, type=Pod) if document is not None else None
+
+
+def _put(table: dict[str, Json], version: Version) -> None:
+    if version.after is None:
+        table.pop(version.uid, None)
+    else:
+        table[version.uid] = version.after

@@ -1,0 +1,262 @@
+"""The oracles must be able to fail: each rule is held against small histories that break it, and ones that nearly do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.resources import CLAIM, POD, REVISION
+from tests.unit.simulation.tape import OWNER, Tape
+
+Story = Callable[[Tape], object]
+HOOKS = {
+    "lifecycle": {
+        "preDelete": {"labelsHandler": {"hold": "delete"}},
+        "inPlaceUpdate": {"labelsHandler": {"hold": "update"}},
+        "preNormal": {"labelsHandler": {"checked": "yes"}},
+    }
+}
+KEEP = {"scaleStrategy": {"enablePVCReuse": True}}
+
+
+def three(**settings: Any) -> Tape:
+    tape = Tape(**{"maxUnavailable": 1, **settings})
+    tape.revision("web-1", 1, "one")
+    tape.pods("a", "b", "c")
+    return tape
+
+
+def update(tape: Tape, name: str, **change: object) -> None:
+    """An in-place update as it should be."""
+    tape.pod(name, gate="False", ready=False)
+    tape.pod(
+        name,
+        **{
+            "gate": "False",
+            "ready": False,
+            "state": "Updating",
+            "revision": "web-2",
+            "image": "two",
+            **change,
+            "runs": "one",
+        },
+    )
+    tape.pod(name, by="kubelet", gate="False", ready=False, state="Updating", revision="web-2", image="two")
+    tape.pod(name, gate="True", ready=False, state="Updating", revision="web-2", image="two")
+    tape.pod(name, gate="True", ready=False, revision="web-2", image="two")
+    tape.pod(name, by="kubelet", revision="web-2", image="two")
+
+
+def roll(tape: Tape, *names: str) -> None:
+    tape.revision("web-2", 2, "two")
+    for name in names:
+        update(tape, name)
+
+
+def test_a_right_life_breaks_nothing() -> None:
+    tape = three(partition=1, top=KEEP)
+    tape.claim("a")
+    roll(tape, "a", "b")
+    tape.spec(replicas=2)
+    tape.delete("a")
+    tape.remove(POD, "a", by="kubelet")
+    tape.remove(CLAIM, "data-a")
+    tape.delete("b", by="user")
+    tape.remove(POD, "b", by="kubelet")
+    tape.pods("d")
+    tape.end()
+    assert tape.breaches() == []
+
+
+BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
+    "two deleted at once": ({}, lambda t: (t.delete("a"), t.delete("b"))[0], "1 are left, 2 must be"),
+    "two marked unready at once": (
+        {},
+        lambda t: (t.pod("a", gate="False"), t.pod("b", gate="False")),
+        "1 are left, 2 must be",
+    ),
+    "deleted long after a user's deletion": (
+        {},
+        lambda t: (t.delete("a", by="user"), t.delete("b")),
+        "1 are left, 2 must be",
+    ),
+    "deleted long after maxUnavailable was lowered": (
+        {"maxUnavailable": 2},
+        lambda t: (t.delete("a"), t.spec(maxUnavailable=1), t.delete("b")),
+        "1 are left, 2 must be",
+    ),
+    "state that is not available": (
+        {},
+        lambda t: (t.pod("a", state="PreparingDelete"), t.pod("b", state="PreparingDelete")),
+        "1 are left, 2 must be",
+    ),
+    "image changed in service": (
+        {},
+        lambda t: t.pod("a", image="two", state="Updating"),
+        "while the pod is in service",
+    ),
+    "changed though recreated": (
+        {"podUpdatePolicy": "ReCreate"},
+        lambda t: (t.pod("a", gate="False"), t.pod("a", gate="False", image="two", state="Updating")),
+        "pods are to be recreated",
+    ),
+    "back in service too early": (
+        {},
+        lambda t: (
+            t.pod("a", gate="False"),
+            t.pod("a", gate="False", image="two", runs="one", state="Updating"),
+            t.pod("a", gate="True", image="two", runs="one", state="Updating"),
+        ),
+        "before it runs",
+    ),
+    "a pod too many": ({}, lambda t: t.pods("d"), "makes pod number 4 of web, 3 may be"),
+    "a pod too many with surge": (
+        {"maxSurge": 1},
+        lambda t: (t.pods("d"), t.pods("e")),
+        "makes pod number 5 of web, 4 may be",
+    ),
+    "one instance twice": (
+        {"replicas": 4},
+        lambda t: t.pods("d", instance="a"),
+        "2 pods of web have the instance id 'a'",
+    ),
+    "past the partition": (
+        {"partition": 2},
+        lambda t: roll(t, "a", "b"),
+        "moves pod number 2 of web to web-2, the partition lets 1 through",
+    ),
+    "made past the partition": (
+        {"partition": 3, "replicas": 4},
+        lambda t: (roll(t, "a"), t.pods("d", revision="web-2")),
+        "moves pod number 2 of web to web-2",
+    ),
+    "unknown arrow": ({}, lambda t: t.pod("a", state="Updated"), "from state 'Normal' to 'Updated'"),
+    "made normal": ({"replicas": 4}, lambda t: t.pod("d", ready=False), "makes a pod in state 'Normal'"),
+    "held by preDelete": (
+        {"top": HOOKS},
+        lambda t: (t.pod("a", by="user", labels={"hold": "delete"}), t.delete("a")),
+        "its preDelete hook holds",
+    ),
+    "held by inPlaceUpdate": (
+        {"top": HOOKS},
+        lambda t: (
+            t.pod("a", by="user", labels={"hold": "update"}, gate="False"),
+            t.pod("a", labels={"hold": "update"}, gate="False", image="two", state="Updating"),
+        ),
+        "its inPlaceUpdate hook holds",
+    ),
+    "normal without preNormal": (
+        {"top": HOOKS, "replicas": 4},
+        lambda t: (t.pod("d", ready=False, state="PreparingNormal"), t.pod("d")),
+        "lacks a part of its preNormal hook",
+    ),
+    "made for a deleting owner": ({"replicas": 4}, lambda t: (t.end(), t.pods("d"))[0], "though web is being deleted"),
+    "deleted for a deleting owner": ({}, lambda t: (t.end(), t.delete("a"))[0], "though web is being deleted"),
+    "made for nobody": (
+        {},
+        lambda t: t.pod("x", state="PreparingNormal", owners=[OWNER | {"uid": "other"}]),
+        "for an owner that does not exist",
+    ),
+    "somebody else's pod deleted": (
+        {},
+        lambda t: (t.pod("x", by="user", owners=[]), t.delete("x")),
+        "that no workload controls",
+    ),
+    "a stray deleted": (
+        {},
+        lambda t: (t.pod("a", by="user", labels={"app": "mine"}), t.delete("a")),
+        "its workload's selector does not match",
+    ),
+    "a selected pod let go": ({}, lambda t: t.pod("a", owners=[]), "lets a pod go that web selects"),
+    "a stranger taken in": (
+        {"replicas": 4},
+        lambda t: (t.pod("x", by="user", owners=[]), t.pod("x")),
+        "takes a pod in that does not belong to web",
+    ),
+    "a revision twice": ({}, lambda t: t.revision("web-9", 2, "one"), "a second revision of the template of web-1"),
+    "a needed revision deleted": (
+        {},
+        lambda t: (roll(t, "a"), t.remove(REVISION, "web-1")),
+        "deletes revision web-1, which is in use",
+    ),
+    "a living pod's claim": ({}, lambda t: (t.claim("a"), t.remove(CLAIM, "data-a"))[0], "the claim of a living pod"),
+    "a waiting claim": (
+        {"top": KEEP},
+        lambda t: (
+            t.claim("a"),
+            t.delete("a", by="user"),
+            t.remove(POD, "a", by="kubelet"),
+            t.remove(CLAIM, "data-a"),
+        ),
+        "waits for a pod to use it again",
+    ),
+    "without the lease": (
+        {},
+        lambda t: (t.lease("cloneset-1-1"), t.delete("a")),
+        "while cloneset-1-1 holds shard 0",
+    ),
+    "a lease that ran out": ({}, lambda t: t.delete("a", after=61), "on a lease that ran out"),
+}
+
+
+@pytest.mark.parametrize(("settings", "story", "text"), [pytest.param(*row, id=name) for name, row in BROKEN.items()])
+def test_what_breaks_a_rule_is_found(settings: dict[str, Any], story: Story, text: str) -> None:
+    tape = three(**settings)
+    assert tape.breaches() == []
+    story(tape)
+    assert any(text in breach for breach in tape.breaches()), tape.breaches()
+
+
+INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
+    "an unready pod may go at any time": ({}, lambda t: (t.pod("a", by="kubelet", ready=False), t.delete("a"))),
+    "a user's deletion a moment ago": ({}, lambda t: (t.delete("a", by="user"), t.delete("b", after=0.02))),
+    "maxUnavailable lowered a moment ago": (
+        {"maxUnavailable": 2},
+        lambda t: (t.delete("a"), t.spec(maxUnavailable=1), t.delete("b", after=0.02)),
+    ),
+    "users may delete what they like": ({}, lambda t: (t.delete("a", by="user"), t.delete("b", by="user"))),
+    "created before the owner's end was seen": (
+        {"replicas": 4},
+        lambda t: (t.end(), t.pod("d", state="PreparingNormal", ready=False, after=0.01)),
+    ),
+    "a failed pod does not count": (
+        {},
+        lambda t: (t.pod("a", by="kubelet", phase="Failed", ready=False), t.pods("d")),
+    ),
+    "a stray is let go": (
+        {},
+        lambda t: (t.pod("a", by="user", labels={"app": "mine"}), t.pod("a", labels={"app": "mine"}, owners=[])),
+    ),
+    "a pod that refers to us is taken in": (
+        {"replicas": 4},
+        lambda t: (t.pod("x", by="user", owners=[OWNER | {"controller": False}]), t.pod("x")),
+    ),
+    "the hook let go": (
+        {"top": HOOKS},
+        lambda t: (t.pod("a", by="user", labels={"hold": "no"}), t.delete("a")),
+    ),
+    "a claim without reuse": (
+        {},
+        lambda t: (t.claim("a"), t.delete("a", by="user"), t.remove(POD, "a", by="kubelet"), t.remove(CLAIM, "data-a"))[
+            0
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("settings", "story"), [pytest.param(*row, id=name) for name, row in INNOCENT.items()])
+def test_what_is_right_passes(settings: dict[str, Any], story: Story) -> None:
+    tape = three(**settings)
+    story(tape)
+    assert tape.breaches() == []
+
+
+def test_availability_counts_from_min_ready_seconds_on() -> None:
+    tape = three(top={"minReadySeconds": 5})
+    tape.pod("a", by="kubelet", since="2026-03-01T00:00:00Z")
+    tape.pod("b", by="kubelet", since="2026-03-01T00:00:00Z")
+    tape.pod("c", by="kubelet", since="2026-03-01T00:00:08Z", after=10)
+    tape.delete("c")  # ready, not available: no loss
+    assert tape.breaches() == []
+    tape.delete("a")
+    assert "1 are left, 2 must be" in tape.breaches()[0]
