@@ -4,7 +4,7 @@ The readers are tolerant: a member that is absent, null or of another type reads
 types decodes the document first.
 """
 
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 Json = dict[str, Any]
 JsonValue = Json | list[Any] | str | int | float | bool | None
@@ -13,6 +13,11 @@ JsonValue = Json | list[Any] | str | int | float | bool | None
 def mapping(value: object) -> Json:
     """The value if it is an object, else an empty one that is not part of the document."""
     return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def is_object(value: object) -> TypeGuard[Json]:
+    """The value is an object."""
+    return isinstance(value, dict)
 
 
 def sequence(value: object) -> list[Any]:

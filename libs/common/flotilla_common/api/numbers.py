@@ -8,6 +8,19 @@ from flotilla_common.api.meta import IntOrString
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
 
 
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
+
+def whole_number(value: IntOrString) -> int:
+    """A 32-bit integer, or a string that is one. Raises ValueError."""
+    if isinstance(value, str) and not _WHOLE.fullmatch(value):
+        raise ValueError(f"{value!r} is not an integer")
+    number = int(value)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ValueError(f"{number} is not a 32-bit integer")
+    return number
+
+
 def strict_value(value: IntOrString, total: int, round_up: bool) -> int:
     """The number that `value` means of `total`; a string must be a decimal percentage. Raises ValueError."""
     if isinstance(value, int):

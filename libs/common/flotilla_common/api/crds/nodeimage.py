@@ -70,7 +70,7 @@ def _tag() -> Schema:
     return struct(
         "One pull.",
         {
-            "tag": string("A tag, or a digest such as sha256:…"),
+            "tag": string("A tag, or a digest (sha256:…)."),
             "createdAt": time("When this round was asked for."),
             "version": integer("The number of the round; a higher one pulls again.", bits=64),
             "imagePullPolicy": string("IfNotPresent skips an image that is there; anything else pulls."),
