@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, Entropy, SystemClock, SystemEntropy
+from flotilla_common.control.offline import Offline
 from flotilla_common.gates import Gates
 from flotilla_common.health import Health
 from flotilla_common.kube.client import KubeClient
@@ -41,6 +43,9 @@ HEARTBEAT_SECONDS = 5.0
 
 
 BUS_CONNECTED = Gauge("flotilla_bus_connected", "1 while a NATS server answers.")
+
+VERSION = version("flotilla-common")
+"""The release that runs."""
 
 APISERVER_RETRY_SECONDS = 2.0
 """How long to wait for an apiserver that is not there yet."""
@@ -94,7 +99,12 @@ class Context:
     async def heartbeat(self) -> None:
         """Publish liveness and vitals until cancelled."""
         while True:
-            body = {"service": self.service, "replica": self.replica, "waiting": self.health.waiting}
+            body = {
+                "service": self.service,
+                "replica": self.replica,
+                "version": VERSION,
+                "waiting": self.health.waiting,
+            }
             body |= {name: figure() for name, figure in self.vitals.items()}
             self.bus.publish_soon(subjects.heartbeat(self.service, self.replica), msgspec.json.encode(body))
             await self.clock.sleep(HEARTBEAT_SECONDS)
@@ -105,6 +115,7 @@ class Service(msgspec.Struct, frozen=True):
 
     name: str
     run: Callable[[Context], Awaitable[None]]
+    offline: Sequence[Offline] = ()  # its kinds, for `flotilla replay`
 
 
 async def run_services(services: Sequence[Service], settings: Settings) -> None:
@@ -139,10 +150,11 @@ async def run_services(services: Sequence[Service], settings: Settings) -> None:
             )
         async with asyncio.TaskGroup() as group:
             for service, context in zip(services, contexts, strict=True):
-                group.create_task(_run_one(service, context), name=service.name)
+                group.create_task(run_one(service, context), name=service.name)
 
 
-async def _run_one(service: Service, context: Context) -> None:
+async def run_one(service: Service, context: Context) -> None:
+    """Run one service, and say that it lives, until it is cancelled or fails."""
     bind_contextvars(service=context.service)  # for every line that its tasks log
     BUS_CONNECTED.set_function(lambda: float(context.bus.connected))
     async with asyncio.TaskGroup() as group:

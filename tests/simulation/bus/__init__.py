@@ -1,0 +1,1 @@
+"""The simulated NATS: one server, and a `Bus` for every process."""

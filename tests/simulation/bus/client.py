@@ -1,0 +1,200 @@
+"""The `Bus` of one simulated process: the same methods, outcomes and times as the real one on NATS (bus.nats)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import Context
+
+import structlog
+
+from flotilla_common.bus.interface import (
+    BusError,
+    Follow,
+    Message,
+    OnMessage,
+    OnRequest,
+    StreamSpec,
+    StreamState,
+)
+from flotilla_common.bus.nats import HISTORY_SECONDS, READY_SECONDS, STREAMS_SECONDS
+from flotilla_common.clock import Clock
+from tests.simulation.bus.connection import Connection
+from tests.simulation.bus.faults import Way
+from tests.simulation.bus.follow import SimulatedFollow
+from tests.simulation.bus.live import LiveFollow, Requests
+from tests.simulation.bus.server import MAX_PAYLOAD, Server
+from tests.simulation.loop import SimulatedLoop
+
+
+class SimulatedBus:
+    """The bus as the process `name` has it; `context` is that of its steps."""
+
+    def __init__(self, loop: SimulatedLoop, server: Server, name: str, clock: Clock, context: Context) -> None:
+        self._loop = loop
+        self._server = server
+        self._clock = clock
+        self._connection = Connection(loop, server, name, context)
+        self._requests = Requests(loop, server, self._connection)
+        self._follows: list[SimulatedFollow | LiveFollow] = []
+        self._log = structlog.get_logger(bus=name)
+
+    @property
+    def connected(self) -> bool:
+        self._connection.begin()
+        return self._connection.connected
+
+    @property
+    def connection(self) -> Connection:
+        """What faults break."""
+        return self._connection
+
+    def slept(self, seconds: float) -> None:
+        """The process stood still for that long (SIGSTOP, SIGCONT)."""
+        for follow in self._follows:
+            if isinstance(follow, SimulatedFollow):
+                follow.slept(seconds)
+
+    async def ensure_stream(self, spec: StreamSpec) -> None:
+        await self._ready()
+        await self._connection.ask(f"ensure {spec.name}", lambda: self._server.ensure_stream(spec))
+
+    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
+        while True:
+            try:
+                for spec in specs:
+                    await self.ensure_stream(spec)
+            except BusError as error:
+                self._log.warning("streams cannot be made sure of", error=str(error))
+            await self._clock.sleep(STREAMS_SECONDS)
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
+    ) -> int:
+        sent = await self.send(
+            subject, data, headers, expect_last_sequence=expect_last_sequence, ttl_seconds=ttl_seconds
+        )
+        return await sent
+
+    async def send(
+        self,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        expect_last_sequence: int | None = None,
+        ttl_seconds: float | None = None,
+    ) -> Awaitable[int]:
+        if len(data) > MAX_PAYLOAD:
+            raise BusError(f"{subject}: maximum payload exceeded")
+        made = dict(headers or {})
+        return self._connection.ask(
+            subject,
+            lambda: self._server.publish(subject, data, made, expect_last_sequence, ttl_seconds),
+            way=Way.PUBLISH,
+        )
+
+    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        if self.connected:
+            message = Message(subject=subject, data=data, headers=dict(headers or {}))
+            self._connection.post(Way.SOON, subject, lambda: self._server.accept(message))
+
+    async def last_sequence(self, stream: str) -> int:
+        return await self._connection.ask(f"info {stream}", lambda: self._server.stream(stream).last_sequence)
+
+    async def stream_state(self, stream: str) -> StreamState | None:
+        return await self._connection.ask(f"info {stream}", lambda: self._server.state(stream))
+
+    async def stream_subjects(self, stream: str) -> set[str]:
+        return await self._connection.ask(
+            f"subjects {stream}", lambda: self._server.stream(stream).subjects(self._loop.time())
+        )
+
+    async def get_last(self, stream: str, subject: str) -> Message | None:
+        return await self._connection.ask(f"last {subject}", lambda: self._server.newest(stream, subject))
+
+    async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
+        if not await self._connection.ask(f"holds {stream}", lambda: self._server.holds(stream, subject_filter)):
+            return
+        held: list[Message] = []
+        complete = asyncio.Event()
+
+        def receive(message: Message) -> None:
+            held.append(message)
+            if not message.pending:
+                complete.set()
+
+        read = self._read(stream, subject_filter, receive, held.clear, everything=True)
+        try:
+            async with asyncio.timeout(HISTORY_SECONDS):
+                await complete.wait()
+        except TimeoutError as error:
+            raise BusError(f"{stream} was not read to its end within {HISTORY_SECONDS:g}s") from error
+        finally:
+            await read.stop()
+        for message in held:
+            on_message(message)
+
+    async def follow(
+        self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
+    ) -> Follow:
+        follow = self._read(stream, subject_filter, on_message, on_reset)
+        self._follows.append(follow)
+        return follow
+
+    async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
+        return self._live(subject_filter, "", on_message)
+
+    async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
+        return await self._requests.ask(subject, data, timeout)
+
+    async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
+        return self._live(subject_filter, queue, self._requests.server(on_request))
+
+    async def close(self) -> None:
+        for follow in self._follows:
+            await follow.stop()
+        self._connection.end()
+
+    def sever(self) -> None:
+        """The process died: the kernel closes its sockets."""
+        self._connection.end()
+
+    async def _ready(self) -> None:
+        self._connection.begin()
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await self._connection.ready.wait()
+        except TimeoutError as error:
+            raise BusError(f"no connection to the bus within {READY_SECONDS:g} s") from error
+
+    def _read(
+        self,
+        stream: str,
+        subject_filter: str,
+        on_message: OnMessage,
+        on_reset: Callable[[], None],
+        *,
+        everything: bool = False,
+    ) -> SimulatedFollow:
+        self._connection.begin()
+        return SimulatedFollow(
+            self._loop,
+            self._server,
+            self._connection,
+            stream,
+            subject_filter,
+            on_message,
+            on_reset,
+            everything=everything,
+        )
+
+    def _live(self, subject_filter: str, queue: str, receive: OnMessage) -> Follow:
+        self._connection.begin()
+        follow = LiveFollow(self._server, self._connection, subject_filter, queue, receive)
+        self._follows.append(follow)
+        return follow

@@ -1,0 +1,219 @@
+"""One process's connection to the server: in order both ways, whole or broken, and broken before anybody notices.
+
+What a process sends leaves it at once and travels outside of its domain: it arrives even if the process dies or sleeps
+meanwhile. What comes back becomes a step of the process. Times are those of the real client (bus.connection,
+bus.replies).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from typing import Generic, Protocol, TypeVar
+
+from flotilla_common.bus.connection import RECONNECT_SECONDS
+from flotilla_common.bus.interface import BusError, PublishRefused
+from tests.simulation.bus.faults import Fate, Way
+from tests.simulation.loop import SimulatedLoop
+
+T = TypeVar("T")
+
+LATENCY = 0.0002
+"""Fake seconds of one way. A real server took 0.15 ms from publisher to follower: less than the apiserver takes."""
+
+STALE_SECONDS = 10.0
+"""Until a client notices a peer that stands still: pings every 4 s, two of them unanswered."""
+
+REPLY_SECONDS = 5.0
+"""Until an answer counts as lost (bus.nats.ACK_SECONDS, bus.jetstream.API_SECONDS)."""
+
+Arrival = tuple[Callable[[], None], Context]
+
+
+class Peer(Protocol):
+    """The server as a connection sees it."""
+
+    @property
+    def reachable(self) -> bool:
+        """Somebody accepts connections."""
+        ...
+
+    def fate(self, way: Way, client: str, subject: str) -> Fate:
+        """Number a message and say what becomes of it."""
+        ...
+
+    def accepted(self, connection: "Connection") -> None:
+        """A connection was made."""
+        ...
+
+    def hung_up(self, connection: "Connection") -> None:
+        """A connection is over: forget what it asked for."""
+        ...
+
+
+class Watcher(Protocol):
+    """Whoever depends on a connection."""
+
+    def made(self) -> None:
+        """There is a connection, for the first time or again."""
+        ...
+
+    def silent(self) -> None:
+        """Nothing comes any more, though that need not be known yet."""
+        ...
+
+    def moving(self) -> None:
+        """The same connection works again."""
+        ...
+
+
+class Connection:
+    """Made by the process `client`, whose steps run in `context`."""
+
+    def __init__(self, loop: SimulatedLoop, server: Peer, client: str, context: Context) -> None:
+        self.client = client
+        self.context = context
+        self.connected = False
+        self.ready = asyncio.Event()
+        self.watchers: list[Watcher] = []
+        self._loop = loop
+        self._server = server
+        self._outside = Context()
+        self._begun = False
+        self._ended = False
+        self._frozen = False
+        self._backlog: deque[Arrival] = deque()  # what waits for a standing-still connection to move on
+        self._there = self._back = 0.0  # when the last message of each way arrives
+        self._number = 0  # counts the connections that were made; messages of earlier ones are lost
+
+    def begin(self) -> None:
+        """Connect, if nobody did so yet."""
+        if not self._begun and not self._ended:
+            self._begun = True
+            self._loop.call_later(2 * LATENCY, self._connect, context=self.context)
+
+    def post(self, way: Way, subject: str, arrive: Callable[[], None]) -> None:
+        """Send: `arrive` is called at the server. BusError when there is no connection."""
+        self.begin()
+        if not self.connected:
+            raise BusError("not connected to the bus")
+        fate = self._server.fate(way, self.client, subject)
+        self._there = max(self._there, self._loop.time() + LATENCY + fate.delay)
+        self._carry(self._there, fate, arrive, self._outside)
+
+    def hand(self, way: Way, subject: str, arrive: Callable[[], None]) -> bool:
+        """Server to client: `arrive` becomes a step of the process. False when it is lost on the way."""
+        fate = self._server.fate(way, self.client, subject)
+        self._back = max(self._back, self._loop.time() + LATENCY + fate.delay)
+        self._carry(self._back, fate, arrive, self.context)
+        return not fate.lost
+
+    def ask(
+        self, subject: str, serve: Callable[[], T], *, way: Way = Way.ASK, timeout: float = REPLY_SECONDS
+    ) -> asyncio.Future[T]:
+        """Send a request. The server answers with what `serve` returns or raises (BusError, PublishRefused); the future
+        fails with BusError when no answer comes. BusError at once when there is no connection."""
+        question = Question[T](self._loop, subject, timeout, self.context)
+
+        def arrive() -> None:
+            try:
+                result = serve()
+            except (BusError, PublishRefused) as error:
+                refusal = error
+                self.hand(Way.REPLY, subject, lambda: question.fail(refusal))
+            else:
+                self.hand(Way.REPLY, subject, lambda: question.answer(result))
+
+        self.post(way, subject, arrive)
+        return question.future
+
+    def drop(self) -> None:
+        """The connection breaks, and the client notices."""
+        self._number += 1
+        self._frozen = False
+        self._backlog.clear()
+        self._server.hung_up(self)
+        if not self._ended:
+            self._loop.call_later(LATENCY, self._disconnected, self._number, context=self.context)
+
+    def freeze(self) -> None:
+        """Nothing moves either way, and nobody notices for a while."""
+        self._frozen = True
+        number = self._number
+
+        def stale() -> None:
+            if self._frozen and number == self._number:
+                self.drop()
+
+        self._loop.call_later(STALE_SECONDS, stale, context=self.context)
+        for watcher in self.watchers:
+            self._loop.call_soon(watcher.silent, context=self.context)
+
+    def thaw(self) -> None:
+        """What waited moves on, in its order."""
+        self._frozen = False
+        for watcher in self.watchers:
+            self._loop.call_soon(watcher.moving, context=self.context)
+        for arrive, context in self._backlog:
+            self._loop.call_soon(self._arrive, self._number, arrive, context, context=context)
+        self._backlog.clear()
+
+    def end(self) -> None:
+        """Over for good: the process closed it or died. What it sent before still arrives."""
+        self._ended = True
+        self.connected = False
+        self._server.hung_up(self)
+
+    def _carry(self, when: float, fate: Fate, arrive: Callable[[], None], context: Context) -> None:
+        for _ in range(fate.times):
+            self._loop.call_at(when, self._arrive, self._number, arrive, context, context=context)
+
+    def _arrive(self, number: int, arrive: Callable[[], None], context: Context) -> None:
+        if number != self._number:
+            return
+        if self._frozen:
+            self._backlog.append((arrive, context))
+        else:
+            arrive()
+
+    def _connect(self) -> None:
+        if self._ended or self.connected:
+            return
+        if not self._server.reachable:
+            self._loop.call_later(RECONNECT_SECONDS, self._connect, context=self.context)
+            return
+        self.connected = True
+        self.ready.set()
+        self._server.accepted(self)
+        for watcher in list(self.watchers):
+            watcher.made()
+
+    def _disconnected(self, number: int) -> None:
+        if number == self._number and not self._ended:
+            self.connected = False
+            self.ready.clear()
+            for watcher in list(self.watchers):
+                watcher.silent()
+            self._loop.call_later(RECONNECT_SECONDS, self._connect, context=self.context)
+
+
+class Question(Generic[T]):
+    """A request that waits for its answer, until it counts as lost."""
+
+    def __init__(self, loop: SimulatedLoop, subject: str, timeout: float, context: Context) -> None:
+        self.future: asyncio.Future[T] = loop.create_future()
+        late = BusError(f"{subject}: no reply in time")
+        self._timer = loop.call_later(timeout, self.fail, late, context=context)
+
+    def answer(self, result: T) -> None:
+        """The first answer counts."""
+        if not self.future.done():
+            self._timer.cancel()
+            self.future.set_result(result)
+
+    def fail(self, error: BusError | PublishRefused) -> None:
+        """The same for a refusal. A caller that was cancelled need not look at it."""
+        if not self.future.done():
+            self._timer.cancel()
+            self.future.set_exception(error)
+            self.future.exception()

@@ -1,0 +1,52 @@
+"""What can happen to one message between a process and the bus.
+
+TCP neither loses nor repeats nor reorders within a connection, so most of what goes wrong on a real bus is a connection
+that breaks or a server that forgets (`Server`). What is left is decided here, message by message.
+"""
+
+import enum
+from typing import Protocol
+
+import msgspec
+
+
+class Way(enum.Enum):
+    """Which way a message goes."""
+
+    PUBLISH = "publish"  # process → server, acknowledged
+    SOON = "soon"  # process → server, fire and forget
+    ASK = "ask"  # process → server: stream state, last message, new consumer …
+    REPLY = "reply"  # server → process: acknowledgement or answer
+    DELIVER = "deliver"  # server → follower of a stream
+    LIVE = "live"  # server → live subscriber
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """One message on its way. `number` counts all of them, from 0."""
+
+    number: int
+    way: Way
+    client: str
+    subject: str
+
+
+class Fate(msgspec.Struct, frozen=True):
+    """What becomes of it. Of several answers the first counts; a delayed message delays all that follow it on its
+    connection."""
+
+    times: int = 1  # how often it arrives; 0: never
+    delay: float = 0.0
+
+    @property
+    def lost(self) -> bool:
+        """It never arrives."""
+        return self.times == 0
+
+
+FINE = Fate()
+
+
+class Faults(Protocol):
+    """Decides."""
+
+    def fate(self, passage: Passage) -> Fate: ...

@@ -1,0 +1,267 @@
+"""The simulated nats-server: streams, their consumers, live subscriptions, and everything that can happen to it.
+
+Only what the real client (flotilla_common.bus) makes use of. Its methods up to the faults are called when a message
+arrives, outside of all processes; the faults are for whoever hurts it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from flotilla_common.bus.interface import BusError, Message, StreamSpec, StreamState
+from tests.simulation.bus.connection import Connection
+from tests.simulation.bus.faults import FINE, Fate, Faults, Passage, Way
+from tests.simulation.bus.stream import Stream, matches
+from tests.simulation.loop import EPOCH, SimulatedLoop
+
+MAX_PAYLOAD: Final = 8 << 20
+"""Bytes of one message, as our servers are configured."""
+
+
+class StreamMissing(BusError):
+    """There is no such stream."""
+
+
+class Live(msgspec.Struct, eq=False):
+    """A live subscription. Those that share a queue take turns."""
+
+    connection: Connection
+    subject_filter: str
+    queue: str
+    receive: Callable[[Message], None]
+
+
+class Consumer(msgspec.Struct, eq=False):
+    """The server's side of a follow: everything after `cursor`, in order."""
+
+    connection: Connection
+    stream: Stream
+    subject_filter: str
+    receive: Callable[[list[Message], int], None]
+    missed: Callable[[], None]  # a message was lost on the way
+    lost: Callable[[], None]  # the heartbeats have stopped
+    cursor: int = 0
+    sent: int = 0  # messages; the client notices a gap
+    stalled: bool = False
+
+
+class Server:
+    """One server for all processes."""
+
+    def __init__(self, loop: SimulatedLoop, faults: Faults | None = None) -> None:
+        self.faults = faults
+        self.streams: dict[str, Stream] = {}
+        self.steps = 0
+        """Messages that streams stored so far."""
+        self.on_step: Callable[[int, Message], None] | None = None
+        """Called after each of them, with its number from 1 on."""
+        self._loop = loop
+        self._reachable = True
+        self._paused = False
+        self._connections: list[Connection] = []
+        self._consumers: list[Consumer] = []
+        self._lives: list[Live] = []
+        self._passages = 0
+        self._made = 0
+
+    # What connections need
+
+    @property
+    def reachable(self) -> bool:
+        """The server accepts connections."""
+        return self._reachable and not self._paused
+
+    def fate(self, way: Way, client: str, subject: str) -> Fate:
+        if self.faults is None:
+            return FINE
+        self._passages += 1
+        return self.faults.fate(Passage(self._passages - 1, way, client, subject))
+
+    def accepted(self, connection: Connection) -> None:
+        if connection not in self._connections:
+            self._connections.append(connection)
+
+    def hung_up(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+        self._consumers = [one for one in self._consumers if one.connection is not connection]
+        self._lives = [one for one in self._lives if one.connection is not connection]
+
+    # What clients ask for
+
+    def ensure_stream(self, spec: StreamSpec) -> None:
+        """Create it, or change its limits."""
+        held = self.streams.get(spec.name)
+        if held is None:
+            self._made += 1
+            created = f"{EPOCH:%Y-%m-%dT%H:%M:%S}.{self._loop.time():.6f}-{self._made}"
+            self.streams[spec.name] = Stream(spec, created)
+        else:
+            held.spec = spec
+
+    def publish(
+        self, subject: str, data: bytes, headers: Mapping[str, str], expected: int | None, ttl: float | None
+    ) -> int:
+        """Store a message; returns its sequence. BusError, PublishRefused."""
+        stream = self._taking(subject)
+        if stream is None:
+            raise BusError(f"nobody takes {subject}")
+        return self._store(stream, subject, data, headers, expected, ttl).sequence
+
+    def accept(self, message: Message) -> None:
+        """A message whose sender waits for nothing."""
+        stream = self._taking(message.subject)
+        if stream is not None:
+            self._store(stream, message.subject, message.data, message.headers, None, None)
+        else:
+            self.deliver_live(message)
+
+    def state(self, name: str) -> StreamState | None:
+        """How far a stream is; None when it does not exist."""
+        stream = self.streams.get(name)
+        return stream.state if stream is not None else None
+
+    def stream(self, name: str) -> Stream:
+        """StreamMissing."""
+        found = self.streams.get(name)
+        if found is None:
+            raise StreamMissing(f"stream {name} does not exist")
+        return found
+
+    def newest(self, name: str, subject: str) -> Message | None:
+        """The last message of a subject; None when there is none, or no stream."""
+        stream = self.streams.get(name)
+        return None if stream is None else stream.newest(subject, self._loop.time())
+
+    def holds(self, name: str, subject_filter: str) -> bool:
+        """The stream has a message under the filter."""
+        stream = self.streams.get(name)
+        return stream is not None and any(stream.after(0, subject_filter, self._loop.time()))
+
+    def consume(self, consumer: Consumer, *, everything: bool = False) -> Consumer:
+        """Start a consumer. At the start of its stream it gets the newest message of each subject, or everything."""
+        stream, now = consumer.stream, self._loop.time()
+        if consumer.cursor or everything:
+            past = list(stream.after(consumer.cursor, consumer.subject_filter, now))
+        else:
+            past = list(stream.newest_of_each(consumer.subject_filter, now))
+        self._consumers.append(consumer)
+        self._send(consumer, past)
+        consumer.cursor = stream.last_sequence
+        return consumer
+
+    def stop_consuming(self, consumer: Consumer) -> None:
+        if consumer in self._consumers:
+            self._consumers.remove(consumer)
+
+    def subscribe(self, live: Live) -> None:
+        self._lives.append(live)
+
+    def unsubscribe(self, live: Live) -> None:
+        if live in self._lives:
+            self._lives.remove(live)
+
+    def deliver_live(self, message: Message) -> bool:
+        """Hand a message to live subscribers, one of each queue. False when there are none."""
+        served: set[tuple[str, str]] = set()
+        taken = [live for live in self._lives if matches(live.subject_filter, message.subject)]
+        for live in taken:
+            group = (live.subject_filter, live.queue)
+            if live.queue and group in served:
+                continue
+            served.add(group)
+            if live.queue:  # the next request goes to the next one
+                self._lives.remove(live)
+                self._lives.append(live)
+            live.connection.hand(Way.LIVE, message.subject, lambda live=live: live.receive(message))
+        return bool(taken)
+
+    # Faults
+
+    def kill(self) -> None:
+        """kill -9: connections break; what is stored stays."""
+        self._reachable = False
+        for connection in list(self._connections):
+            connection.drop()
+
+    def revive(self) -> None:
+        """Start again after `kill`."""
+        self._reachable = True
+
+    def wipe(self) -> None:
+        """Kill it, remove everything that it stored, start it again."""
+        self.kill()
+        self.streams.clear()
+        self.revive()
+
+    def pause(self) -> None:
+        """SIGSTOP: nothing moves; clients notice after a while."""
+        self._paused = True
+        for connection in self._connections:
+            connection.freeze()
+
+    def resume(self) -> None:
+        """SIGCONT: everything that was sent meanwhile arrives."""
+        self._paused = False
+        for connection in self._connections:
+            connection.thaw()
+
+    def lose_stream(self, name: str) -> None:
+        """The stream is gone, and its consumers with it. Their clients miss the heartbeats."""
+        stream = self.streams.pop(name, None)
+        for consumer in [one for one in self._consumers if one.stream is stream]:
+            self._consumers.remove(consumer)
+            consumer.lost()
+
+    def stall(self, client: str, stream: str, *, noticed: bool = False) -> None:
+        """The consumer of a follow delivers nothing more. Either its heartbeats stop as well and the client notices,
+        or they go on and it does not."""
+        for consumer in self._consumers_of(client, stream):
+            consumer.stalled = True
+            if noticed:
+                consumer.lost()
+
+    def go_on(self, client: str, stream: str) -> None:
+        """End a stall: what was held back is delivered."""
+        for consumer in self._consumers_of(client, stream):
+            consumer.stalled = False
+            self._send(
+                consumer, list(consumer.stream.after(consumer.cursor, consumer.subject_filter, self._loop.time()))
+            )
+            consumer.cursor = consumer.stream.last_sequence
+
+    def _consumers_of(self, client: str, stream: str) -> list[Consumer]:
+        return [one for one in self._consumers if one.connection.client == client and one.stream.spec.name == stream]
+
+    def _taking(self, subject: str) -> Stream | None:
+        return next((stream for stream in self.streams.values() if stream.takes(subject)), None)
+
+    def _store(
+        self,
+        stream: Stream,
+        subject: str,
+        data: bytes,
+        headers: Mapping[str, str],
+        expected: int | None,
+        ttl: float | None,
+    ) -> Message:
+        message = stream.store(subject, data, headers, now=self._loop.time(), expected=expected, ttl=ttl)
+        for consumer in self._consumers:
+            if consumer.stream is stream and not consumer.stalled:
+                if matches(consumer.subject_filter, subject):
+                    self._send(consumer, [message])
+                consumer.cursor = message.sequence
+        self.deliver_live(message)
+        self.steps += 1
+        if self.on_step is not None:
+            self.on_step(self.steps, message)
+        return message
+
+    def _send(self, consumer: Consumer, messages: list[Message]) -> None:
+        if messages:
+            first = consumer.sent + 1
+            consumer.sent += len(messages)
+            subject = messages[0].subject
+            if not consumer.connection.hand(Way.DELIVER, subject, lambda: consumer.receive(messages, first)):
+                consumer.missed()
