@@ -1,0 +1,74 @@
+"""A scenario: what is given, what happens, and what must be in the end. See docs/simulation.md for how a kind joins."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
+from flotilla_common.control.plan import Frozen, Json
+from tests.simulation.scenarios.sight import Sight, image_of
+from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Step
+
+
+class End(Frozen):
+    """What is there when everything has come to rest. What is None is not looked at."""
+
+    pods: dict[str, int]  # how many active pods of the workload have which image
+    serving: int | None = None  # how many of them serve; None: all
+    claims: int | None = None
+    revisions: int | None = None
+    status: Json = {}  # members of the workload's status
+    loose: int = 0  # pods without a controller
+    exists: bool = True  # the workload does
+
+    def problems(self, sight: Sight, name: str, kind: Resource) -> Iterator[str]:
+        """How what there is differs."""
+        pods = sight.pods(NAMESPACE_NAME, name)
+        if (images := dict(Counter(map(image_of, pods)))) != {image: n for image, n in self.pods.items() if n}:
+            yield f"pods by image are {images}, not {self.pods}"
+        serving, wanted = sum(pod.serving for pod in pods), len(pods) if self.serving is None else self.serving
+        if serving != wanted:
+            yield f"{serving} pods serve, not {wanted}"
+        counts = ((CLAIM, self.claims), (REVISION, self.revisions))
+        for resource, count in counts:
+            found = len(list(sight.all(resource, NAMESPACE_NAME)))
+            if count is not None and found != count:
+                yield f"there are {found} {resource.plural}, not {count}"
+        loose = sum(not found["metadata"].get("ownerReferences") for found in sight.all(POD, NAMESPACE_NAME))
+        if loose != self.loose:
+            yield f"{loose} pods have no owner, not {self.loose}"
+        workload = sight.get(kind, NAMESPACE_NAME, name)
+        if (workload is not None) != self.exists:
+            yield f"{name} {'does not exist' if self.exists else 'still exists'}"
+        status: Json = (workload or {}).get("status", {})
+        for member, value in self.status.items():
+            if status.get(member) != value:
+                yield f"status.{member} is {status.get(member)!r}, not {value!r}"
+
+
+class Scenario(Frozen):
+    """`given` is played and settles before anything goes wrong; faults fall into `when`.
+
+    `exact` scenarios make the same writes whatever goes wrong. In the others the way depends on what a user's action
+    meets, so that only ends are compared. `restless` ones go on trying something that is refused for ever. `timed` ones
+    hang on wall clocks, which must then agree.
+    """
+
+    name: str
+    given: tuple[Step, ...]
+    when: tuple[Step, ...]
+    then: End
+    workload: str = "web"
+    kind: str = "CloneSet"
+    gates: str = ""
+    exact: bool = True
+    restless: bool = False
+    timed: bool = False
+
+    @property
+    def resource(self) -> Resource:
+        """The workload's resource."""
+        return KINDS[self.kind]
+
+    def problems(self, sight: Sight) -> list[str]:
+        """How the end differs from what was promised."""
+        return list(self.then.problems(sight, self.workload, self.resource))

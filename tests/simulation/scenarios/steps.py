@@ -1,0 +1,286 @@
+"""What users and nodes do in a scenario, as values: they can be printed, stored as JSON, drawn at random and left out.
+
+A step names things as a person would: the CloneSet `web`, its second-oldest pod, the node that runs it. So it means the
+same in every run, though pods have other names in each.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Protocol
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import CLAIM, CLONE_SET, NAMESPACE, POD, REVISION, Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Frozen, Json
+from flotilla_common.kube.interface import Api, ApiError
+from tests.simulation.scenarios.sight import Sight, image_of
+
+NAMESPACE_NAME = "shop"
+PATIENCE = 120.0
+"""Fake seconds that a step waits at most: longer than anything takes with any one fault."""
+
+MERGE = "application/merge-patch+json"
+
+QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
+KINDS = {resource.kind: resource for resource in (CLONE_SET, POD, CLAIM, REVISION, NAMESPACE, QUOTA)}
+"""The kinds that steps speak of."""
+
+
+class Stalled(Exception):
+    """What a step waited for did not come."""
+
+
+class Nodes(Protocol):
+    """The part of the cluster that steps may hurt."""
+
+    broken_images: set[str]
+
+    def lose_node(self, name: str) -> None: ...
+
+    def return_node(self, name: str) -> None: ...
+
+
+class World(Protocol):
+    """What steps need of the simulated world."""
+
+    @property
+    def api(self) -> Api: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def cluster(self) -> Nodes: ...
+
+    async def delete(self, resource: Resource, namespace: str, name: str, propagation: str = "Background") -> None: ...
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """Where steps are played."""
+
+    world: World
+    sight: Sight
+
+    def pod(self, nth: int, owner: str) -> Pod | None:
+        """The nth-oldest active pod of a workload, from 0."""
+        pods = self.sight.pods(NAMESPACE_NAME, owner)
+        return pods[nth] if nth < len(pods) else None
+
+
+class Step(Frozen, tag=True):
+    """Something that happens. Steps that find nothing to act on do nothing: a random script may well contain such."""
+
+    async def play(self, stage: Stage) -> None:
+        """Do it; returns when it is done (not when its effects are)."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields if value)})"
+
+
+class Create(Step):
+    """`kubectl create`. With `refused`, it must be refused with a message that contains this text."""
+
+    document: Json
+    refused: str = ""
+
+    async def play(self, stage: Stage) -> None:
+        resource = KINDS[self.document["kind"]]
+        namespace = NAMESPACE_NAME if resource.namespaced else ""
+        await _expect(stage.world.api.create(resource, namespace, msgspec.json.encode(self.document)), self.refused)
+
+
+class Change(Step):
+    """`kubectl patch --type=merge` of an object, a CloneSet unless `kind` says otherwise."""
+
+    patch: Json
+    name: str = "web"
+    kind: str = "CloneSet"
+    subresource: str = ""
+    refused: str = ""
+
+    async def play(self, stage: Stage) -> None:
+        body = msgspec.json.encode(self.patch)
+        call = stage.world.api.patch(
+            KINDS[self.kind], NAMESPACE_NAME, self.name, body, MERGE, subresource=self.subresource
+        )
+        await _expect(call, self.refused)
+
+
+class Remove(Step):
+    """`kubectl delete`; `propagation` is Background, Foreground or Orphan."""
+
+    name: str = "web"
+    kind: str = "CloneSet"
+    propagation: str = "Background"
+
+    async def play(self, stage: Stage) -> None:
+        try:
+            await stage.world.delete(KINDS[self.kind], NAMESPACE_NAME, self.name, self.propagation)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+class RemovePod(Step):
+    """`kubectl delete pod` of the nth-oldest pod."""
+
+    nth: int = 0
+    owner: str = "web"
+
+    async def play(self, stage: Stage) -> None:
+        pod = stage.pod(self.nth, self.owner)
+        if pod is not None:
+            await Remove(name=pod.metadata.name, kind="Pod").play(stage)
+
+
+class ChangePod(Step):
+    """A merge patch of the nth-oldest pod, or of its status."""
+
+    patch: Json
+    nth: int = 0
+    owner: str = "web"
+    subresource: str = ""
+
+    async def play(self, stage: Stage) -> None:
+        pod = stage.pod(self.nth, self.owner)
+        if pod is not None:
+            change = Change(patch=self.patch, name=pod.metadata.name, kind="Pod", subresource=self.subresource)
+            await _while_it_exists(change, stage)
+
+
+class ChangePods(Step):
+    """The same merge patch of all pods that are in the lifecycle state now; of all pods without one."""
+
+    patch: Json
+    state: str = ""
+    owner: str = "web"
+
+    async def play(self, stage: Stage) -> None:
+        for pod in stage.sight.pods(NAMESPACE_NAME, self.owner):
+            if self.state in ("", pod.state):
+                await _while_it_exists(Change(patch=self.patch, name=pod.metadata.name, kind="Pod"), stage)
+
+
+class NamePodsToDelete(Step):
+    """Put the nth-oldest pods into `podsToDelete`, and change replicas with it if asked to."""
+
+    nths: tuple[int, ...]
+    replicas: int | None = None
+    owner: str = "web"
+
+    async def play(self, stage: Stage) -> None:
+        names = [pod.metadata.name for nth in self.nths if (pod := stage.pod(nth, self.owner)) is not None]
+        spec: Json = {"scaleStrategy": {"podsToDelete": names}}
+        if self.replicas is not None:
+            spec["replicas"] = self.replicas
+        await Change(patch={"spec": spec}, name=self.owner).play(stage)
+
+
+class LoseNode(Step):
+    """The node of the nth-oldest pod dies."""
+
+    nth: int = 0
+    owner: str = "web"
+
+    async def play(self, stage: Stage) -> None:
+        pod = stage.pod(self.nth, self.owner)
+        if pod is not None and pod.spec.node_name:
+            stage.world.cluster.lose_node(pod.spec.node_name)
+
+
+class ReturnNodes(Step):
+    """All dead nodes come back."""
+
+    nodes: tuple[str, ...] = ("node-1", "node-2", "node-3")
+
+    async def play(self, stage: Stage) -> None:
+        for name in self.nodes:
+            stage.world.cluster.return_node(name)
+
+
+class BreakImage(Step):
+    """Containers with this image never become ready; with `mend`, they do again."""
+
+    image: str
+    mend: bool = False
+
+    async def play(self, stage: Stage) -> None:
+        broken = stage.world.cluster.broken_images
+        if self.mend:
+            broken.discard(self.image)
+        else:
+            broken.add(self.image)
+
+
+class Sleep(Step):
+    """Time passes."""
+
+    seconds: float
+
+    async def play(self, stage: Stage) -> None:
+        await stage.world.clock.sleep(self.seconds)
+
+
+class Wait(Step):
+    """Until the workload's active pods are as told: how many there are, how many serve at least, how many at least have
+    the image, or are in the lifecycle state."""
+
+    pods: int | None = None
+    serving: int = 0
+    image: str = ""
+    state: str = ""
+    matching: int = 1  # how many pods must have the image and the state
+    owner: str = "web"
+
+    async def play(self, stage: Stage) -> None:
+        def reached() -> bool:
+            pods = stage.sight.pods(NAMESPACE_NAME, self.owner)
+            fitting = [pod for pod in pods if self.image in ("", image_of(pod)) and self.state in ("", pod.state)]
+            enough = len(fitting) >= self.matching or not (self.image or self.state)
+            return self.pods in (None, len(pods)) and sum(pod.serving for pod in fitting) >= self.serving and enough
+
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await stage.sight.until(reached)
+        except TimeoutError:
+            raise Stalled(f"{self} did not come") from None
+
+
+async def _expect(call: Awaitable[bytes], refused: str) -> None:
+    """Await a request that must succeed, or be refused with the text."""
+    try:
+        await call
+    except ApiError as error:
+        if not refused or refused not in error.message:
+            raise
+    else:
+        if refused:
+            raise AssertionError(f"not refused: {refused}")
+
+
+async def _while_it_exists(change: Change, stage: Stage) -> None:
+    try:
+        await change.play(stage)
+    except ApiError as error:
+        if error.code not in (404, 409):
+            raise
+
+
+AnyStep = (
+    Create
+    | Change
+    | Remove
+    | RemovePod
+    | ChangePod
+    | ChangePods
+    | NamePodsToDelete
+    | LoseNode
+    | ReturnNodes
+    | BreakImage
+    | Sleep
+    | Wait
+)
