@@ -18,9 +18,6 @@ from flotilla_common.api.webhooks import (
 )
 from flotilla_common.gates import Gates
 
-SECRETS_NAMESPACE = "kruise-daemon-config"
-"""Where users put image pull secrets for the node agent."""
-
 
 def manifests(gates: Gates, webhook_url: str = "") -> list[Json]:
     """All objects. With `webhook_url` (https://host:port) the apiserver calls that instead of the Service."""
@@ -49,7 +46,7 @@ def _namespaces() -> list[Json]:
     own = {"name": rbac.NAMESPACE, "labels": {"control-plane": "openkruise"}}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": own},
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SECRETS_NAMESPACE}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": rbac.SECRETS_NAMESPACE}},
     ]
 
 

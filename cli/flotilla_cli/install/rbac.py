@@ -12,7 +12,9 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 
 NAMESPACE = "kruise-system"
-SERVICES = ("watcher", "cloneset", "webhook")
+SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+SECRETS_NAMESPACE = "kruise-daemon-config"
+"""Where copies of pull secrets lie (imagepull.md §6)."""
 
 _GROUP = "rbac.authorization.k8s.io"
 _READ = ("get", "list", "watch")
@@ -30,6 +32,7 @@ _CONVERTED = (
 )
 """CRDs whose conversion the webhook keeps right: also those that were installed before us (install.md §2)."""
 
+_PULLS = ("imagelistpulljobs", "imagepulljobs", "nodeimages")
 _CERTIFICATES = "kruise-webhook-certs"
 
 
@@ -51,7 +54,8 @@ def _accounts() -> list[Json]:
 
 
 def _cluster_wide() -> Iterable[Json]:
-    for service, rules in (("watcher", _watcher()), ("cloneset", _cloneset()), ("webhook", _webhook())):
+    rules_of = {"watcher": _watcher(), "cloneset": _cloneset(), "jobs": _jobs(), "webhook": _webhook()}
+    for service, rules in rules_of.items():
         yield _role(f"flotilla-{service}", rules)
         yield _binding(f"flotilla-{service}", f"flotilla-{service}", [service])
     yield _role("kruise-manager-role", None)
@@ -69,13 +73,16 @@ def _own_namespace() -> Iterable[Json]:
     ]
     yield _role("kruise-webhook-role", webhook, NAMESPACE)
     yield _binding("kruise-webhook-rolebinding", "kruise-webhook-role", ["webhook"], NAMESPACE)
+    copies = [_rule("", ["secrets"], "create", "delete", *_READ, "patch")]
+    yield _role("kruise-daemon-secret-role", copies, SECRETS_NAMESPACE)
+    yield _binding("kruise-daemon-secret-rolebinding", "kruise-daemon-secret-role", ["jobs"], SECRETS_NAMESPACE)
 
 
 def _watcher() -> list[Json]:
     return [
         _rule("", ["namespaces", "nodes", "persistentvolumeclaims", "pods"], *_READ),
         _rule("apps", ["controllerrevisions"], *_READ),
-        _rule("apps.kruise.io", ["clonesets"], *_READ),
+        _rule("apps.kruise.io", ["clonesets", "imagelistpulljobs", "imagepulljobs", "nodeimages"], *_READ),
     ]
 
 
@@ -91,6 +98,19 @@ def _cloneset() -> list[Json]:
         _rule("apps.kruise.io", ["clonesets"], *_READ, "patch"),
         _rule("apps.kruise.io", ["clonesets/status"], "patch"),
         _rule("apps.kruise.io", ["clonesets/finalizers"], "update"),  # to own objects with blockOwnerDeletion
+        _rule("apps.kruise.io", ["imagepulljobs"], "create", "delete", *_READ),  # images pulled ahead of updates
+    ]
+
+
+def _jobs() -> list[Json]:
+    return [
+        _rule("", ["nodes", "pods"], *_READ),
+        _rule("", ["secrets"], "get"),  # pull secrets, by the names that jobs give; never a list of them
+        _rule("", ["events"], "create", "patch"),
+        _rule("apps.kruise.io", ["imagepulljobs", "nodeimages"], "create", "delete", *_READ, "patch"),
+        _rule("apps.kruise.io", ["imagelistpulljobs"], "delete", *_READ, "patch"),
+        _rule("apps.kruise.io", [f"{plural}/status" for plural in _PULLS], "patch"),
+        _rule("apps.kruise.io", ["imagelistpulljobs/finalizers"], "update"),  # to own jobs with blockOwnerDeletion
     ]
 
 
@@ -99,7 +119,7 @@ def _webhook() -> list[Json]:
     named = [MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION]
     return [
         _rule("*", ["*"], "list"),  # deletion protection of CRDs and namespaces: is anything left inside?
-        _rule("", ["pods"], "get"),
+        _rule("", ["nodes", "pods"], "get"),  # the containers that a ContainerRecreateRequest means, pods to delete
         _rule("", ["podtemplates"], "create"),  # dry runs: the apiserver itself judges pod templates
         _rule("admissionregistration.k8s.io", configurations, *_READ),
         _rule("admissionregistration.k8s.io", configurations, "update", names=named),

@@ -11,7 +11,8 @@ import msgspec
 
 from flotilla_cli.install.apply import InstallError, read
 from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
-from flotilla_cli.install.manifests import SECRETS_NAMESPACE, definitions, manifests
+from flotilla_cli.install.manifests import definitions, manifests
+from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CRD, SECRET, Resource

@@ -8,12 +8,33 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from flotilla_common.api.resources import CLAIM, CLONE_SET, NAMESPACE, NODE, POD, REVISION, Resource
+from flotilla_common.api.resources import (
+    CLAIM,
+    CLONE_SET,
+    IMAGE_LIST_PULL_JOB,
+    IMAGE_PULL_JOB,
+    NAMESPACE,
+    NODE,
+    NODE_IMAGE,
+    POD,
+    REVISION,
+    Resource,
+)
 from flotilla_common.control.shards import LeaseTerms, Shards
 from flotilla_common.service import Context, Service
 from flotilla_watcher.resource_watch import ResourceWatch
 
-RESOURCES = (POD, NODE, NAMESPACE, CLAIM, REVISION, CLONE_SET)
+RESOURCES = (
+    POD,
+    NODE,
+    NAMESPACE,
+    CLAIM,
+    REVISION,
+    CLONE_SET,
+    IMAGE_LIST_PULL_JOB,
+    IMAGE_PULL_JOB,
+    NODE_IMAGE,
+)
 """What the services mirror."""
 
 LOOK_SECONDS = 0.25

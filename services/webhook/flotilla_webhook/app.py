@@ -21,11 +21,13 @@ from flotilla_webhook.census import Census
 from flotilla_webhook.cloneset import CloneSetAdmission
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.following import Follower
+from flotilla_webhook.imagepull import ImagePullAdmission
 from flotilla_webhook.keeper import Keeper
 from flotilla_webhook.metrics import Metrics, process_metrics
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.recording import recorder
+from flotilla_webhook.recreate import RecreateAdmission
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
 from flotilla_webhook.review import Handler
 from flotilla_webhook.server import build
@@ -74,7 +76,9 @@ def handlers_of(context: Context, metrics: Metrics) -> dict[str, Handler]:
     api, gates = context.api, context.gates
     protection = Protection(gates, Census(api), metrics, recorder(context.settings.protection_log_path))
     clonesets = CloneSetAdmission(api, ApiserverJudge(api), protection, gates)
-    return clonesets.handlers() | protection.handlers() | PodAdmission(gates).handlers()
+    pulls = ImagePullAdmission(gates, context.clock)
+    kinds = (clonesets, RecreateAdmission(api, gates), pulls, protection, PodAdmission(gates))
+    return {path: handler for kind in kinds for path, handler in kind.handlers().items()}
 
 
 def _store(context: Context) -> Store:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from flotilla_common.api.admission import cloneset_validation as rules
-from flotilla_common.api.admission.cloneset_conversion import V1ALPHA1, V1BETA1
 from flotilla_common.api.admission.cloneset_defaults import default_cloneset
 from flotilla_common.api.admission.fields import Fault, aggregate, invalid
 from flotilla_common.api.admission.patch import operations
@@ -13,6 +12,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import POD
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.protection import Protection

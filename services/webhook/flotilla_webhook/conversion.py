@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from flotilla_common.api.admission import cloneset_conversion
+from flotilla_common.api.admission import cloneset_conversion, recreate_conversion
 from flotilla_common.api.documents import Json, text
 
 Converter = Callable[[Json, str], Json]
 
 KINDS: Mapping[tuple[str, str], Converter] = {
     ("apps.kruise.io", "CloneSet"): cloneset_conversion.convert,
+    ("apps.kruise.io", "ContainerRecreateRequest"): recreate_conversion.convert,
 }
 
 _VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")

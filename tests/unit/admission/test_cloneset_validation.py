@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.cloneset_conversion import V1ALPHA1, V1BETA1
 from flotilla_common.api.admission.cloneset_defaults import default_cloneset
 from flotilla_common.api.admission.cloneset_validation import (
     check_types,
@@ -14,6 +13,7 @@ from flotilla_common.api.admission.cloneset_validation import (
     validate_update,
 )
 from flotilla_common.api.admission.fields import ForeignError, invalid
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 
 GATES = Gates.parse("")

@@ -5,6 +5,9 @@ import pytest
 from flotilla_common.api.webhooks import bound, mutating_entries, path_of, validating_entries
 from flotilla_common.gates import Gates
 
+PULLS = {"{}imagelistpulljob-v1beta1.kb.io", "{}imagepulljob-v1beta1.kb.io", "{}nodeimage.kb.io"}
+MUTATING = {"mcloneset.kb.io", "mcontainerrecreaterequest.kb.io", *(name.format("m") for name in PULLS)}
+VALIDATING = {"vcloneset.kb.io", *(name.format("v") for name in PULLS)}
 SEVEN = {
     "vbuiltindeployment.kb.io",
     "vbuiltinreplicaset.kb.io",
@@ -19,23 +22,23 @@ SEVEN = {
 @pytest.mark.parametrize(
     ("gates", "mutating", "validating"),
     [
-        pytest.param("", {"mcloneset.kb.io"}, {"vcloneset.kb.io"} | SEVEN, id="defaults: no pod rule"),
+        pytest.param("", MUTATING, VALIDATING | SEVEN, id="defaults: no pod rule"),
         pytest.param(
             "KruisePodReadinessGate=true",
-            {"mcloneset.kb.io", "mpod.kb.io"},
-            {"vcloneset.kb.io"} | SEVEN,
+            MUTATING | {"mpod.kb.io"},
+            VALIDATING | SEVEN,
             id="pod rule is armed",
         ),
         pytest.param(
             "KruisePodReadinessGate=true,PodWebhook=false",
-            {"mcloneset.kb.io"},
-            {"vcloneset.kb.io"} | SEVEN,
+            MUTATING,
+            VALIDATING | SEVEN,
             id="row 14",
         ),
         pytest.param(
             "ResourcesDeletionProtection=false",
-            {"mcloneset.kb.io"},
-            {"vcloneset.kb.io"} | SEVEN - {"vservice.kb.io", "vingress.kb.io"},
+            MUTATING,
+            VALIDATING | SEVEN - {"vservice.kb.io", "vingress.kb.io"},
             id="no protection",
         ),
     ],

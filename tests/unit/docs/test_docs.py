@@ -13,9 +13,9 @@ import pytest
 
 from flotilla_cli.main import VERBS, main
 from flotilla_common.api.admission import cloneset_validation as rules
-from flotilla_common.api.admission.cloneset_conversion import V1BETA1
 from flotilla_common.api.admission.cloneset_defaults import default_cloneset
 from flotilla_common.api.documents import Json
+from flotilla_common.api.versions import V1BETA1
 from flotilla_common.gates import NAMES as GATES
 from flotilla_common.gates import Gates
 from flotilla_common.settings import known_flags

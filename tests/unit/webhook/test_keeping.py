@@ -33,6 +33,7 @@ NAMESPACE, SERVICE = "kruise-system", "kruise-webhook-service"
 CLONE_SETS = "clonesets.apps.kruise.io"
 GATES = Gates.parse("")
 PATHS = {path_of(entry) for entry in mutating_entries(GATES) + validating_entries(GATES)}
+MUTATORS = [entry["name"] for entry in mutating_entries(GATES)]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -105,10 +106,10 @@ async def test_the_template_is_made_once_and_then_rules() -> None:
     cluster = installed(template="")
     await registration(cluster).sync(CA)
     stored = cluster.named(MUTATING, "", MUTATING_CONFIGURATION)
-    assert [entry["name"] for entry in json.loads(stored["metadata"]["annotations"]["template"])] == ["mcloneset.kb.io"]
+    assert [entry["name"] for entry in json.loads(stored["metadata"]["annotations"]["template"])] == MUTATORS
     stored["webhooks"] = []
     assert await registration(cluster).sync(CA) == [MUTATING_CONFIGURATION]
-    assert set(entries(cluster)) == {"mcloneset.kb.io"}
+    assert set(entries(cluster)) == set(MUTATORS)
 
 
 async def test_entries_without_a_handler_are_dropped_and_come_back() -> None:
@@ -123,11 +124,11 @@ async def test_the_pod_rule_stands_only_while_it_is_needed() -> None:
     cluster = installed()
     armed = registration(cluster, gates="KruisePodReadinessGate=true", paths=PATHS | {"/mutate-pod"})
     await armed.sync(CA)
-    assert set(entries(cluster)) == {"mpod.kb.io", "mcloneset.kb.io"}
+    assert set(entries(cluster)) == {"mpod.kb.io", *MUTATORS}
     assert entries(cluster)["mpod.kb.io"]["clientConfig"]["caBundle"] == BUNDLE
     assert await armed.sync(CA) == []
     await registration(cluster).sync(CA)
-    assert set(entries(cluster)) == {"mcloneset.kb.io"}
+    assert set(entries(cluster)) == set(MUTATORS)
 
 
 async def test_external_certificates_are_only_checked() -> None:

@@ -13,6 +13,7 @@ from flotilla_webhook import app
 from flotilla_webhook.metrics import process_metrics
 from flotilla_webhook.recording import recorder
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore
+from tests.support.fake_clock import FakeClock
 
 SERVICE_NAME = "kruise-webhook-service.kruise-system.svc"
 
@@ -24,6 +25,7 @@ class Wired:
         self.settings = Settings(**settings)
         self.gates = self.settings.gates()
         self.api = None
+        self.clock = FakeClock()
 
     @property
     def context(self) -> Context:

@@ -75,6 +75,14 @@ class PodSpec(Model):
     readiness_gates: list[ReadinessGate] = []
 
 
+class RunningState(Model):
+    started_at: datetime | None = None
+
+
+class ContainerState(Model):
+    running: RunningState | None = None
+
+
 class ContainerStatus(Model):
     name: str = ""
     image: str = ""
@@ -83,6 +91,7 @@ class ContainerStatus(Model):
     ready: bool = False
     restart_count: int = 0
     resources: Resources | None = None
+    state: ContainerState = ContainerState()
 
 
 class PodStatus(Model):

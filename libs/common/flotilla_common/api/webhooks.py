@@ -26,6 +26,12 @@ def mutating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SE
     """The mutating entries that the gates call for, without caBundle, reached through the Service."""
     entries = [
         _entry("mcloneset.kb.io", "/mutate-apps-kruise-io-cloneset", _rule(*_KRUISE, "clonesets", "CREATE", "UPDATE")),
+        _entry(
+            "mcontainerrecreaterequest.kb.io",
+            "/mutate-apps-kruise-io-containerrecreaterequest",
+            _rule(*_KRUISE, "containerrecreaterequests", "CREATE", "UPDATE"),
+        ),
+        *_image_pull_entries("mutate"),
     ]
     if gates.on("KruisePodReadinessGate"):
         entries.insert(0, _pod_entry())
@@ -35,7 +41,10 @@ def mutating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SE
 def validating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SERVICE) -> list[Json]:
     """The validating entries that the gates call for, without caBundle, reached through the Service."""
     cloneset = _rule(*_KRUISE, "clonesets", "CREATE", "UPDATE", "DELETE")
-    entries = [_entry("vcloneset.kb.io", "/validate-apps-kruise-io-cloneset", cloneset)]
+    entries = [
+        _entry("vcloneset.kb.io", "/validate-apps-kruise-io-cloneset", cloneset),
+        *_image_pull_entries("validate"),
+    ]
     entries += [
         _protection("vbuiltindeployment.kb.io", "/validate-apps-deployment", ("apps",), ("v1",), "deployments"),
         _protection("vbuiltinreplicaset.kb.io", "/validate-apps-replicaset", ("apps",), ("v1",), "replicasets"),
@@ -70,6 +79,19 @@ def path_of(entry: Json) -> str:
     if url := text(client.get("url")):
         return "/" + url.partition("://")[2].partition("/")[2]
     return text(member(client, "service").get("path"))
+
+
+def _image_pull_entries(verb: str) -> list[Json]:
+    """The same three for defaults and for validation."""
+    names = {"imagelistpulljob": "imagelistpulljob-v1beta1", "imagepulljob": "imagepulljob-v1beta1"}
+    return [
+        _entry(
+            f"{verb[0]}{names.get(kind, kind)}.kb.io",
+            f"/{verb}-apps-kruise-io-{kind}",
+            _rule(*_KRUISE, f"{kind}s", "CREATE", "UPDATE"),
+        )
+        for kind in ("imagelistpulljob", "imagepulljob", "nodeimage")
+    ]
 
 
 def _pod_entry() -> Json:

@@ -26,8 +26,6 @@ _WORKERS = (
     "broadcastjob",
     "crr",
     "daemonset",
-    "imagepulljob",
-    "nodeimage",
     "nodepodprobe",
     "persistentpodstate",
     "podprobemarker",
@@ -42,7 +40,6 @@ _WORKERS = (
 _OTHERS = frozenset(
     {
         "controller-cache-sync-timeout",
-        "default-ttlseconds-for-always-nodeimage",
         "expectation-timeout",
         "leader-election-id",
         "leader-election-renew-deadline",
@@ -51,7 +48,6 @@ _OTHERS = frozenset(
         "log-dir",
         "log-file",
         "log-file-max-size",
-        "nodeimage-creation-delay",
         "pprof-addr",
         "pub-eviction-denied-code",
         "rate-limiter-bucket-size",

@@ -119,6 +119,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, Option("replicas", "CloneSets planned side by side; they mostly wait for answers.", readers.integer(1))
     ] = 16
 
+    imagepulljob_workers: Annotated[
+        int, Option("replicas", "ImagePullJobs planned side by side.", readers.integer(1))
+    ] = 3
+    nodeimage_workers: Annotated[int, Option("replicas", "NodeImages planned side by side.", readers.integer(1))] = 3
+
     # The webhook
     webhook_url: Annotated[
         str,
@@ -178,6 +183,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             readers.boolean,
         ),
     ] = False
+    daemon_config_namespace: Annotated[
+        str,
+        Option(
+            "behaviour",
+            "The namespace that copies of pull secrets are made in; nodes get secrets of no other one.",
+            env=("KRUISE_DAEMON_CONFIG_NS",),
+        ),
+    ] = "kruise-daemon-config"
+    nodeimage_creation_delay: Annotated[
+        float,
+        Option("behaviour", "How long a node is ready before its NodeImage is made.", readers.duration),
+    ] = 30.0
+    default_ttlseconds_for_always_nodeimage: Annotated[
+        int,
+        Option(
+            "behaviour",
+            "Seconds that a finished pull stays in a NodeImage beyond what its job asks for.",
+            readers.integer(0, 2678400),
+        ),
+    ] = 300
     protection_log_path: Annotated[
         str, Option("behaviour", "The directory of protection.log; empty: the log only.")
     ] = ""

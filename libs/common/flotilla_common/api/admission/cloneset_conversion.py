@@ -9,9 +9,8 @@ import copy
 from typing import Any
 
 from flotilla_common.api.documents import Json, mapping, member, strings, text
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 
-V1ALPHA1 = "apps.kruise.io/v1alpha1"
-V1BETA1 = "apps.kruise.io/v1beta1"
 EXCLUDE_PREPARING_DELETE = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
 TIMEOUT = "apps.kruise.io/image-predownload-timeout-seconds"

@@ -2,9 +2,9 @@
 
 import copy
 
-from flotilla_common.api.admission.cloneset_conversion import V1ALPHA1
 from flotilla_common.api.admission.pod_template import default_claim, default_template
 from flotilla_common.api.documents import Json, mapping, mappings
+from flotilla_common.api.versions import V1ALPHA1
 from flotilla_common.gates import Gates
 
 _NUMBERS = {"partition": 0, "maxUnavailable": "20%", "maxSurge": 0}

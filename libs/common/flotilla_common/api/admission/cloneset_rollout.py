@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from flotilla_common.api.admission.cloneset_conversion import POLICIES, V1ALPHA1
+from flotilla_common.api.admission.cloneset_conversion import POLICIES
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid, required
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.numbers import strict_value
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.versions import V1ALPHA1
 
 _TYPES = ("RollingUpdate", "OnDelete")
 _MAX_WEIGHT = 100

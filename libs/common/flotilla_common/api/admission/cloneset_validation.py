@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from flotilla_common.api.admission.cloneset_conversion import V1ALPHA1, to_hub
+from flotilla_common.api.admission.cloneset_conversion import to_hub
 from flotilla_common.api.admission.cloneset_rollout import rollout_faults
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.patch import operations
@@ -18,6 +18,7 @@ from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.documents import Json, mapping, member, sequence, strings
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.selectors import Selector
+from flotilla_common.api.versions import V1ALPHA1
 
 PODS_TO_DELETE = "spec.scaleStrategy.podsToDelete"
 NO_DEADLINE = 2147483647

@@ -1,13 +1,14 @@
 """The CustomResourceDefinitions, written as Python data: one module per kind, all of the same shape.
 
-Conversion is by webhook from the first moment. With strategy None the apiserver would take a v1alpha1 object, drop what
-v1beta1 does not know, and say nothing; with a webhook that is not there yet, it refuses.
+Where the versions of a kind differ, conversion is by webhook from the first moment. With strategy None the apiserver
+would take a v1alpha1 object, drop what v1beta1 does not know, and say nothing; with a webhook that is not there yet, it
+refuses.
 """
 
-from flotilla_common.api.crds import cloneset
+from flotilla_common.api.crds import cloneset, containerrecreaterequest, imagelistpulljob, imagepulljob, nodeimage
 from flotilla_common.api.crds.schema import Schema
 
-_KINDS = (cloneset,)
+_KINDS = (cloneset, containerrecreaterequest, imagelistpulljob, imagepulljob, nodeimage)
 
 
 def manifests() -> list[Schema]:

@@ -10,14 +10,16 @@ from typing import Any
 Schema = dict[str, Any]
 
 
-def integer(doc: str, bits: int = 32) -> Schema:
+def integer(doc: str, bits: int = 32, minimum: int | None = None) -> Schema:
     """A whole number of 32 or 64 bits."""
-    return {"description": doc, "type": "integer", "format": f"int{bits}"}
+    schema: Schema = {"description": doc, "type": "integer", "format": f"int{bits}"}
+    return schema if minimum is None else schema | {"minimum": minimum}
 
 
-def string(doc: str) -> Schema:
-    """Text."""
-    return {"description": doc, "type": "string"}
+def string(doc: str, enum: Sequence[str] = ()) -> Schema:
+    """Text; with `enum` one of these only."""
+    schema: Schema = {"description": doc, "type": "string"}
+    return schema | {"enum": list(enum)} if enum else schema
 
 
 def boolean(doc: str, default: bool | None = None) -> Schema:
@@ -103,3 +105,20 @@ def conditions(doc: str) -> Schema:
         required=("type", "status"),
     )
     return array(doc, condition)
+
+
+def standard_conditions(doc: str) -> Schema:
+    """Status conditions as Kubernetes' own kinds have them: one of each type."""
+    condition = struct(
+        "One aspect of the state.",
+        {
+            "type": string("What is being judged."),
+            "status": string("True, False or Unknown.", enum=("True", "False", "Unknown")),
+            "observedGeneration": integer("The generation of the spec that this is about.", bits=64, minimum=0),
+            "lastTransitionTime": time("When the status last changed."),
+            "reason": string("The cause, in one CamelCase word."),
+            "message": string("The cause, for people."),
+        },
+        required=("type", "status", "lastTransitionTime", "reason", "message"),
+    )
+    return array(doc, condition) | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
