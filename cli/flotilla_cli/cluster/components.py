@@ -1,7 +1,8 @@
 """The command line of each control-plane component.
 
-Only loopback addresses, no leader election (there is one of each), and client limits that never are the bottleneck:
-measurements shall show the cost of writes, not of a throttled client.
+Only loopback addresses, except that the apiserver of real nodes must be where they reach it. No leader election (there
+is one of each), and client limits that never are the bottleneck: measurements shall show the cost of writes, not of a
+throttled client.
 """
 
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
+from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
 
@@ -38,14 +40,23 @@ class Places(msgspec.Struct, frozen=True):
 
     state_dir: Path
 
-    @property
-    def certificates(self) -> Path:
-        return self.state_dir / "certificates"
+    def certificates(self, address: str) -> Path:
+        """What the apiserver made for itself; its certificate is for one address."""
+        return self.state_dir / "certificates" / address
+
+    def authority(self, address: str) -> Path:
+        """The apiserver's own certificate with its issuer: what clients trust."""
+        return self.certificates(address) / "apiserver.crt"
 
     @property
-    def authority(self) -> Path:
-        """The apiserver's own certificate with its issuer: what clients trust."""
-        return self.certificates / "apiserver.crt"
+    def clients(self) -> Authority:
+        """The authority that the apiserver and the kubelets know clients by."""
+        return Authority(self.state_dir / "clients.crt", self.state_dir / "clients.key")
+
+    @property
+    def kubelet_client(self) -> Path:
+        """The apiserver's certificate for kubelets."""
+        return self.state_dir / "kubelet-client.pem"
 
     @property
     def tokens(self) -> Path:
@@ -54,6 +65,11 @@ class Places(msgspec.Struct, frozen=True):
     @property
     def signing_key(self) -> Path:
         return self.state_dir / "service-account.key"
+
+    @property
+    def volumes(self) -> Path:
+        """The directories of volumes, the same for every node."""
+        return self.state_dir / "volumes"
 
     def kubeconfig(self, component: str) -> Path:
         """`kubeconfig` for people, `<component>.kubeconfig` for the rest."""
@@ -80,16 +96,22 @@ def etcd(places: Places, ports: Ports, *, durable: bool) -> list[str]:
     ]
 
 
-def apiserver(places: Places, ports: Ports, extra: list[str]) -> list[str]:
+def apiserver(places: Places, ports: Ports, address: str, extra: list[str]) -> list[str]:
     """kube-apiserver with token users, RBAC, and limits wide enough for benchmarks (fairness stays on)."""
+    # A loopback address may not stand in an EndpointSlice: then there is no Service `kubernetes`.
+    reconciler = ["--endpoint-reconciler-type=none"] if address == HOST else []
     return [
         "kube-apiserver",
         f"--etcd-servers=http://{HOST}:{ports.etcd}",
-        f"--bind-address={HOST}",
-        f"--advertise-address={HOST}",
-        "--endpoint-reconciler-type=none",  # a loopback address may not stand in an EndpointSlice
+        f"--bind-address={address}",
+        f"--advertise-address={address}",
+        *reconciler,
         f"--secure-port={ports.apiserver}",
-        f"--cert-dir={places.certificates}",
+        f"--cert-dir={places.certificates(address)}",
+        f"--client-ca-file={places.clients.certificate}",
+        f"--kubelet-client-certificate={places.kubelet_client}",
+        f"--kubelet-client-key={places.kubelet_client}",
+        "--kubelet-preferred-address-types=InternalIP",
         f"--token-auth-file={places.tokens}",
         "--authorization-mode=Node,RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",
@@ -105,17 +127,17 @@ def apiserver(places: Places, ports: Ports, extra: list[str]) -> list[str]:
     ]
 
 
-def controller_manager(places: Places) -> list[str]:
-    """kube-controller-manager with one identity per controller."""
+def controller_manager(places: Places, address: str) -> list[str]:
+    """kube-controller-manager with one identity per controller. Fake nodes get pod ranges from it; real ones have some
+    before they are made."""
+    ranges = ["--allocate-node-cidrs", f"--cluster-cidr={POD_RANGE}", "--node-cidr-mask-size=20"]
     return [
         "kube-controller-manager",
         f"--kubeconfig={places.kubeconfig('kube-controller-manager')}",
         "--use-service-account-credentials",
         f"--service-account-private-key-file={places.signing_key}",
-        f"--root-ca-file={places.authority}",
-        "--allocate-node-cidrs",
-        f"--cluster-cidr={POD_RANGE}",
-        "--node-cidr-mask-size=20",
+        f"--root-ca-file={places.authority(address)}",
+        *(ranges if address == HOST else ["--allocate-node-cidrs=false"]),
         f"--node-monitor-grace-period={NODE_GRACE}",
         "--leader-elect=false",
         "--secure-port=0",

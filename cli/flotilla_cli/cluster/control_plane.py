@@ -35,9 +35,11 @@ POLL = 0.1
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a user of the library may choose.
 
-    `durable`: etcd syncs to disk. `bound`: the processes die with us (tests). `apiserver_flags`: appended to its own.
+    `address`: where the apiserver listens. `durable`: etcd syncs to disk. `bound`: the processes die with us (tests).
+    `apiserver_flags`: appended to its own.
     """
 
+    address: str = HOST
     durable: bool = True
     bound: bool = False
     apiserver_flags: tuple[str, ...] = ()
@@ -70,14 +72,16 @@ class ControlPlane:
     @property
     def server(self) -> str:
         """The apiserver's address."""
-        return f"https://{HOST}:{self.ports.apiserver}"
+        return f"https://{self.options.address}:{self.ports.apiserver}"
 
     async def start(self, say: Callable[[str], None] = lambda _: None) -> None:
         """Start what does not run, and return when the apiserver serves. `say` is told each step."""
         tokens = credentials.write_tokens(self.places.tokens)
         credentials.write_signing_key(self.places.signing_key)
+        self.places.clients.make(self._clock)
+        self.places.clients.issue(self.places.kubelet_client, "kube-apiserver", "system:masters", self._clock)
         for component, token in tokens.items():
-            credentials.write_kubeconfig(self.places.kubeconfig(component), self.server, self.places.authority, token)
+            self._write_kubeconfig(component, credentials.token_user(token))
         for component in ORDER:
             self.ensure(component)
             if component == "kube-apiserver":
@@ -107,9 +111,30 @@ class ControlPlane:
         """Stop every component, clients first, so that nothing logs errors about a missing apiserver."""
         await self.records.stop(reversed(ORDER), self._clock, grace)
 
+    def write_node_kubeconfig(self, node: str) -> Path:
+        """Credentials of a node's kubelet; returns its kubeconfig."""
+        pair = self.places.state_dir / f"{node}.pem"
+        self.places.clients.issue(pair, f"system:node:{node}", "system:nodes", self._clock)
+        return self._write_kubeconfig(node, credentials.certificate_user(pair))
+
+    def _write_kubeconfig(self, component: str, user: dict[str, str]) -> Path:
+        path = self.places.kubeconfig(component)
+        credentials.write_kubeconfig(path, self.server, self._authority, user)
+        return path
+
+    @property
+    def _authority(self) -> Path:
+        return self.places.authority(self.options.address)
+
     def _command(self, component: str) -> list[str]:
         if component == "volumes":
-            return [sys.executable, "-m", "flotilla_cli.cluster.volumes", str(self.kubeconfig)]
+            return [
+                sys.executable,
+                "-m",
+                "flotilla_cli.cluster.volumes",
+                str(self.kubeconfig),
+                str(self.places.volumes),
+            ]
         program, *arguments = self._arguments(component)
         return [str(self._programs(program)), *arguments]
 
@@ -118,9 +143,11 @@ class ControlPlane:
             case "etcd":
                 return components.etcd(self.places, self.ports, durable=self.options.durable)
             case "kube-apiserver":
-                return components.apiserver(self.places, self.ports, list(self.options.apiserver_flags))
+                return components.apiserver(
+                    self.places, self.ports, self.options.address, list(self.options.apiserver_flags)
+                )
             case "kube-controller-manager":
-                return components.controller_manager(self.places)
+                return components.controller_manager(self.places, self.options.address)
             case "kube-scheduler":
                 return components.scheduler(self.places)
             case _:
@@ -132,7 +159,7 @@ class ControlPlane:
         while self._clock.monotonic() < deadline:
             self._require("etcd")
             self._require("kube-apiserver")
-            if self.places.authority.exists():
+            if self._authority.exists():
                 problem = await not_ready(self.kubeconfig, self._clock)
                 if not problem:
                     return

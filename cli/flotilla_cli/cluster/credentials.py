@@ -16,6 +16,7 @@ USERS = {  # user of each component, and its groups
     "admin": ("admin", "system:masters"),
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),
+    "kube-proxy": ("system:kube-proxy", ""),
     "kwok": ("kwok", "system:masters"),
 }
 
@@ -43,14 +44,24 @@ def write_signing_key(path: Path) -> None:
     write_private(path, pem)
 
 
-def write_kubeconfig(path: Path, server: str, authority: Path, token: str) -> None:
+def token_user(token: str) -> dict[str, str]:
+    """The user of a kubeconfig that shows a token."""
+    return {"token": token}
+
+
+def certificate_user(pair: Path) -> dict[str, str]:
+    """The user of a kubeconfig that shows a certificate; the file holds it with its key."""
+    return {"client-certificate": str(pair), "client-key": str(pair)}
+
+
+def write_kubeconfig(path: Path, server: str, authority: Path, user: dict[str, str]) -> None:
     """A kubeconfig with one context, named flotilla."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "flotilla",
         "clusters": [{"name": "flotilla", "cluster": {"server": server, "certificate-authority": str(authority)}}],
-        "users": [{"name": "flotilla", "user": {"token": token}}],
+        "users": [{"name": "flotilla", "user": user}],
         "contexts": [{"name": "flotilla", "context": {"cluster": "flotilla", "user": "flotilla"}}],
     }
     write_private(path, yaml.safe_dump(document, sort_keys=False))

@@ -45,7 +45,7 @@ async def _get(product: Product, names: list[str], clock: Clock, say: Say, found
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{product.name}-", dir=target.parent) as scratch:
         try:
-            await download.download(product, names, _machine(), Path(scratch), say)
+            await download.download(product, names, machine(), Path(scratch), say)
         except download.Unavailable as error:
             problem = build.go_problem()
             if problem:
@@ -62,14 +62,15 @@ def _move(programs: Path, target: Path) -> None:
         path.replace(target / path.name)
 
 
-def _machine() -> str:
-    machine = MACHINES.get(platform.machine())
-    if machine is None or platform.system() != "Linux":
+def machine() -> str:
+    """What Go projects call this machine's architecture. Raises ClusterError where nothing here can run."""
+    found = MACHINES.get(platform.machine())
+    if found is None or platform.system() != "Linux":
         raise ClusterError(
             f"The local cluster runs on Linux (amd64, arm64); this is {platform.system()} on {platform.machine()}. "
             "`flotilla install` and `flotilla run --kubeconfig …` work against any cluster from here."
         )
-    return machine
+    return found
 
 
 def _nothing(product: Product, wanted: list[str], found: Search, download_problem: str, build_problem: str) -> str:

@@ -1,11 +1,13 @@
-"""Volumes for claims: what a cloud's provisioner does, reduced to directories that nobody mounts.
+"""Volumes for claims: what a cloud's provisioner does, reduced to directories of this machine.
 
-Fake nodes have no disks, but a claim must be bound before its pod can run. So every claim of our storage class gets a
-PersistentVolume made for it, a grown claim a larger one, and a volume goes when its claim is gone.
-Runs as a process of its own: `python -m flotilla_cli.cluster.volumes <kubeconfig>`.
+A claim must be bound before its pod can run, on fake nodes, too. So every claim of our storage class gets a
+PersistentVolume made for it, a grown claim a larger one, and a volume goes when its claim is gone, with what is in it.
+The directory is made by the first real node that mounts it; all nodes of the set see the same one.
+Runs as a process of its own: `python -m flotilla_cli.cluster.volumes <kubeconfig> <folder>`.
 """
 
 import asyncio
+import shutil
 import sys
 from pathlib import Path
 
@@ -23,37 +25,37 @@ VOLUME = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=
 PAUSE = 1.0  # seconds before a new LIST after a broken watch
 
 
-async def run(api: Api, clock: Clock) -> None:
+async def run(api: Api, folder: Path, clock: Clock) -> None:
     """Make the default storage class, then serve claims and clear away released volumes, for ever."""
     await ensure(api, CLASS, storage_class())
-    await asyncio.gather(_follow(api, CLAIM, clock), _follow(api, VOLUME, clock))
+    await asyncio.gather(_follow(api, CLAIM, folder, clock), _follow(api, VOLUME, folder, clock))
 
 
-async def _follow(api: Api, resource: Resource, clock: Clock) -> None:
+async def _follow(api: Api, resource: Resource, folder: Path, clock: Clock) -> None:
     while True:
         try:
             page = await api.list(resource)
             for item in page.items:
-                await _reconcile(api, resource, item)
+                await _reconcile(api, resource, item, folder)
             async for event in api.watch(resource, page.resource_version):
                 if event.type in {"ADDED", "MODIFIED"}:
-                    await _reconcile(api, resource, event.object)
+                    await _reconcile(api, resource, event.object, folder)
         except (ApiError, Unreachable) as error:
             print(f"{resource.plural}: {error}; listing again", file=sys.stderr, flush=True)
             await clock.sleep(PAUSE)
 
 
-async def _reconcile(api: Api, resource: Resource, raw: msgspec.Raw) -> None:
+async def _reconcile(api: Api, resource: Resource, raw: msgspec.Raw, folder: Path) -> None:
     document = msgspec.json.decode(raw, type=Json)
     if resource is VOLUME:
-        await _clear(api, document)
+        await _clear(api, document, folder)
     elif document["spec"].get("storageClassName") == "standard" and "deletionTimestamp" not in document["metadata"]:
-        await _serve(api, document)
+        await _serve(api, document, folder)
 
 
-async def _serve(api: Api, claim: Json) -> None:
+async def _serve(api: Api, claim: Json, folder: Path) -> None:
     if claim.get("status", {}).get("phase") == "Pending":
-        await ensure(api, VOLUME, volume_for(claim))
+        await ensure(api, VOLUME, volume_for(claim, folder))
         return
     wanted = claim["spec"]["resources"]["requests"]["storage"]
     if claim["status"].get("capacity", {}).get("storage") != wanted:
@@ -68,10 +70,11 @@ async def _grow(api: Api, claim: Json, capacity: Json) -> None:
     await api.patch(CLAIM, meta["namespace"], meta["name"], status, PatchType.MERGE, subresource="status")
 
 
-async def _clear(api: Api, volume: Json) -> None:
+async def _clear(api: Api, volume: Json, folder: Path) -> None:
     meta = volume["metadata"]
     ours = meta.get("annotations", {}).get("pv.kubernetes.io/provisioned-by") == PROVISIONER
     if ours and volume.get("status", {}).get("phase") == "Released" and "deletionTimestamp" not in meta:
+        await asyncio.to_thread(shutil.rmtree, folder / meta["name"], ignore_errors=True)
         await api.delete(VOLUME, "", meta["name"], uid=meta["uid"])
 
 
@@ -88,7 +91,7 @@ def storage_class() -> Json:
     }
 
 
-def volume_for(claim: Json) -> Json:
+def volume_for(claim: Json, folder: Path) -> Json:
     """The volume made for one claim, named after the claim's uid as provisioners do."""
     meta, spec = claim["metadata"], claim["spec"]
     name = f"pvc-{meta['uid']}"
@@ -102,7 +105,7 @@ def volume_for(claim: Json) -> Json:
             "volumeMode": spec.get("volumeMode", "Filesystem"),
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": spec["storageClassName"],
-            "hostPath": {"path": f"/var/lib/flotilla/volumes/{name}", "type": "DirectoryOrCreate"},
+            "hostPath": {"path": str(folder / name), "type": "DirectoryOrCreate"},
             "claimRef": {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
@@ -114,12 +117,12 @@ def volume_for(claim: Json) -> Json:
     }
 
 
-async def main(kubeconfig: Path) -> None:
+async def main(kubeconfig: Path, folder: Path) -> None:
     """Serve the cluster of this kubeconfig until we are stopped."""
     clock = SystemClock()
     async with admin(kubeconfig, clock) as api:
-        await run(api, clock)
+        await run(api, folder, clock)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))

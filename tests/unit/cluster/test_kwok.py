@@ -1,10 +1,13 @@
 """The fake kubelets' configuration, and the volumes made for claims. Their behaviour is tested on the real thing."""
 
+from pathlib import Path
+
 import msgspec
 import yaml
 
 from flotilla_cli.cluster.components import Places, Ports, apiserver, etcd
 from flotilla_cli.cluster.kwok import Pace, node, stages, unschedulable
+from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.volumes import volume_for
 
 
@@ -44,10 +47,11 @@ def test_a_volume_is_bound_to_its_claim() -> None:
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
-    volume = volume_for(claim)
+    volume = volume_for(claim, Path("/state/volumes"))
     assert volume["metadata"]["name"] == "pvc-u1"
     assert volume["spec"]["capacity"] == {"storage": "1Gi"}
     assert volume["spec"]["claimRef"]["uid"] == "u1"
+    assert volume["spec"]["hostPath"]["path"] == "/state/volumes/pvc-u1"
 
 
 def test_only_the_durable_etcd_syncs(places: Places, ports: Ports) -> None:
@@ -56,4 +60,4 @@ def test_only_the_durable_etcd_syncs(places: Places, ports: Ports) -> None:
 
 
 def test_extra_apiserver_flags_come_last(places: Places, ports: Ports) -> None:
-    assert apiserver(places, ports, ["--v=4"])[-1] == "--v=4"
+    assert apiserver(places, ports, HOST, ["--v=4"])[-1] == "--v=4"

@@ -1,0 +1,232 @@
+"""The real nodes of one set: started, repaired, entered and stopped.
+
+    nodes = RealNodes(state_dir, programs, clock)
+    network = await nodes.connect()                     # before the control plane: its apiserver listens there
+    await nodes.start(plane, 3)                         # returns when all are ready
+    … subprocess.run(nodes.inside("real-0", ["ctr", "-n", "k8s.io", "containers", "list"])) …
+    await nodes.stop()
+
+As everywhere here, starting is the repair as well: what runs is left alone.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster.admin import admin, ensure
+from flotilla_cli.cluster.control_plane import ControlPlane
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.progress import Say
+from flotilla_cli.cluster.realnodes import cgroups, containerd, kubelet, namespaces, network, registry
+from flotilla_cli.cluster.realnodes.debian import PATH
+from flotilla_cli.cluster.realnodes.init import READY
+from flotilla_cli.cluster.realnodes.kubelet import NodePlan
+from flotilla_cli.cluster.realnodes.network import SWITCH, Network
+from flotilla_cli.cluster.realnodes.registry import Registry
+from flotilla_cli.cluster.records import Records
+from flotilla_common.api.resources import NODE
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Json
+
+PREFIX = "real-"
+PARTS = ("containerd", "kubelet", "kube-proxy")
+READY_WITHIN = 90.0  # seconds; it takes about five
+POLL = 0.05
+
+
+def node_name(index: int) -> str:
+    """The name of a node, and of the process that holds it."""
+    return f"{PREFIX}{index}"
+
+
+def part_name(node: str, part: str) -> str:
+    """The record of one of a node's daemons."""
+    return f"{node}-{part}"
+
+
+def recorded(records: Records) -> list[str]:
+    """Every process that belongs to real nodes, in the order in which to stop them: the holders take the rest along."""
+    names = [process.name for process in records.all()]
+    ours = [name for name in names if name.startswith(PREFIX)]
+    holders = [name for name in ours if name.removeprefix(PREFIX).isdigit()]
+    rest = [name for name in ours if name not in holders]
+    return [*holders, *rest, *(name for name in (registry.NAME, SWITCH) if name in names)]
+
+
+class RealNodes:
+    """The real nodes of one state folder; see the module's story."""
+
+    def __init__(self, state_dir: Path, programs: Callable[[str], Path], clock: Clock, *, bound: bool = False) -> None:
+        self._state_dir = state_dir
+        self._programs = programs
+        self._clock = clock
+        self._bound = bound
+        self._records = Records(state_dir)
+
+    @property
+    def registries(self) -> Path:
+        """Where each registry that is not the set's own has a directory; see `containerd.trust`."""
+        return self._state_dir / "registries"
+
+    @property
+    def network(self) -> Network:
+        """The set's addresses. Raises when there was no `connect`."""
+        found = network.read(self._state_dir)
+        if found is None:
+            raise ClusterError("This set has no real nodes.")
+        return found
+
+    async def connect(self) -> Network:
+        """Make the network, or repair it."""
+        return await network.ensure(self._state_dir, self._records, self._clock, bound=self._bound)
+
+    async def registry(self) -> Registry:
+        """The set's image registry, started if it does not run; always at the same port."""
+        remembered = self._state_dir / "registry.json"
+        if not remembered.exists():
+            write_private(remembered, msgspec.json.encode(free_ports(1)[0]))
+        port = msgspec.json.decode(remembered.read_bytes(), type=int)
+        address = f"{self.network.host}:{port}"
+        return await registry.ensure(
+            self._state_dir, self._records, self._programs, self._clock, address, bound=self._bound
+        )
+
+    async def start(self, plane: ControlPlane, count: int, say: Say = lambda _: None) -> None:
+        """Start `real-0` … `real-<count-1>`, as far as they do not run, and wait until pods can go there."""
+        await cgroups.sweep(self._clock)
+        say("filling the registry")
+        images = await self.registry()
+        containerd.trust(self.registries, "_default", images.url)
+        names = [node_name(index) for index in range(count)]
+        say("making namespaces")
+        for name in names:
+            await self.hold(name)
+        async with admin(plane.kubeconfig, self._clock) as api:
+            for index in range(count):
+                await ensure(api, NODE, kubelet.object_for(self._plan(index)))
+        for index, name in enumerate(names):
+            say(f"starting {name}")
+            await self._connected(index)
+            for part in PARTS:
+                await self.ensure(name, part, plane)
+        say("waiting for the kubelets")
+        await self._ready(plane, names)
+
+    async def hold(self, name: str) -> Process:
+        """The process that holds a node's namespaces, started if it does not run."""
+        current = self._records.get(name)
+        if current and is_alive(current):
+            return current
+        folder = self._folder(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / READY).unlink(missing_ok=True)
+        log = self._state_dir / "logs" / f"{name}.log"
+        holder = self._records.spawn(name, namespaces.node_holder(folder), log, bound=self._bound)
+        deadline = self._clock.monotonic() + namespaces.READY_WITHIN
+        while not (folder / READY).exists():
+            if not is_alive(holder) or self._clock.monotonic() > deadline:
+                raise ClusterError(f"{name} could not be made. End of {log}:\n{tail(log)}")
+            await self._clock.sleep(POLL)
+        cgroups.make(holder)
+        return holder
+
+    async def ensure(self, name: str, part: str, plane: ControlPlane) -> Process:
+        """One of a node's daemons (`PARTS`), started if it does not run."""
+        record = part_name(name, part)
+        current = self._records.get(record)
+        if current and is_alive(current):
+            return current
+        plan = self._plan(int(name.removeprefix(PREFIX)))
+        log = self._state_dir / "logs" / f"{record}.log"
+        argv = self.inside(name, self._command(part, plan, plane))
+        process = self._records.spawn(record, argv, log, bound=self._bound, env={"PATH": self._path()})
+        if part == "containerd":
+            await self._listens(name, process)
+        return process
+
+    async def stop(self) -> None:
+        """Stop all nodes with everything in them, the registry and the network, and remove their control groups."""
+        await self._records.stop(recorded(self._records), self._clock, grace=0)
+        await cgroups.sweep(self._clock)
+
+    def inside(self, name: str, command: Sequence[str]) -> list[str]:
+        """The command line that runs a command in a node: in its namespaces, so among its files and processes."""
+        return namespaces.inside(self._holder(name), command)
+
+    def files(self, name: str) -> Path:
+        """The root of the files as the node sees them, for looking at from outside."""
+        return Path(f"/proc/{self._holder(name).pid}/root")
+
+    async def _connected(self, index: int) -> None:
+        name = node_name(index)
+        switch = self._records.get(SWITCH)
+        assert switch is not None, "`connect` comes first"
+        network.attach(self.network, index, name, self._holder(name), switch)
+
+    async def _listens(self, name: str, process: Process) -> None:
+        """A kubelet that starts before its containerd ends at once."""
+        socket = self.files(name) / containerd.SOCKET.lstrip("/")
+        deadline = self._clock.monotonic() + READY_WITHIN
+        while not socket.exists():
+            if not is_alive(process) or self._clock.monotonic() > deadline:
+                raise ClusterError(f"containerd of {name} did not start:\n{tail(Path(process.log))}")
+            await self._clock.sleep(POLL)
+
+    async def _ready(self, plane: ControlPlane, names: list[str]) -> None:
+        deadline = self._clock.monotonic() + READY_WITHIN
+        async with admin(plane.kubeconfig, self._clock) as api:
+            while waiting := set(names) - _schedulable((await api.list(NODE)).items):
+                ended = [name for name in waiting if not self._runs(part_name(name, "kubelet"))]
+                if ended or self._clock.monotonic() > deadline:
+                    log = self._state_dir / "logs" / f"{part_name(min(ended or waiting), 'kubelet')}.log"
+                    raise ClusterError(f"Not ready: {', '.join(sorted(waiting))}. End of {log}:\n{tail(log)}")
+                await self._clock.sleep(POLL)
+
+    def _command(self, part: str, plan: NodePlan, plane: ControlPlane) -> list[str]:
+        program = self._programs(part)
+        match part:
+            case "containerd":
+                networks = plan.folder / "net.d"
+                write_private(networks / "10-flotilla.conflist", msgspec.json.encode(kubelet.pod_network(plan)))
+                return containerd.command(containerd.write(plan.folder, self.registries, networks), program)
+            case "kubelet":
+                kubeconfig = plane.write_node_kubeconfig(plan.name)
+                return kubelet.kubelet(plan, program, kubeconfig, plane.places.clients.certificate)
+            case _:
+                return kubelet.proxy(plan, program, plane.places.kubeconfig("kube-proxy"))
+
+    def _plan(self, index: int) -> NodePlan:
+        name = node_name(index)
+        group = f"/{cgroups.name(self._holder(name))}"
+        return NodePlan(index=index, folder=self._folder(name), network=self.network, group=group)
+
+    def _path(self) -> str:
+        return f"{self._programs('containerd-shim-runc-v2').parent}:{PATH}"
+
+    def _folder(self, name: str) -> Path:
+        return self._state_dir / "nodes" / name
+
+    def _holder(self, name: str) -> Process:
+        holder = self._records.get(name)
+        if holder is None or not is_alive(holder):
+            raise ClusterError(f"{name} does not run.")
+        return holder
+
+    def _runs(self, record: str) -> bool:
+        process = self._records.get(record)
+        return process is not None and is_alive(process)
+
+
+def _schedulable(nodes: list[msgspec.Raw]) -> set[str]:
+    documents = [msgspec.json.decode(raw, type=Json) for raw in nodes]
+    return {document["metadata"]["name"] for document in documents if _is_ready(document)}
+
+
+def _is_ready(node: Json) -> bool:
+    conditions: list[Json] = node.get("status", {}).get("conditions") or []
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return ready and not node["spec"].get("taints")
