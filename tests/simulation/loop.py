@@ -13,7 +13,6 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, TypeVarTuple, Unpack
@@ -273,8 +272,7 @@ def run(main: Callable[[SimulatedLoop], Coroutine[Any, Any, T]], order: random.R
             raise loop.unhandled[0]
         return result
     finally:
-        with suppress(Exception):
-            loop.bury()
+        loop.bury()
         loop.close()
         if collecting:
             gc.enable()

@@ -82,6 +82,11 @@ class Process:
         return self._domain.state is State.PAUSED
 
     @property
+    def ready(self) -> bool:
+        """As /readyz would say."""
+        return not self.health.waiting
+
+    @property
     def bus(self) -> SimulatedBus:
         """The bus connection of the current incarnation."""
         if self._bus is None:
@@ -136,6 +141,7 @@ class Process:
         origin = entropy.uniform(1e3, 1e6)  # monotonic clocks of different processes have nothing in common
         clock = SimulatedClock(site.loop, skew=self.skew, origin=origin)
         self.health = Health()
+        self.health.ready(self._service.name, ok=False, why="starting")
         self._bus = SimulatedBus(site.loop, site.bus, self.name, clock, self._variables)
         return Context(
             service=self._service.name,

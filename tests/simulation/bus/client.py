@@ -8,6 +8,7 @@ import structlog
 
 from flotilla_common.bus.interface import (
     BusError,
+    Delivery,
     Follow,
     Message,
     OnMessage,
@@ -145,6 +146,12 @@ class SimulatedBus:
         follow = self._read(stream, subject_filter, on_message, on_reset)
         self._follows.append(follow)
         return follow
+
+    async def deliver(
+        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+    ) -> Delivery:
+        """For readers without a bus identity of their own; none of them is simulated."""
+        raise NotImplementedError
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
         return self._live(subject_filter, "", on_message)

@@ -75,7 +75,7 @@ class Connection:
         self.context = context
         self.connected = False
         self.ready = asyncio.Event()
-        self.watchers: list[Watcher] = []
+        self._watchers: dict[Watcher, None] = {}
         self._loop = loop
         self._server = server
         self._outside = Context()
@@ -85,6 +85,14 @@ class Connection:
         self._backlog: deque[Arrival] = deque()  # what waits for a standing-still connection to move on
         self._there = self._back = 0.0  # when the last message of each way arrives
         self._number = 0  # counts the connections that were made; messages of earlier ones are lost
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` what becomes of the connection."""
+        self._watchers[watcher] = None
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Undo `watch`."""
+        self._watchers.pop(watcher, None)
 
     def begin(self) -> None:
         """Connect, if nobody did so yet."""
@@ -146,13 +154,13 @@ class Connection:
                 self.drop()
 
         self._loop.call_later(STALE_SECONDS, stale, context=self.context)
-        for watcher in self.watchers:
+        for watcher in self._watchers:
             self._loop.call_soon(watcher.silent, context=self.context)
 
     def thaw(self) -> None:
         """What waited moves on, in its order."""
         self._frozen = False
-        for watcher in self.watchers:
+        for watcher in self._watchers:
             self._loop.call_soon(watcher.moving, context=self.context)
         for arrive, context in self._backlog:
             self._loop.call_soon(self._arrive, self._number, arrive, context, context=context)
@@ -185,14 +193,14 @@ class Connection:
         self.connected = True
         self.ready.set()
         self._server.accepted(self)
-        for watcher in list(self.watchers):
+        for watcher in list(self._watchers):
             watcher.made()
 
     def _disconnected(self, number: int) -> None:
         if number == self._number and not self._ended:
             self.connected = False
             self.ready.clear()
-            for watcher in list(self.watchers):
+            for watcher in list(self._watchers):
                 watcher.silent()
             self._loop.call_later(RECONNECT_SECONDS, self._connect, context=self.context)
 

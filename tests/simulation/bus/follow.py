@@ -50,14 +50,14 @@ class SimulatedFollow:
         self._silent_since: float | None = loop.time()
         self._wake = asyncio.Event()
         self._task = loop.create_task(self._supervise())
-        connection.watchers.append(self)
+        connection.watch(self)
 
     @property
     def healthy(self) -> bool:
         return self._attached and self._connection.connected
 
     async def stop(self) -> None:
-        self._connection.watchers.remove(self)
+        self._connection.unwatch(self)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._leave()

@@ -21,7 +21,7 @@ class LiveFollow:
         self._connection = connection
         self._live = Live(connection, subject_filter, queue, receive)
         self._subscribed = False
-        connection.watchers.append(self)
+        connection.watch(self)
         if connection.connected:
             self.made()
 
@@ -40,7 +40,7 @@ class LiveFollow:
         """What waited has arrived."""
 
     async def stop(self) -> None:
-        self._connection.watchers.remove(self)
+        self._connection.unwatch(self)
         self._subscribed = False
         self._server.unsubscribe(self._live)
 

@@ -1,0 +1,176 @@
+"""The whole world of one run: apiserver, bus, cluster, Flotilla's processes, and a user.
+
+    def test_something() -> None:
+        async def body(world: World) -> None:
+            await world.api.create(CLONE_SET, "shop", …)
+            await world.settle()
+        simulate(body)
+
+Everything in it depends on the seed alone: the same body with the same seed makes the same history, byte for byte.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from flotilla_cloneset.app import service as cloneset_service
+from flotilla_common.api.crds import manifests
+from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, Resource
+from flotilla_common.kube.interface import Api
+from flotilla_common.service import Service
+from flotilla_common.settings import Settings
+from flotilla_watcher.app import service as watcher_service
+from tests.simulation.apiserver.client import SimulatedApi
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.wire import PlainWire, Wire
+from tests.simulation.bus.server import Server
+from tests.simulation.history import History, Version
+from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
+from tests.simulation.process import Process
+
+T = TypeVar("T")
+
+SERVICES: dict[str, Callable[[], Service]] = {"watcher": watcher_service, "cloneset": cloneset_service}
+"""What can run as a process."""
+
+REPLICAS = {"watcher": 1, "cloneset": 1}
+"""What does, unless a run asks for something else."""
+
+SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=5.0)
+"""Shorter than the defaults, so that failures are noticed in few fake seconds; their order is the same."""
+
+NAMESPACES = (SETTINGS.namespace, "default", "shop")
+"""What exists from the start; scenarios take place in `shop`."""
+
+READY_SECONDS = 30.0
+"""Within which the processes of an undisturbed world are ready."""
+
+LOOK_SECONDS = 0.1
+"""How often the world is asked whether it is ready or has settled."""
+
+QUIET_SECONDS = 3.0
+"""Without a change for so long, nobody has anything to do: longer than a lease and any retry of a healthy world."""
+
+
+class Unsettled(Exception):
+    """Somebody still changes something, or is not ready."""
+
+
+class World:
+    """See the module."""
+
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        *,
+        seed: int = 0,
+        replicas: Mapping[str, int] | None = None,
+        settings: Settings = SETTINGS,
+        wire: Callable[[str], Wire] | None = None,
+    ) -> None:
+        self.loop = loop
+        self.seed = seed
+        self.settings = settings
+        self.clock = SimulatedClock(loop)
+        self.history = History()
+        self.server = ApiServer(self.clock, self.history)
+        self.bus = Server(loop)
+        self.failures: list[tuple[str, BaseException | None]] = []
+        self._wire = wire
+        self._changed = 0.0
+        self.api = SimulatedApi(self.server, "user", self.wire("user"))
+        self.processes: dict[str, Process] = {}
+        for name, count in (replicas or REPLICAS).items():
+            for number in range(count):
+                process = Process(self, f"{name}-{number}", SERVICES[name]())
+                self.processes[process.name] = process
+        self.history.listeners.append(self._notice)
+
+    def wire(self, writer: str) -> Wire:
+        """The network between a writer and the apiserver."""
+        return PlainWire(self.clock) if self._wire is None else self._wire(writer)
+
+    def client(self, writer: str, wire: Wire) -> Api:
+        """An apiserver client of its own for a writer."""
+        return SimulatedApi(self.server, writer, wire)
+
+    def failed(self, process: Process, error: BaseException | None) -> None:
+        """A service ended by itself: `settle` and the end of the run say so."""
+        self.failures.append((process.name, error))
+
+    async def begin(self) -> None:
+        """Install what an installed Flotilla finds, start the processes, and wait until they are ready."""
+        for manifest in manifests():
+            self.server.define(manifest)
+        for name in NAMESPACES:
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            await self.api.create(NAMESPACE, "", msgspec.json.encode(body))
+        for process in self.processes.values():
+            process.start()
+        await self.ready()
+
+    async def ready(self, deadline: float = READY_SECONDS) -> None:
+        """Wait until all processes that run are ready. Unsettled."""
+        until = self.loop.time() + deadline
+        while waiting := {process.name: process.health.waiting for process in self._running() if not process.ready}:
+            self._check()
+            if self.loop.time() > until:
+                raise Unsettled(f"not ready after {deadline:g} s: {waiting}")
+            await self.clock.sleep(LOOK_SECONDS)
+
+    async def settle(self, deadline: float = 60.0, quiet: float = QUIET_SECONDS) -> None:
+        """Wait until nothing but leases and events has changed for `quiet` fake seconds. Unsettled."""
+        started = self.loop.time()
+        while True:
+            self._check()
+            now = self.loop.time()
+            rest = max(started, self._changed) + quiet - now
+            if rest <= 0:
+                return
+            if now - started > deadline:
+                raise Unsettled(f"still changing after {deadline:g} s: {self.history.versions[-1]}")
+            await self.clock.sleep(max(rest, LOOK_SECONDS))
+
+    async def delete(self, resource: Resource, namespace: str, name: str, propagation: str = "Background") -> None:
+        """`kubectl delete --cascade=…` by the user."""
+        await self.api.delete_with(resource, namespace, name, {"propagationPolicy": propagation})
+
+    def _running(self) -> Iterable[Process]:
+        return (process for process in self.processes.values() if process.alive and not process.paused)
+
+    def _notice(self, version: Version) -> None:
+        if version.resource not in (LEASE, EVENT):
+            self._changed = version.at
+
+    def _check(self) -> None:
+        for name, error in self.failures:
+            raise Unsettled(f"{name} ended by itself") from error
+
+
+def simulate(
+    body: Callable[[World], Coroutine[Any, Any, T]],
+    *,
+    seed: int = 0,
+    replicas: Mapping[str, int] | None = None,
+    gates: str = "",
+    wire: Callable[[str], Wire] | None = None,
+    shuffle: bool = False,
+) -> T:
+    """Make a world, run `body` in it, and leave nothing behind. With `shuffle`, steps of different processes that are
+    ready together run in an order that depends on the seed."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    settings = msgspec.structs.replace(SETTINGS, feature_gates=gates) if gates else SETTINGS
+
+    async def main(loop: SimulatedLoop) -> T:
+        world = World(loop, seed=seed, replicas=replicas, settings=settings, wire=wire)
+        await world.begin()
+        result = await body(world)
+        if world.failures:
+            raise Unsettled(f"{world.failures[0][0]} ended by itself") from world.failures[0][1]
+        return result
+
+    return run(main, random.Random(seed) if shuffle else None)
