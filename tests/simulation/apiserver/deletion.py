@@ -1,0 +1,86 @@
+"""What a DELETE does to an object: mark it, shorten its time, hand it to finalizers, or end it."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.documents import member
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.control.plan import Json
+from tests.simulation.apiserver.errors import conflict
+from tests.simulation.apiserver.kinds.base import Kind
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+"""Finalizers by which the garbage collector is asked to do something before the object goes."""
+
+
+class Fate(msgspec.Struct, frozen=True):
+    """The decision: the marked object if it is to be stored, and whether the object ends now."""
+
+    marked: Json | None
+    ends: bool
+
+
+def check_preconditions(kind: Kind, document: Json, options: Json) -> None:
+    """The object must be the one that was meant. ApiError 409."""
+    wanted, metadata = member(options, "preconditions"), document["metadata"]
+    for key, told in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if wanted.get(key) and wanted[key] != metadata[key]:
+            why = f"Precondition failed: {told} in precondition: {wanted[key]}, {told} in object meta: {metadata[key]}"
+            raise conflict(kind.where, metadata["name"], why)
+
+
+def decide(kind: Kind, document: Json, options: Json, now: datetime) -> Fate:
+    """What becomes of the object."""
+    metadata = document["metadata"]
+    seconds = options.get("gracePeriodSeconds")
+    if "deletionTimestamp" in metadata:
+        return _again(kind, document, seconds)
+    finalizers = _finalizers(metadata.get("finalizers", []), options.get("propagationPolicy"))
+    grace = kind.grace(document, seconds)
+    if not kind.graceful and not finalizers:
+        return Fate(None, ends=True)
+    changes: Json = {
+        "deletionTimestamp": rfc3339(now + timedelta(seconds=grace)),
+        "deletionGracePeriodSeconds": grace,
+    }
+    if metadata.get("generation"):
+        changes["generation"] = metadata["generation"] + 1
+    rest = {key: value for key, value in metadata.items() if key != "finalizers"}
+    marked = rest | changes | ({"finalizers": finalizers} if finalizers else {})
+    return Fate(document | {"metadata": marked}, ends=not finalizers and not grace)
+
+
+def _again(kind: Kind, document: Json, seconds: int | None) -> Fate:
+    """A deletion under way can only be made shorter."""
+    metadata = document["metadata"]
+    left = metadata.get("deletionGracePeriodSeconds") or 0
+    finalizers = metadata.get("finalizers")
+    if not kind.graceful or not left:
+        return Fate(None, ends=not finalizers)
+    if seconds is None or kind.grace(document, seconds) >= left:
+        return Fate(None, ends=False)
+    until = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    shorter = kind.grace(document, seconds)
+    moment = rfc3339(until - timedelta(seconds=left - shorter))
+    marked = metadata | {"deletionTimestamp": moment, "deletionGracePeriodSeconds": shorter}
+    return Fate(document | {"metadata": marked}, ends=not finalizers and not shorter)
+
+
+def _finalizers(present: list[str], policy: str | None) -> list[str]:
+    """The finalizers with the one that the propagation policy asks for."""
+    if policy is None:
+        return present
+    others = [name for name in present if name not in (ORPHAN, FOREGROUND)]
+    asked = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(policy, [])
+    return [*others, *asked]
+
+
+def ended(document: Json) -> bool:
+    """An update has taken the last finalizer of an object whose time is over."""
+    metadata = document["metadata"]
+    return (
+        "deletionTimestamp" in metadata
+        and not metadata.get("finalizers")
+        and not metadata.get("deletionGracePeriodSeconds")
+    )

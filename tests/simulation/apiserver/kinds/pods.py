@@ -1,0 +1,160 @@
+"""Pods: defaults, what of a pod may change, graceful deletion, binding, resize."""
+
+from typing import Any
+
+from flotilla_common.api.documents import mappings, member
+from flotilla_common.control.plan import Json
+from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, required
+from tests.simulation.apiserver.kinds.base import Kind
+
+DEFAULT_GRACE = 30
+"""Seconds that a pod gets to end when it does not say otherwise."""
+
+_SPEC: Json = {
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": DEFAULT_GRACE,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+}
+_CONTAINER: Json = {
+    "resources": {},
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+_ADMITTED: Json = {"enableServiceLinks": True, "priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+_CHANGEABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
+
+_UPDATE_TEXT = (
+    "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_RESIZE_TEXT = "only cpu and memory resources are mutable"
+
+
+class PodKind(Kind):
+    generations = True
+    graceful = True
+    returns_deleted = True
+    subresources = frozenset({"status", "binding", "resize", "ephemeralcontainers"})
+
+    def decode(self, document: Json, old: Json | None) -> Json:
+        if old is not None and document.get("spec") is old["spec"]:
+            return document
+        return document | {"spec": defaulted_spec(member(document, "spec"))}
+
+    def prepare_create(self, document: Json) -> Json:
+        spec = _ADMITTED | document["spec"]
+        return document | {"spec": spec, "status": {"phase": "Pending", "qosClass": quality(spec)}}
+
+    def prepare_update(self, new: Json, old: Json, subresource: str) -> Json:
+        prepared = super().prepare_update(new, old, subresource)
+        if subresource != "status":
+            return prepared
+        return prepared | {"metadata": _keep_owners(prepared["metadata"], old["metadata"])}
+
+    def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
+        if old is None:
+            return pod_spec_faults(document["spec"], "spec")
+        new_spec, old_spec = document["spec"], old["spec"]
+        if new_spec is old_spec or new_spec == old_spec or subresource == "binding":
+            return []
+        faults = pod_spec_faults(new_spec, "spec")
+        if faults:
+            return faults
+        changed = "resources" if subresource == "resize" else "image"
+        if _frozen(new_spec, changed) != _frozen(old_spec, changed):
+            return [forbidden_value("spec", _RESIZE_TEXT if subresource == "resize" else _UPDATE_TEXT)]
+        return []
+
+    def grace(self, document: Json, wanted: int | None) -> int:
+        period = document["spec"].get("terminationGracePeriodSeconds", 0) if wanted is None else wanted
+        unscheduled = not document["spec"].get("nodeName")
+        finished = document["status"].get("phase") in ("Succeeded", "Failed")
+        return 0 if unscheduled or finished else 1 if period < 0 else period
+
+
+def _keep_owners(new: Json, old: Json) -> Json:
+    """Owner references do not change through /status."""
+    references = {key: old[key] for key in ("ownerReferences",) if key in old}
+    return {key: value for key, value in new.items() if key != "ownerReferences"} | references
+
+
+def _frozen(spec: Json, changed: str) -> Json:
+    """The spec without what an update may change."""
+    result = {key: value for key, value in spec.items() if key not in _CHANGEABLE}
+    for kind in ("containers", "initContainers"):
+        if kind in result:
+            result[kind] = [{key: value for key, value in one.items() if key != changed} for one in result[kind]]
+    return result
+
+
+def defaulted_spec(spec: Json) -> Json:
+    """A pod's or a template's spec with its defaults."""
+    result = _SPEC | spec
+    for kind in ("containers", "initContainers"):
+        if kind in result:
+            result[kind] = [_defaulted_container(container) for container in mappings(result[kind])]
+    if "volumes" in result:
+        result["volumes"] = [_defaulted_volume(volume) for volume in mappings(result["volumes"])]
+    return result
+
+
+def _defaulted_container(container: Json) -> Json:
+    image = str(container.get("image", ""))
+    _, colon, tag = image.rpartition("/")[2].partition(":")
+    policy = "IfNotPresent" if "@" in image or (colon and tag != "latest") else "Always"
+    return _CONTAINER | {"imagePullPolicy": policy} | container
+
+
+def _defaulted_volume(volume: Json) -> Json:
+    return volume if len(volume) > 1 else volume | {"emptyDir": {}}
+
+
+def quality(spec: Json) -> str:
+    """The pod's quality of service class."""
+    wishes: list[tuple[Any, Any]] = []
+    for container in [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]:
+        resources = member(container, "resources")
+        wishes.append((resources.get("requests") or {}, resources.get("limits") or {}))
+    if not any(requests or limits for requests, limits in wishes):
+        return "BestEffort"
+    guaranteed = all(
+        limits.keys() >= {"cpu", "memory"} and all(requests.get(key, limits[key]) == limits[key] for key in limits)
+        for requests, limits in wishes
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def pod_spec_faults(spec: Json, path: str) -> list[FieldFault]:
+    """What is wrong with the spec of a pod or of a template: the faults that users make."""
+    containers = mappings(spec.get("containers"))
+    faults = [] if containers else [required(f"{path}.containers")]
+    volumes = {str(volume.get("name")) for volume in mappings(spec.get("volumes"))}
+    seen: set[str] = set()
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(mappings(spec.get(kind))):
+            faults += _container_faults(container, f"{path}.{kind}[{index}]", volumes, seen)
+    return faults
+
+
+def _container_faults(container: Json, path: str, volumes: set[str], seen: set[str]) -> list[FieldFault]:
+    faults: list[FieldFault] = []
+    name = str(container.get("name") or "")
+    if not name:
+        faults.append(required(f"{path}.name"))
+    elif name in seen:
+        faults.append(FieldFault("FieldValueDuplicate", f"{path}.name", f'Duplicate value: "{name}"'))
+    seen.add(name)
+    image = str(container.get("image") or "")
+    if not image:
+        faults.append(required(f"{path}.image"))
+    elif image != image.strip():
+        faults.append(invalid_value(f"{path}.image", image, "must not have leading or trailing whitespace"))
+    for index, mount in enumerate(mappings(container.get("volumeMounts"))):
+        wanted = str(mount.get("name"))
+        if wanted not in volumes:
+            field = f"{path}.volumeMounts[{index}].name"
+            faults.append(FieldFault("FieldValueNotFound", field, f'Not found: "{wanted}"'))
+    return faults

@@ -1,0 +1,51 @@
+"""Which resources the simulated apiserver serves."""
+
+from flotilla_common.api.resources import (
+    CLAIM,
+    CONFIG_MAP,
+    CRD,
+    EVENT,
+    LEASE,
+    MUTATING,
+    NAMESPACE,
+    NODE,
+    POD,
+    POD_TEMPLATE,
+    REVISION,
+    SECRET,
+    VALIDATING,
+    Resource,
+)
+from tests.simulation.apiserver.kinds.base import Kind
+from tests.simulation.apiserver.kinds.core import (
+    ClaimKind,
+    EventKind,
+    LeaseKind,
+    NamespaceKind,
+    NodeKind,
+    Plain,
+    RevisionKind,
+    TemplateKind,
+)
+from tests.simulation.apiserver.kinds.pods import PodKind
+
+QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
+VOLUME = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+
+
+def builtin() -> list[Kind]:
+    """The built-in kinds that Flotilla or its users touch."""
+    return [
+        PodKind(POD),
+        NodeKind(NODE),
+        NamespaceKind(NAMESPACE),
+        ClaimKind(CLAIM),
+        RevisionKind(REVISION),
+        LeaseKind(LEASE),
+        EventKind(EVENT),
+        TemplateKind(POD_TEMPLATE),
+        Kind(QUOTA),
+        Kind(VOLUME),
+        Kind(CRD),
+        *(Plain(resource) for resource in (SECRET, CONFIG_MAP, MUTATING, VALIDATING)),
+    ]

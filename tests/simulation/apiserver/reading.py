@@ -1,0 +1,132 @@
+"""GET, LIST in pages, and WATCH."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import msgspec
+
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Json
+from flotilla_common.kube.interface import Page, WatchEvent
+from flotilla_common.kube.watch import bookmark
+from tests.simulation.apiserver import errors, selecting
+from tests.simulation.apiserver.kinds.base import Kind
+from tests.simulation.apiserver.log import EventLog
+from tests.simulation.apiserver.store import Store, Stored
+from tests.simulation.apiserver.wire import Delivery
+
+BOOKMARK_SECONDS = 60.0
+"""A quiet watch hears this often how far it is."""
+
+FUTURE_SECONDS = 3.0
+"""How long the apiserver waits for a version that it has not reached."""
+
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+    "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class _Rest(msgspec.Struct, frozen=True):
+    """What is left of a LIST after some pages: objects as they were when it began."""
+
+    revision: int
+    items: list[Stored]
+
+
+class Reader:
+    """Reads of one apiserver."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._pages: dict[str, _Rest] = {}
+        self.compacted = 0
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Stored:
+        """The object. ApiError 404."""
+        stored = self._store.table(kind.resource).objects.get((namespace, name))
+        if stored is None:
+            raise errors.not_found(kind.where, name)
+        return stored
+
+    def list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: int, token: str) -> Page:
+        """One page. ApiError 410 when the LIST began before what is kept."""
+        rest = self._pages.pop(token, None) if token else self._selected(kind, namespace, labels, fields)
+        if rest is None or (token and rest.revision < self.compacted):
+            raise errors.expired(_TOO_OLD)
+        page, left = (rest.items[:limit], rest.items[limit:]) if limit else (rest.items, [])
+        following = ""
+        if left:
+            following = f"{rest.revision}.{len(left)}.{len(self._pages)}"
+            self._pages[following] = _Rest(rest.revision, left)
+        return Page([_item(kind, stored) for stored in page], str(rest.revision), following)
+
+    def _selected(self, kind: Kind, namespace: str, labels: str, fields: str) -> _Rest:
+        found = [stored for _, stored in self._store.table(kind.resource).in_order(namespace)]
+        tests = [selecting.label_test(labels)] if labels else []
+        tests += [selecting.field_test(fields)] if fields else []
+        for test in tests:
+            found = [stored for stored in found if test(stored.document)]
+        return _Rest(self._store.revision, found)
+
+    async def reached(self, version: str) -> int:
+        """The version as a number, once the apiserver has reached it. ApiError 400, 504."""
+        if not version.isdecimal():
+            raise errors.bad_request(f"invalid resource version: {version!r}")
+        revision = int(version)
+        if revision > self._store.revision:
+            await self._clock.sleep(FUTURE_SECONDS)
+        if revision > self._store.revision:
+            told = f"Too large resource version: {revision}, current: {self._store.revision}"
+            cause: Json = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+            raise errors.refusal(504, "Timeout", f"Timeout: {told}", {"causes": [cause], "retryAfterSeconds": 1}, 1)
+        return revision
+
+    def watch(self, kind: Kind, namespace: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
+        """Everything after the revision, with a bookmark now and then. Ends at its time, or when the watcher is so slow
+        that what it needs next is forgotten. ApiError 410."""
+        log = self._store.table(kind.resource).log
+        if revision < log.floor:
+            raise errors.expired(f"too old resource version: {revision} ({log.floor})")
+        return self._follow(log, namespace, revision, timeout)
+
+    async def _follow(self, log: EventLog, namespace: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
+        ends = self._clock.monotonic() + timeout
+        position = log.position(revision)
+        next_bookmark = self._clock.monotonic() + BOOKMARK_SECONDS
+        while True:
+            events = log.read(position)
+            if events is None:
+                return
+            position += len(events)
+            for event in events:
+                if not namespace or event.namespace == namespace:
+                    yield Delivery(event=event.watch, revision=event.revision, at=event.at)
+            if events:
+                continue
+            now = self._clock.monotonic()
+            if now >= next_bookmark:
+                next_bookmark = now + BOOKMARK_SECONDS
+                yield self._bookmark(now)
+            if now >= ends:
+                return
+            await _changed_within(log.changed, min(next_bookmark, ends) - now)
+
+    def _bookmark(self, now: float) -> Delivery:
+        revision = self._store.revision
+        return Delivery(event=WatchEvent("BOOKMARK", bookmark(str(revision))), revision=revision, at=now)
+
+
+async def _changed_within(changed: Callable[[], Awaitable[None]], seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await changed()
+
+
+def _item(kind: Kind, stored: Stored) -> msgspec.Raw:
+    """An object as it stands in a LIST: there, built-in kinds do not say what they are."""
+    return msgspec.Raw(b"{" + stored.raw[len(kind.prefix) :] if kind.typed else stored.raw)

@@ -1,0 +1,35 @@
+"""The scale subresource: an autoscaling/v1 Scale as another view of an object."""
+
+from collections.abc import Callable
+
+from flotilla_common.api.documents import member
+from flotilla_common.control.plan import Json
+from tests.simulation.apiserver.kinds.custom import CustomKind, at_path, with_path
+
+Change = Callable[[Json], Json]
+
+
+def view(kind: CustomKind, document: Json) -> Json:
+    """The object's Scale."""
+    paths, metadata = kind.scale_paths, document["metadata"]
+    seen = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: Json = {"replicas": at_path(document, paths["statusReplicasPath"]) or 0}
+    if "labelSelectorPath" in paths and (selector := at_path(document, paths["labelSelectorPath"])):
+        status["selector"] = selector
+    wanted = at_path(document, paths["specReplicasPath"])
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in seen if key in metadata},
+        "spec": {} if not wanted else {"replicas": wanted},
+        "status": status,
+    }
+
+
+def apply(kind: CustomKind, document: Json, change: Change) -> Json:
+    """The object after a change of its Scale: only the replicas, and the version that it was made for."""
+    wanted = change(view(kind, document))
+    replicas = member(wanted, "spec").get("replicas", 0)
+    version = member(wanted, "metadata").get("resourceVersion") or document["metadata"]["resourceVersion"]
+    metadata = document["metadata"] | {"resourceVersion": version}
+    return with_path(document, kind.scale_paths["specReplicasPath"], replicas) | {"metadata": metadata}
