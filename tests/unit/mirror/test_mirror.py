@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import POD, SECRET
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
@@ -216,3 +216,27 @@ async def test_a_whole_but_silent_bus_counts_as_long_as_the_marker_is_fresh(benc
     await bench.feed.tend()
     assert bench.feed.direct
     await bench.feed.stop()
+
+
+async def test_a_private_table_reads_one_namespace_directly() -> None:
+    bench = Bench()
+    asked: list[str] = []
+    bench.api.objects["s"] = body("s", 5)
+    list_all = bench.api.list
+
+    async def recording(resource: object, namespace: str = "", **rest: Any) -> Page:
+        asked.append(namespace)
+        return await list_all(resource, namespace, **rest)
+
+    bench.api.list = recording  # type: ignore[method-assign]
+    table = bench.mirror.add_private(SECRET, Thing, "ns")
+    feed = bench.mirror._feeds[SECRET]
+    await feed.start()
+    while not feed.synced:
+        await asyncio.sleep(0)
+    await feed.tend()
+    assert (feed.synced, feed.healthy, feed.direct) == (True, True, True)
+    assert table.get("ns", "s") is not None
+    await bench.mirror.take_over((SECRET,))
+    assert set(asked) == {"ns"}
+    await feed.stop()

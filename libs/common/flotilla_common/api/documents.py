@@ -30,6 +30,17 @@ def mappings(value: object) -> list[Json]:
     return [cast("Json", item) for item in sequence(value) if isinstance(item, dict)]
 
 
+def merge_patch(before: Json, after: Json) -> Json:
+    """The JSON merge patch (RFC 7386) that turns `before` into `after`; empty for equal documents."""
+    patch: Json = dict.fromkeys(before.keys() - after.keys())
+    for key, value in after.items():
+        held = before.get(key)
+        if held == value and key in before:
+            continue
+        patch[key] = merge_patch(held, value) if is_object(held) and is_object(value) else value
+    return patch
+
+
 def member(document: Json, *path: str) -> Json:
     """The object at the path, else an empty one that is not part of the document."""
     for key in path:

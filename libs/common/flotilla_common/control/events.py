@@ -74,7 +74,8 @@ class Recorder:
         self.dropped = 0
 
     def record(self, subject: Subject, notice: Notice, error: str = "") -> None:
-        """Say something about the object. Returns at once."""
+        """Say something about the object, unless the notice is about another one. Returns at once."""
+        subject = notice.about or subject
         text = notice.text(error)
         series = self._series_of((subject.uid or subject.key, notice.reason, notice.warning))
         if text not in series.messages and len(series.messages) >= DISTINCT:

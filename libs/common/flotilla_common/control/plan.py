@@ -12,6 +12,7 @@ from typing import Any, dataclass_transform
 import msgspec
 
 from flotilla_common.api.resources import Resource
+from flotilla_common.control.subject import Subject
 
 Json = dict[str, Any]
 
@@ -22,12 +23,14 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(Frozen, kw_only=True):
-    """A Kubernetes Event on the planned object. On failure the error text stands between `message` and `after`."""
+    """A Kubernetes Event on the planned object, or on the one that it is `about`. On failure the error text stands
+    between `message` and `after`."""
 
     reason: str
     message: str
     warning: bool = False
     after: str = ""
+    about: Subject | None = None
 
     def text(self, error: str = "") -> str:
         """The event's message."""

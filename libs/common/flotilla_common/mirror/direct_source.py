@@ -1,4 +1,4 @@
-"""Objects from a LIST and WATCH of our own, for the time when the bus cannot be trusted."""
+"""Objects from a LIST and WATCH of our own: while the bus cannot be trusted, or where it must not carry them."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,9 @@ from flotilla_common.mirror.door import Door
 class DirectSource:
     """Lists and watches by itself."""
 
-    def __init__(self, api: Api, door: Door[Any], clock: Clock, on_synced: Callable[[], None]) -> None:
+    def __init__(
+        self, api: Api, door: Door[Any], clock: Clock, on_synced: Callable[[], None], namespace: str = ""
+    ) -> None:
         self._door = door
         self._clock = clock
         self._on_synced = on_synced
@@ -24,7 +26,7 @@ class DirectSource:
         self._synced = False
         self._heard = clock.monotonic()
         self._trouble = ""
-        self._reflector = Reflector(api, door.resource, self, clock)
+        self._reflector = Reflector(api, door.resource, self, clock, namespace)
         self._task: asyncio.Task[None] | None = None
 
     @property

@@ -6,7 +6,7 @@ stops.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -19,8 +19,75 @@ from flotilla_common.mirror.door import Door
 from flotilla_common.mirror.source import Source
 
 
-class Feed:
-    """The sources of one door."""
+class Feed(Protocol):
+    """What keeps one table up to date."""
+
+    @property
+    def direct(self) -> bool:
+        """The apiserver is watched directly."""
+        ...
+
+    @property
+    def synced(self) -> bool:
+        """A source has delivered everything that existed."""
+        ...
+
+    @property
+    def healthy(self) -> bool:
+        """The source that counts is synced and whole."""
+        ...
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the last proof that the table is up to date."""
+        ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def tend(self) -> None:
+        """Look after the sources. To be called every second or so."""
+        ...
+
+
+class PrivateFeed:
+    """Objects of one namespace that never go over the bus: the apiserver is all there is."""
+
+    def __init__(
+        self, *, api: Api, clock: Clock, door: Door[Any], namespace: str, on_synced: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._source = DirectSource(api, door, clock, on_synced, namespace)
+
+    @property
+    def direct(self) -> bool:
+        return True
+
+    @property
+    def synced(self) -> bool:
+        return self._source.synced
+
+    @property
+    def healthy(self) -> bool:
+        return self._source.synced and self._source.healthy
+
+    @property
+    def lag(self) -> float:
+        return self._clock.monotonic() - self._source.heard
+
+    async def start(self) -> None:
+        await self._source.start()
+
+    async def stop(self) -> None:
+        await self._source.stop()
+
+    async def tend(self) -> None:
+        """The source looks after itself."""
+
+
+class BusFeed:
+    """Objects from the bus, and directly while it is silent."""
 
     def __init__(
         self, *, api: Api, bus: Bus, clock: Clock, door: Door[Any], fallback_after: float, on_synced: Callable[[], None]
@@ -37,23 +104,19 @@ class Feed:
 
     @property
     def direct(self) -> bool:
-        """The apiserver is watched directly."""
         return self._direct is not None
 
     @property
     def synced(self) -> bool:
-        """A source has delivered everything that existed."""
         return self._source().synced
 
     @property
     def healthy(self) -> bool:
-        """The source that counts is synced and whole."""
         source = self._source()
         return source.synced and source.healthy
 
     @property
     def lag(self) -> float:
-        """Seconds since the last proof that the table is up to date."""
         return self._clock.monotonic() - self._source().heard
 
     async def start(self) -> None:
@@ -66,7 +129,7 @@ class Feed:
             await self._direct.stop()
 
     async def tend(self) -> None:
-        """Start or stop the direct source, as the state of the bus demands. To be called every second or so."""
+        """Start or stop the direct source, as the state of the bus demands."""
         if self._bus.synced and self._bus.healthy:
             self._trusted = self._bus.heard
         silence = self._clock.monotonic() - self._trusted

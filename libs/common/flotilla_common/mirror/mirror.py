@@ -17,7 +17,7 @@ from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror import metrics
 from flotilla_common.mirror.door import Door, Misfit, OnMisfit
-from flotilla_common.mirror.feed import Feed
+from flotilla_common.mirror.feed import BusFeed, Feed, PrivateFeed
 from flotilla_common.mirror.table import Indexer, Table
 
 T = TypeVar("T", bound=Object)
@@ -45,14 +45,13 @@ class Mirror:
         self._fallback_after = fallback_after
         self._doors: dict[Resource, Door[Any]] = {}
         self._feeds: dict[Resource, Feed] = {}
+        self._private: dict[Resource, str] = {}  # the namespace of resources that are read in one only
         self._all_synced = asyncio.Event()
 
     def add(self, resource: Resource, kind: type[T], indexes: dict[str, Indexer[T]] | None = None) -> Table[T]:
         """A table of the resource's objects, decoded as `kind`. To be called before `run`."""
-        table = Table[T](indexes)
-        door = Door(resource, kind, table)
-        self._doors[resource] = door
-        feed = self._feeds[resource] = Feed(
+        door = Door(resource, kind, Table[T](indexes))
+        feed = BusFeed(
             api=self._api,
             bus=self._bus,
             clock=self._clock,
@@ -60,14 +59,29 @@ class Mirror:
             fallback_after=self._fallback_after,
             on_synced=self._look,
         )
+        return self._fed(door, feed)
+
+    def add_private(
+        self, resource: Resource, kind: type[T], namespace: str, indexes: dict[str, Indexer[T]] | None = None
+    ) -> Table[T]:
+        """A table of one namespace's objects that must not go over the bus: they are listed and watched directly."""
+        self._private[resource] = namespace
+        door = Door(resource, kind, Table[T](indexes))
+        feed = PrivateFeed(api=self._api, clock=self._clock, door=door, namespace=namespace, on_synced=self._look)
+        return self._fed(door, feed)
+
+    def _fed(self, door: Door[T], feed: Feed) -> Table[T]:
+        resource = door.resource
+        self._doors[resource] = door
+        self._feeds[resource] = feed
         metrics.report(
             resource,
-            objects=table.__len__,
+            objects=door.table.__len__,
             lag=lambda: feed.lag,
             misfits=door.misfits.__len__,
             direct=lambda: feed.direct,
         )
-        return table
+        return door.table
 
     async def run(self) -> None:
         """Feed the tables until cancelled."""
@@ -121,7 +135,7 @@ class Mirror:
     async def take_over(self, resources: Sequence[Resource]) -> None:
         """One consistent LIST of each resource: afterwards the tables are at least as new as this call. ApiError,
         Unreachable."""
-        await asyncio.gather(*(self.read_owned(resource) for resource in resources))
+        await asyncio.gather(*(self.read_owned(resource, self._private.get(resource, "")) for resource in resources))
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
         """Read one object directly; None when it does not exist (or does not decode). ApiError, Unreachable."""

@@ -48,6 +48,10 @@ class Table(Generic[T]):
         """The object with that uid, if it exists."""
         return self._by_uid.get(uid)
 
+    def was_deleted(self, uid: str) -> bool:
+        """The object with that uid was here, and is surely gone (as long as that is remembered)."""
+        return uid in self._deleted
+
     def by_index(self, index: str, key: Hashable) -> Collection[T]:
         """The objects that the index files under `key`, in the order in which they were first seen."""
         return self._indexes[index].get(key, {}).values()
