@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
+from flotilla_common.api.images import ImageName
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
@@ -98,11 +99,16 @@ def row(pod: Json) -> Row:
         uid=pod["metadata"]["uid"],
         node=pod["spec"].get("nodeName", ""),
         ip=status.get("podIP", ""),
-        image=containers[0].get("image", ""),
+        image=familiar(containers[0].get("image", "")),
         image_id=containers[0].get("imageID", ""),
         restarts=containers[0].get("restartCount", 0),
         ready=any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions),
     )
+
+
+def familiar(image: str) -> str:
+    """An image's name as manifests have it; kubelets report `docker.io/library/nginx:alpine`."""
+    return str(ImageName.parse(image)) if image else ""
 
 
 async def _apply(api: Api, image: str) -> None:

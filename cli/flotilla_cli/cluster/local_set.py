@@ -14,6 +14,7 @@ import msgspec
 from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.ports import HOST
 
 SET_FILE = "set.json"
 MARK_FILE = ".flotilla"
@@ -32,7 +33,9 @@ class LocalSet(msgspec.Struct, frozen=True, kw_only=True):
     webhook_port: int
     services: dict[str, int]  # the port of each service's /readyz and /metrics
     programs: dict[str, str]
-    nodes: int
+    nodes: int  # fake ones
+    real_nodes: int = 0
+    address: str = HOST  # of the apiserver
     demo_done: bool = False
 
     @property

@@ -13,6 +13,9 @@ from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import nats_healthy
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.process import is_alive
+from flotilla_cli.cluster.realnodes.network import SWITCH
+from flotilla_cli.cluster.realnodes.nodes import PARTS, node_name, node_problem, part_name
+from flotilla_cli.cluster.realnodes.registry import NAME as REGISTRY
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
 
@@ -34,7 +37,9 @@ async def check(state_dir: Path, clock: Clock) -> list[Health]:
     if local_set is None:
         return []
     records = Records(state_dir)
-    names = [*ORDER, NATS, *local_set.services]
+    nodes = [node_name(index) for index in range(local_set.real_nodes)]
+    on_nodes = [SWITCH, REGISTRY, *(one for name in nodes for one in [name, *(part_name(name, p) for p in PARTS)])]
+    names = [*ORDER, NATS, *local_set.services, *(on_nodes if nodes else [])]
     return [await _line(name, local_set, records, clock) for name in names]
 
 
@@ -55,4 +60,6 @@ async def _problem(name: str, local_set: LocalSet, clock: Clock) -> str:
         return "" if healthy else "/healthz does not answer 200"
     if name in local_set.services:
         return await services.not_ready(local_set.services[name])
+    if name.endswith("-kubelet"):
+        return await node_problem(name.removesuffix("-kubelet"), Path(local_set.kubeconfig), clock)
     return ""

@@ -15,24 +15,31 @@ import msgspec
 from flotilla_cli.cluster import local_set as state
 from flotilla_cli.cluster import services
 from flotilla_cli.cluster.components import Ports
-from flotilla_cli.cluster.control_plane import ORDER, ControlPlane
+from flotilla_cli.cluster.control_plane import ORDER, ControlPlane, Options
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports, is_free, require_free
 from flotilla_cli.cluster.process import MARK, Process, is_alive, marked, stop
-from flotilla_cli.cluster.programs import CONTROL_PLANE
+from flotilla_cli.cluster.programs import CONTROL_PLANE, PROGRAMS
 from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
+from flotilla_cli.cluster.realnodes import cgroups, debian
+from flotilla_cli.cluster.realnodes.namespaces import same
+from flotilla_cli.cluster.realnodes.nodes import RealNodes, recorded
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
 
+FAKE_NODES = 10
+GRACE = 10.0  # seconds that a process has to end by itself
+
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for. A port of 0: a free one."""
+    """What the user asked for. A port of 0: a free one. `nodes`: fake ones; None: ten, or none beside real ones."""
 
-    nodes: int = 10
+    nodes: int | None = None
+    real_nodes: int = 0
     assets: Path | None = None
     apiserver_port: int = 0
     nats_port: int = 0
@@ -42,15 +49,19 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
 async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progress) -> LocalSet:
     """Bring the set up, or repair it; returns when all of it is ready."""
     records = Records(state_dir)
-    with progress.step("Get etcd, the Kubernetes control plane, kwok and nats-server") as say:
-        program = await provide(CONTROL_PLANE, clock, wishes.assets, say)
+    wishes = _settled(wishes, state.read(state_dir))
+    program = await _programs(wishes, clock, progress)
     await _stop_strays(state_dir, records, clock)
-    local_set = await _plan(state_dir, wishes, records, program, clock)
+    nodes = RealNodes(state_dir, program, clock)
+    local_set = await _plan(state_dir, wishes, records, program, clock, nodes if wishes.real_nodes else None)
     state.write(state_dir, local_set)
     with progress.step("Start the control plane") as say:
-        plane = ControlPlane(state_dir, program, clock, local_set.ports)
+        plane = ControlPlane(state_dir, program, clock, local_set.ports, Options(address=local_set.address))
         await plane.start(say)
         await plane.add_nodes(local_set.nodes)
+    if local_set.real_nodes:
+        with progress.step(f"Start {local_set.real_nodes} real nodes") as say:
+            await nodes.start(plane, local_set.real_nodes, say)
     with progress.step("Start NATS"):
         await start_nats(
             state_dir,
@@ -69,23 +80,50 @@ async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progres
     return local_set
 
 
+def _settled(wishes: Wishes, old: LocalSet | None) -> Wishes:
+    """The wishes with numbers of nodes. What a set has it keeps."""
+    real = max(wishes.real_nodes, old.real_nodes if old else 0)
+    usual = 0 if real else FAKE_NODES
+    fake = usual if wishes.nodes is None else wishes.nodes
+    return msgspec.structs.replace(wishes, nodes=max(fake, old.nodes if old else 0), real_nodes=real)
+
+
+async def _programs(wishes: Wishes, clock: Clock, progress: Progress) -> Callable[[str], Path]:
+    if not wishes.real_nodes:
+        with progress.step("Get etcd, the Kubernetes control plane, kwok and nats-server") as say:
+            return await provide(CONTROL_PLANE, clock, wishes.assets, say)
+    debian.require_root()
+    with progress.step("Get the Kubernetes control plane, nats-server, containerd, kubelet and crane") as say:
+        program = await provide(PROGRAMS, clock, wishes.assets, say)
+        await asyncio.to_thread(debian.install, say)
+    return program
+
+
 async def stop_all(state_dir: Path, clock: Clock, say: Callable[[str], None]) -> int:
     """Stop everything that runs from this folder, services first; returns how many processes there were."""
     records = Records(state_dir)
+    on_nodes = recorded(records)
     known = [NATS, *reversed(ORDER)]
     names = [process.name for process in records.all()]
     running = len(records.running())
-    ordered = [name for name in names if name not in known] + [name for name in known if name in names]
-    for name in ordered:
+    services_first = [name for name in names if name not in known and name not in on_nodes]
+    for name in [*services_first, *on_nodes, *(name for name in known if name in names)]:
         say(name)
-        await records.stop([name], clock)
-    return running + await _stop_strays(state_dir, records, clock)
+        # Nodes get no time for farewells: containers end with them, as in a power cut.
+        await records.stop([name], clock, grace=0 if name in on_nodes else GRACE)
+    strays = await _stop_strays(state_dir, records, clock)
+    await cgroups.sweep(clock)
+    return running + strays
 
 
 async def _stop_strays(state_dir: Path, records: Records, clock: Clock) -> int:
-    """Stop what runs from this folder without a record: its starter was killed before it could write one."""
+    """Stop what runs from this folder without a record: its starter was killed before it could write one.
+
+    What runs in a node needs none: it ends with the node's holder.
+    """
     sessions = {process.pid for process in records.running()}
-    strays = [process for process in marked(state_dir) if _session(process) not in sessions]
+    ours = [process for process in marked(state_dir) if same("pid", process.pid)]
+    strays = [process for process in ours if _session(process) not in sessions]
     for process in strays:
         await stop(process, clock)
     return len(strays)
@@ -99,14 +137,24 @@ def _session(process: Process) -> int:
 
 
 async def _plan(
-    state_dir: Path, wishes: Wishes, records: Records, program: Callable[[str], Path], clock: Clock
+    state_dir: Path,
+    wishes: Wishes,
+    records: Records,
+    program: Callable[[str], Path],
+    clock: Clock,
+    nodes: RealNodes | None,
 ) -> LocalSet:
-    """The set as it stands written down, if it can go on like that; else with ports that are free now."""
+    """The set as it stands written down, if it can go on like that; else with ports that are free now.
+
+    With real nodes their network is there afterwards, because the apiserver listens in it.
+    """
     old = state.read(state_dir)
-    if old and _can_continue(old, records) and not _differs(old, wishes):
-        return msgspec.structs.replace(old, nodes=max(old.nodes, wishes.nodes))
+    address = (await nodes.connect()).host if nodes else HOST
+    if old and _can_continue(old, records) and not _differs(old, wishes, address):
+        return msgspec.structs.replace(old, nodes=wishes.nodes or 0, real_nodes=wishes.real_nodes)
     if old:
         await stop_all(state_dir, clock, lambda _: None)
+        address = (await nodes.connect()).host if nodes else HOST
     for port, purpose, option in (
         (wishes.apiserver_port, "the apiserver", "--port"),
         (wishes.nats_port, "NATS", "--nats-port"),
@@ -114,10 +162,12 @@ async def _plan(
     ):
         if port:
             require_free(port, purpose, option)
-    return _fresh(state_dir, wishes, program, demo_done=bool(old and old.demo_done))
+    return _fresh(state_dir, wishes, program, address, demo_done=bool(old and old.demo_done))
 
 
-def _fresh(state_dir: Path, wishes: Wishes, program: Callable[[str], Path], *, demo_done: bool) -> LocalSet:
+def _fresh(
+    state_dir: Path, wishes: Wishes, program: Callable[[str], Path], address: str, *, demo_done: bool
+) -> LocalSet:
     names = services.installed()
     free = free_ports(6 + len(names))
     nats_port = wishes.nats_port or free[0]
@@ -130,7 +180,9 @@ def _fresh(state_dir: Path, wishes: Wishes, program: Callable[[str], Path], *, d
         webhook_port=wishes.webhook_port or free[5],
         services=dict(zip(names, free[6:], strict=True)),
         programs={name: str(program(name)) for name in CONTROL_PLANE},
-        nodes=wishes.nodes,
+        nodes=wishes.nodes or 0,
+        real_nodes=wishes.real_nodes,
+        address=address,
         demo_done=demo_done,
     )
 
@@ -150,13 +202,13 @@ def _can_continue(old: LocalSet, records: Records) -> bool:
     )
 
 
-def _differs(old: LocalSet, wishes: Wishes) -> bool:
+def _differs(old: LocalSet, wishes: Wishes, address: str) -> bool:
     pairs = (
         (wishes.apiserver_port, old.ports.apiserver),
         (wishes.nats_port, old.nats_port),
         (wishes.webhook_port, old.webhook_port),
     )
-    return any(wanted and wanted != current for wanted, current in pairs)
+    return address != old.address or any(wanted and wanted != current for wanted, current in pairs)
 
 
 def _runs(name: str, records: Records) -> bool:

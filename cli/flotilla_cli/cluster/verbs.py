@@ -35,7 +35,8 @@ state_option = click.option(
 
 @click.command()
 @state_option
-@click.option("--nodes", type=click.IntRange(1, 2000), default=10, show_default=True, help="How many fake nodes.")
+@click.option("--nodes", type=click.IntRange(0, 2000), help="How many fake nodes.  [default: 10, or 0 with real nodes]")
+@click.option("--real-nodes", type=click.IntRange(1, 20), help="How many nodes with containerd and kubelet (root).")
 @click.option(
     "--assets",
     envvar="FLOTILLA_ASSETS",
@@ -48,7 +49,8 @@ state_option = click.option(
 @click.option("--demo/--no-demo", default=None, help="Show the in-place update.  [default: the first time]")
 def up(
     state: Path | None,
-    nodes: int,
+    nodes: int | None,
+    real_nodes: int | None,
     assets: Path | None,
     port: int | None,
     nats_port: int | None,
@@ -61,6 +63,7 @@ def up(
     """
     wishes = work.Wishes(
         nodes=nodes,
+        real_nodes=real_nodes or 0,
         assets=assets.resolve() if assets else None,
         apiserver_port=port or 0,
         nats_port=nats_port or 0,

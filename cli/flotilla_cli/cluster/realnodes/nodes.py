@@ -31,6 +31,7 @@ from flotilla_cli.cluster.records import Records
 from flotilla_common.api.resources import NODE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 PREFIX = "real-"
 PARTS = ("containerd", "kubelet", "kube-proxy")
@@ -179,12 +180,19 @@ class RealNodes:
     async def _ready(self, plane: ControlPlane, names: list[str]) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN
         async with admin(plane.kubeconfig, self._clock) as api:
-            while waiting := set(names) - _schedulable((await api.list(NODE)).items):
+            while waiting := await self._waiting(api, names):
                 ended = [name for name in waiting if not self._runs(part_name(name, "kubelet"))]
                 if ended or self._clock.monotonic() > deadline:
                     log = self._state_dir / "logs" / f"{part_name(min(ended or waiting), 'kubelet')}.log"
-                    raise ClusterError(f"Not ready: {', '.join(sorted(waiting))}. End of {log}:\n{tail(log)}")
+                    said = "; ".join(f"{name}: {why}" for name, why in waiting.items())
+                    raise ClusterError(f"Not ready: {said}. End of {log}:\n{tail(log)}")
                 await self._clock.sleep(POLL)
+
+    async def _waiting(self, api: Api, names: list[str]) -> dict[str, str]:
+        """The nodes that pods cannot go to, and why."""
+        nodes = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
+        states = {node["metadata"]["name"]: unready(node) for node in nodes}
+        return {name: states[name] for name in names if states[name]}
 
     def _command(self, part: str, plan: NodePlan, plane: ControlPlane) -> list[str]:
         program = self._programs(part)
@@ -221,12 +229,21 @@ class RealNodes:
         return process is not None and is_alive(process)
 
 
-def _schedulable(nodes: list[msgspec.Raw]) -> set[str]:
-    documents = [msgspec.json.decode(raw, type=Json) for raw in nodes]
-    return {document["metadata"]["name"] for document in documents if _is_ready(document)}
+async def node_problem(name: str, kubeconfig: Path, clock: Clock) -> str:
+    """What keeps pods from a node, as its Node says; empty when nothing does."""
+    try:
+        async with admin(kubeconfig, clock) as api:
+            node = msgspec.json.decode(await api.get(NODE, "", name), type=Json)
+    except (ApiError, Unreachable) as error:
+        return str(error)
+    return unready(node)
 
 
-def _is_ready(node: Json) -> bool:
+def unready(node: Json) -> str:
+    """What a Node says about why pods cannot go there; empty when they can."""
     conditions: list[Json] = node.get("status", {}).get("conditions") or []
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-    return ready and not node["spec"].get("taints")
+    ready = next((one for one in conditions if one["type"] == "Ready"), Json(message="its kubelet has not reported"))
+    if ready.get("status") != "True":
+        return str(ready["message"])
+    taints: list[Json] = node["spec"].get("taints") or []
+    return ", ".join(str(taint["key"]) for taint in taints)
