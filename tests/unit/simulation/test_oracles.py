@@ -1,4 +1,4 @@
-"""The oracles must be able to fail: each rule is held against small histories that break it, and ones that nearly do."""
+"""The oracles must be able to fail: each rule is held against small histories that break it, or nearly do."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def three(**settings: Any) -> Tape:
     return tape
 
 
-def update(tape: Tape, name: str, **change: object) -> None:
+def update(tape: Tape, name: str, **change: Any) -> None:
     """An in-place update as it should be."""
     tape.pod(name, gate="False", ready=False)
     tape.pod(
