@@ -186,8 +186,19 @@ class PersistentVolumeClaim(Model):
     status: ClaimStatus = ClaimStatus()
 
 
+class NodeStatus(Model):
+    conditions: list[Condition] = []
+
+
 class Node(Model):
     metadata: ObjectMeta = ObjectMeta()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def ready(self) -> Condition | None:
+        """Condition Ready if it is True."""
+        found = (condition for condition in self.status.conditions if condition.type == "Ready")
+        return next((condition for condition in found if condition.status == "True"), None)
 
 
 class ControllerRevision(Model):

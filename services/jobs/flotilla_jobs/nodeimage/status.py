@@ -1,0 +1,159 @@
+"""The status of a NodeImage: what the node's agent reports, and what is said for an agent that is silent
+(imagepull.md §4.4).
+
+Entries only move forward. One of another round than the spec's speaks of the past; one that is final stays, so that a
+late report cannot revive a pull that was given up.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.images import reference_of
+from flotilla_common.api.nodeimage import (
+    FAILED,
+    PULLING,
+    SUCCEEDED,
+    WAITING,
+    ImageSpec,
+    ImageStatus,
+    ImageTag,
+    NodeImage,
+    NodeImageStatus,
+    TagStatus,
+)
+from flotilla_common.api.resources import IMAGE_PULL_JOB
+from flotilla_common.control.plan import Notice
+from flotilla_common.control.subject import Subject
+from flotilla_jobs.waits import Waits
+
+SILENCE = timedelta(minutes=10)
+"""How long an agent may say nothing of a pull, and how far it may overrun its deadline, before it is given up."""
+
+NO_ANSWER = "node has not responded for a long time"
+TOO_LONG = "pulling exceeds the activeDeadlineSeconds"
+
+MOST_MESSAGE = 1024
+"""Characters of a reported message that are kept: 256 images with many tags have to fit into one object."""
+
+Entries = Mapping[str, Sequence[TagStatus]]
+
+
+def report_problem(report: NodeImageStatus) -> str:
+    """Why the report cannot be a status; empty if it can."""
+    for name, image in report.image_statuses.items():
+        for entry in image.tags:
+            if entry.phase not in (WAITING, PULLING, SUCCEEDED, FAILED):
+                return f"{reference_of(name, entry.tag)}: there is no phase {entry.phase!r}"
+            if (entry.completion_time is not None) != (entry.phase in (SUCCEEDED, FAILED)):
+                return f"{reference_of(name, entry.tag)}: the completion time belongs to the final phases"
+    return ""
+
+
+def reported(image: NodeImage, report: NodeImageStatus) -> NodeImageStatus:
+    """The status with the report taken in."""
+    entries: dict[str, list[TagStatus]] = {}
+    for name, tag in _tasks(image.spec.images):
+        said = report.image_statuses.get(name)
+        entry = _newer(tag, image.entry(name, tag.tag), said.tag(tag.tag) if said is not None else None)
+        if entry is not None:
+            entries.setdefault(name, []).append(entry)
+    return counted(image.spec.images, entries)
+
+
+def _newer(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> TagStatus | None:
+    if said is None or said.version != tag.version:
+        return held
+    if held is not None and held.version == tag.version and held.completion_time is not None:
+        return held
+    progress = max(0, min(100, said.progress))
+    return msgspec.structs.replace(said, progress=progress, message=said.message[:MOST_MESSAGE])
+
+
+class Patience:
+    """Gives pulls up that nobody speaks of; collects events, and when to look again."""
+
+    def __init__(self, image: NodeImage, now: datetime, waits: Waits) -> None:
+        self._image = image
+        self._now = now
+        self._waits = waits
+        self.notices: list[Notice] = []
+
+    def judged(self, status: NodeImageStatus) -> NodeImageStatus:
+        """The status with failures for what took too long; the same one if nothing did."""
+        entries = {name: {entry.tag: entry for entry in held.tags} for name, held in status.image_statuses.items()}
+        for name, tag in _tasks(self._image.spec.images):
+            held = entries.get(name, {}).get(tag.tag)
+            if message := self._too_late(tag, held):
+                self._say(name, tag, message)
+                entries.setdefault(name, {})[tag.tag] = self._failure(tag, held, message)
+        if not self.notices:
+            return status
+        return counted(self._image.spec.images, {name: list(tags.values()) for name, tags in entries.items()})
+
+    def _too_late(self, tag: ImageTag, held: TagStatus | None) -> str:
+        if tag.created_at is None:
+            return ""
+        if held is None or held.version != tag.version:
+            return NO_ANSWER if self._waits.passed(tag.created_at + SILENCE, self._now) else ""
+        deadline = tag.pull_policy.active_deadline_seconds if tag.pull_policy is not None else None
+        if held.completion_time is not None or deadline is None:
+            return ""
+        end = tag.created_at + timedelta(seconds=deadline) + SILENCE
+        return TOO_LONG if self._waits.passed(end, self._now) else ""
+
+    def _failure(self, tag: ImageTag, held: TagStatus | None, message: str) -> TagStatus:
+        entry = held if held is not None and held.version == tag.version else TagStatus(tag=tag.tag)
+        now = self._now.replace(microsecond=0)
+        return msgspec.structs.replace(entry, phase=FAILED, completion_time=now, version=tag.version, message=message)
+
+    def _say(self, name: str, tag: ImageTag, message: str) -> None:
+        node = self._image.metadata.name
+        text = f"Failed to pull image {name}:{tag.tag} on node {node} for {message}"
+        self.notices.append(Notice(reason="PullImageFailed", message=text, warning=True))
+        for owner in tag.owner_references:
+            if owner.kind == IMAGE_PULL_JOB.kind:
+                about = Subject(IMAGE_PULL_JOB, owner.namespace, owner.name, owner.uid)
+                self.notices.append(Notice(reason="PullImageFailed", message=text, warning=True, about=about))
+
+
+def counted(images: Mapping[str, ImageSpec], entries: Entries) -> NodeImageStatus:
+    """The status of these entries: those of tasks that exist, in order, and their numbers by phase."""
+    wanted = {(name, tag.tag): tag.version for name, tag in _tasks(images)}
+    kept: dict[str, ImageStatus] = {}
+    numbers = Counter[str]()
+    for name in sorted(entries):
+        tags = sorted((one for one in entries[name] if (name, one.tag) in wanted), key=lambda one: one.tag)
+        if tags:
+            kept[name] = ImageStatus(tags=tags)
+        for entry in tags:
+            if entry.version == wanted[name, entry.tag]:
+                numbers[entry.phase] += 1
+    return NodeImageStatus(
+        desired=len(wanted),
+        succeeded=numbers[SUCCEEDED],
+        failed=numbers[FAILED],
+        pulling=numbers[PULLING],
+        waiting=numbers[WAITING],
+        image_statuses=kept,
+    )
+
+
+def status_patch(before: NodeImageStatus, after: NodeImageStatus) -> Json:
+    """The merge patch of the status; it always holds all numbers, which the first write needs."""
+    return merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after)) | {
+        "desired": after.desired,
+        "succeeded": after.succeeded,
+        "failed": after.failed,
+        "pulling": after.pulling,
+        "waiting": after.waiting,
+    }
+
+
+def _tasks(images: Mapping[str, ImageSpec]) -> Iterator[tuple[str, ImageTag]]:
+    for name, spec in images.items():
+        for tag in spec.tags:
+            yield name, tag
