@@ -1,0 +1,89 @@
+"""Keeping the pod not ready before and while its containers are restarted (containerrecreaterequest.md §6.4).
+
+The finalizer comes first, so that whatever happens the pod is given back; then the pod's own condition; and only when
+that stands, the condition of the request, from which the agent counts the grace period.
+"""
+
+from datetime import datetime
+
+from flotilla_common.api.admission.recreate_conversion import GRACE_MESSAGE
+from flotilla_common.api.containerrecreaterequest import PRE_RECREATE_GRACE, ContainerRecreateRequest
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import POD_READY, RECREATE_ACTIVE, RECREATE_UNREADY
+from flotilla_common.api.meta import Condition
+from flotilla_common.api.resources import RECREATE_REQUEST
+from flotilla_common.control.plan import Chain, Json, Patch, PatchType
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.readiness import Holder, hold, release
+
+AGENT = "ContainerRecreateRequest"
+"""Who holds the pod, in the message of its condition."""
+
+
+def wanted(request: ContainerRecreateRequest) -> bool:
+    """The request asks for the grace period and it has not begun."""
+    return request.spec.strategy.unready_grace_period_seconds is not None and request.grace_since is None
+
+
+def holding(request: ContainerRecreateRequest, pod: Pod, now: datetime) -> Chain:
+    """The writes that make the pod not ready; none if it is so already, or has no gate by which it could be."""
+    if POD_READY not in pod.gates:
+        return ()
+    edit = PodEdit(pod, "unready grace period", phase="")
+    hold(edit, _holder(request), now)
+    return (*_with_finalizer(request), *edit.chain())
+
+
+def began(now: datetime) -> Condition:
+    """The condition that starts the grace period."""
+    return Condition(
+        type=PRE_RECREATE_GRACE,
+        status="True",
+        reason=PRE_RECREATE_GRACE,
+        message=GRACE_MESSAGE,
+        last_transition_time=now,
+    )
+
+
+def ending(request: ContainerRecreateRequest, pod: Pod | None, now: datetime) -> Chain:
+    """The writes on pod and metadata when the request is over: give the pod back, let go of the request.
+
+    The label goes too, so that agents hear no more of it; a request that is being deleted keeps it to the end.
+    """
+    metadata: Json = {}
+    given_back: Chain = ()
+    if RECREATE_UNREADY in request.metadata.finalizers:
+        metadata["finalizers"] = [name for name in request.metadata.finalizers if name != RECREATE_UNREADY]
+        if pod is not None:
+            edit = PodEdit(pod, "unready grace period is over", phase="")
+            release(edit, _holder(request), now)
+            given_back = edit.chain()
+    if RECREATE_ACTIVE in request.metadata.labels and request.metadata.deletion_timestamp is None:
+        metadata["labels"] = {RECREATE_ACTIVE: None}
+    return (*given_back, _metadata_patch(request, metadata, "let go of the request")) if metadata else ()
+
+
+def _with_finalizer(request: ContainerRecreateRequest) -> Chain:
+    if RECREATE_UNREADY in request.metadata.finalizers:
+        return ()
+    finalizers = [*request.metadata.finalizers, RECREATE_UNREADY]
+    return (_metadata_patch(request, {"finalizers": finalizers}, "unready grace period"),)
+
+
+def _metadata_patch(request: ContainerRecreateRequest, metadata: Json, cause: str) -> Patch:
+    """A merge patch replaces the whole list of finalizers, so it holds for this version of the request only."""
+    meta = request.metadata
+    return Patch(
+        resource=RECREATE_REQUEST,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        cause=cause,
+        patch_type=PatchType.MERGE,
+        body={"metadata": metadata},
+    )
+
+
+def _holder(request: ContainerRecreateRequest) -> Holder:
+    return Holder(AGENT, f"{request.metadata.namespace}/{request.metadata.name}")

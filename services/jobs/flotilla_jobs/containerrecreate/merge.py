@@ -1,0 +1,97 @@
+"""What becomes of a status when the node's agent reports (containerrecreaterequest.md §5, §7.5).
+
+The agent is trusted with what it sees, not with history: a request that is completed stays so, a container that
+succeeded or failed stays so, and one that was killed is never un-killed. Taking in the same report twice changes
+nothing.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.containerrecreaterequest import (
+    COMPLETED,
+    FAILED,
+    PENDING,
+    RECREATING,
+    SUCCEEDED,
+    ContainerRecreateRequest,
+    ContainerRecreateRequestSpec,
+    ContainerRecreateRequestStatus,
+    RecreateState,
+)
+from flotilla_common.node.reports import RecreateReport
+
+MESSAGE_LIMIT = 1024
+"""Characters of a message that are kept, as in Kubernetes' events: runtimes may quote at length."""
+
+_PHASES = ("", PENDING, RECREATING, COMPLETED)
+_STATE_PHASES = (PENDING, RECREATING, SUCCEEDED, FAILED)
+_FINAL = (SUCCEEDED, FAILED)
+
+
+def problem(report: RecreateReport, spec: ContainerRecreateRequestSpec) -> str:
+    """Why the report cannot be about a request with this spec; empty if it can."""
+    if report.phase not in _PHASES:
+        return f"unknown phase {report.phase!r}"
+    named = [state.name for state in report.states or ()]
+    if len(named) != len(set(named)):
+        return "a container is reported twice"
+    known = {container.name for container in spec.containers}
+    for state in report.states or ():
+        if state.name not in known:
+            return f"container {state.name!r} is not in the request"
+        if state.phase not in _STATE_PHASES:
+            return f"unknown phase {state.phase!r} of container {state.name}"
+    return ""
+
+
+def absorbed(request: ContainerRecreateRequest, report: RecreateReport, now: datetime) -> bool:
+    """The status says everything that the report can still add."""
+    return merged(request, report, now) == request.status
+
+
+def merged(
+    request: ContainerRecreateRequest, report: RecreateReport | None, now: datetime
+) -> ContainerRecreateRequestStatus:
+    """The status after the report."""
+    status = request.status
+    if report is None:
+        return status
+    status = msgspec.structs.replace(status, container_recreate_states=_states(request, report))
+    if status.phase == COMPLETED or _PHASES.index(report.phase) <= _rank(status.phase):
+        return status
+    if report.phase == COMPLETED:
+        return completed(status, report.message[:MESSAGE_LIMIT], now)
+    return msgspec.structs.replace(status, phase=report.phase)
+
+
+def completed(status: ContainerRecreateRequestStatus, message: str, now: datetime) -> ContainerRecreateRequestStatus:
+    """The status of a request that ends now; its containers' states stay as they are."""
+    return msgspec.structs.replace(status, phase=COMPLETED, message=message, completion_time=now.replace(microsecond=0))
+
+
+def _states(request: ContainerRecreateRequest, report: RecreateReport) -> list[RecreateState]:
+    held = {state.name: state for state in request.status.container_recreate_states}
+    told = {state.name: state for state in report.states or ()}
+    finished = request.completed
+    found: list[RecreateState] = []
+    for container in request.spec.containers:
+        state = _state(held.get(container.name), told.get(container.name), finished=finished)
+        if state is not None:
+            found.append(state)
+    return found
+
+
+def _state(old: RecreateState | None, new: RecreateState | None, *, finished: bool) -> RecreateState | None:
+    if new is None or (old is not None and old.phase in _FINAL):
+        return old
+    if finished and new.phase == SUCCEEDED:  # nobody waits for a container of a completed request any more
+        new = RecreateState(name=new.name, phase=RECREATING, is_killed=True)
+    killed = new.is_killed or (old is not None and old.is_killed)
+    return msgspec.structs.replace(new, is_killed=killed, message=new.message[:MESSAGE_LIMIT])
+
+
+def _rank(phase: str) -> int:
+    """A phase that is none of ours, written by somebody else, is overruled by any report."""
+    return _PHASES.index(phase) if phase in _PHASES else -1

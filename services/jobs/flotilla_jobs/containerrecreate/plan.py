@@ -1,0 +1,149 @@
+"""From a snapshot of one ContainerRecreateRequest to what is done about it (containerrecreaterequest.md §6).
+
+The agent does the work and reports; this decides when a request is over, keeps the pod not ready meanwhile, tells the
+agent what the kubelet says of the new containers, and clears up. Each pass writes the request at most once, on the
+version that it looked at.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.containerrecreaterequest import (
+    COMPLETED,
+    PRE_RECREATE_GRACE,
+    RECREATING,
+    ContainerRecreateRequestStatus,
+)
+from flotilla_common.api.keys import RECREATE_UNREADY
+from flotilla_common.api.resources import RECREATE_REQUEST
+from flotilla_common.control.plan import Delete, Json, Patch, PatchType, Plan, Stage
+from flotilla_jobs.containerrecreate import grace, why
+from flotilla_jobs.containerrecreate.merge import completed, merged
+from flotilla_jobs.containerrecreate.observe import observed
+from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
+
+ANSWER_WITHIN = timedelta(seconds=60)
+"""How long the node's agent may take until it takes a request up; fixed (§10)."""
+
+POD_GONE = "pod has gone"
+NO_ANSWER = "daemon has not responded for a long time"
+DEADLINE = "recreating has exceeded the activeDeadlineSeconds"
+"""Messages of requests that do not end by themselves; scripts look for them."""
+
+
+def plan(snapshot: RecreateSnapshot, now: datetime) -> Plan:
+    """The next step of the request."""
+    request = snapshot.request
+    if request.metadata.deletion_timestamp is not None or request.completed:
+        return _clear_up(snapshot, now)
+    status = merged(request, snapshot.report, now)
+    if status.phase != COMPLETED and (reason := _overdue(snapshot, status, now)):
+        status = completed(status, reason, now)
+    if status.phase == RECREATING and snapshot.pod is not None:
+        status = msgspec.structs.replace(status, container_status_snapshot=observed(request, snapshot.pod))
+        if grace.wanted(request):
+            if chain := grace.holding(request, snapshot.pod, now):
+                return _told(snapshot, status, now, Plan(stages=(Stage(chains=(chain,)),)))
+            status = _grace_began(status, now)
+    write = _status_patch(snapshot, status)
+    wake_at = None if status.phase == COMPLETED else _next_deadline(snapshot, status)
+    return _told(snapshot, status, now, Plan(status=write, urgent_status=True, wake_at=wake_at))
+
+
+def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
+    """A request that is over: give the pod back, let the agents forget it, take in what comes late, then delete it."""
+    request = snapshot.request
+    if RECREATE_UNREADY in request.metadata.finalizers and not snapshot.pod_known:
+        return _told(snapshot, request.status, now, Plan())  # a pod that is not looked up would never be given back
+    if chain := grace.ending(request, snapshot.pod, now):
+        return _told(snapshot, request.status, now, Plan(stages=(Stage(chains=(chain,)),)))
+    if request.metadata.deletion_timestamp is not None:
+        return Plan()
+    status = merged(request, snapshot.report, now)
+    write = _status_patch(snapshot, status)
+    if write is not None or request.spec.ttl_seconds_after_finished is None:
+        return _told(snapshot, status, now, Plan(status=write, urgent_status=True))
+    since = request.status.completion_time or request.metadata.creation_timestamp or now
+    due = since + timedelta(seconds=max(request.spec.ttl_seconds_after_finished, 0))
+    if due > now:
+        return _told(snapshot, status, now, Plan(wake_at=due))
+    return Plan(stages=(Stage(chains=((_delete(snapshot),),)),))
+
+
+def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> str:
+    """Why the request must end now although the agent is not done; empty if it need not."""
+    if snapshot.pod is None and snapshot.pod_known:
+        return POD_GONE
+    if not status.phase and now >= _created(snapshot) + ANSWER_WITHIN:
+        return NO_ANSWER
+    deadline = _deadline(snapshot)
+    return DEADLINE if deadline is not None and now >= deadline else ""
+
+
+def _next_deadline(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus) -> datetime | None:
+    """When the request ends even if nothing happens. Everything else comes as a change of pod, request or report."""
+    moments = [_deadline(snapshot), None if status.phase else _created(snapshot) + ANSWER_WITHIN]
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _created(snapshot: RecreateSnapshot) -> datetime:
+    created = snapshot.request.metadata.creation_timestamp
+    assert created is not None, "the apiserver sets it"
+    return created
+
+
+def _deadline(snapshot: RecreateSnapshot) -> datetime | None:
+    seconds = snapshot.request.spec.active_deadline_seconds
+    return None if seconds is None else _created(snapshot) + timedelta(seconds=seconds)
+
+
+def _grace_began(status: ContainerRecreateRequestStatus, now: datetime) -> ContainerRecreateRequestStatus:
+    others = [condition for condition in status.conditions if condition.type != PRE_RECREATE_GRACE]
+    return msgspec.structs.replace(status, conditions=[*others, grace.began(now.replace(microsecond=0))])
+
+
+def _status_patch(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus) -> Patch | None:
+    """Only the members that change, and the phase, which a status cannot be without."""
+    old: Json = msgspec.to_builtins(snapshot.request.status)
+    new: Json = msgspec.to_builtins(status)
+    changes = {member: value for member, value in new.items() if old.get(member) != value}
+    if not changes:
+        return None
+    meta = snapshot.request.metadata
+    return Patch(
+        resource=RECREATE_REQUEST,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        cause=_cause(status, changes),
+        phase="status",
+        patch_type=PatchType.MERGE,
+        subresource="status",
+        body={"status": {"phase": status.phase} | changes},
+    )
+
+
+def _cause(status: ContainerRecreateRequestStatus, changes: Json) -> str:
+    if "phase" in changes:
+        return f"{status.phase}: {status.message}" if status.message else status.phase
+    if "containerRecreateStates" in changes:
+        return "progress of the node's agent"
+    return "unready grace period" if "conditions" in changes else "new containers"
+
+
+def _delete(snapshot: RecreateSnapshot) -> Delete:
+    meta = snapshot.request.metadata
+    return Delete(
+        resource=RECREATE_REQUEST,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        cause="ttlSecondsAfterFinished has passed",
+    )
+
+
+def _told(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime, made: Plan) -> Plan:
+    """The plan with the reasons and numbers that explain it."""
+    return msgspec.structs.replace(made, reasons=why.reasons(snapshot, status, now), numbers=why.numbers(status))
