@@ -1,0 +1,1 @@
+"""What the fakes of the simulation have in common with the real things."""

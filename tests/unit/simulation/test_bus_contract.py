@@ -1,0 +1,50 @@
+"""The simulated bus keeps the contract of the real one."""
+
+import pytest
+
+from flotilla_common.bus.interface import Bus
+from tests.simulation.bus.client import SimulatedBus
+from tests.simulation.bus.server import Server
+from tests.simulation.contract.bus import BusContract, Play, Scene
+from tests.simulation.loop import Domain, SimulatedClock, SimulatedLoop, run
+
+
+class SimulatedBench:
+    """A simulated server."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+        self.server = Server(loop)
+
+    def bus(self, name: str) -> Bus:
+        return SimulatedBus(self._loop, self.server, name, SimulatedClock(self._loop), Domain(name).context())
+
+    async def kill(self) -> None:
+        self.server.kill()
+
+    async def start(self) -> None:
+        self.server.revive()
+
+    async def wipe(self) -> None:
+        self.server.wipe()
+
+    async def pause(self) -> None:
+        self.server.pause()
+
+    async def resume(self) -> None:
+        self.server.resume()
+
+    async def delete_stream(self, name: str) -> None:
+        self.server.lose_stream(name)
+
+
+class TestSimulatedBus(BusContract):
+    @pytest.fixture
+    def play(self) -> Play:
+        def play(scene: Scene) -> None:
+            async def main(loop: SimulatedLoop) -> None:
+                await scene(SimulatedBench(loop))
+
+            run(main)
+
+        return play
