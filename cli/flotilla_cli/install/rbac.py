@@ -32,7 +32,7 @@ _CONVERTED = (
 )
 """CRDs whose conversion the webhook keeps right: also those that were installed before us (install.md §2)."""
 
-_PULLS = ("imagelistpulljobs", "imagepulljobs", "nodeimages")
+_JOBS = ("containerrecreaterequests", "imagelistpulljobs", "imagepulljobs", "nodeimages")
 _CERTIFICATES = "kruise-webhook-certs"
 
 
@@ -82,7 +82,7 @@ def _watcher() -> list[Json]:
     return [
         _rule("", ["namespaces", "nodes", "persistentvolumeclaims", "pods"], *_READ),
         _rule("apps", ["controllerrevisions"], *_READ),
-        _rule("apps.kruise.io", ["clonesets", "imagelistpulljobs", "imagepulljobs", "nodeimages"], *_READ),
+        _rule("apps.kruise.io", ["clonesets", *_JOBS], *_READ),
     ]
 
 
@@ -105,11 +105,12 @@ def _cloneset() -> list[Json]:
 def _jobs() -> list[Json]:
     return [
         _rule("", ["nodes", "pods"], *_READ),
+        _rule("", ["pods/status"], "patch"),  # pods that are kept not ready, what agents tell of containers
         _rule("", ["secrets"], "get"),  # pull secrets, by the names that jobs give; never a list of them
         _rule("", ["events"], "create", "patch"),
         _rule("apps.kruise.io", ["imagepulljobs", "nodeimages"], "create", "delete", *_READ, "patch"),
-        _rule("apps.kruise.io", ["imagelistpulljobs"], "delete", *_READ, "patch"),
-        _rule("apps.kruise.io", [f"{plural}/status" for plural in _PULLS], "patch"),
+        _rule("apps.kruise.io", ["containerrecreaterequests", "imagelistpulljobs"], "delete", *_READ, "patch"),
+        _rule("apps.kruise.io", [f"{plural}/status" for plural in _JOBS], "patch"),
         _rule("apps.kruise.io", ["imagelistpulljobs/finalizers"], "update"),  # to own jobs with blockOwnerDeletion
     ]
 

@@ -17,6 +17,7 @@ from flotilla_common.api.resources import (
     NODE,
     NODE_IMAGE,
     POD,
+    RECREATE_REQUEST,
     REVISION,
     Resource,
 )
@@ -34,6 +35,7 @@ RESOURCES = (
     IMAGE_LIST_PULL_JOB,
     IMAGE_PULL_JOB,
     NODE_IMAGE,
+    RECREATE_REQUEST,
 )
 """What the services mirror."""
 

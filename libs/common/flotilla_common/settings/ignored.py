@@ -24,7 +24,6 @@ SWITCHES = frozenset(
 _WORKERS = (
     "advancedcronjob",
     "broadcastjob",
-    "crr",
     "daemonset",
     "nodepodprobe",
     "persistentpodstate",

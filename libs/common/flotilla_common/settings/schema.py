@@ -66,7 +66,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             env=("FLOTILLA_NATS",),
         ),
     ] = ""
-    nats_creds: Annotated[str, Option("bus", "A NATS credentials file.")] = ""
+    nats_creds: Annotated[
+        str,
+        Option(
+            "bus",
+            "Who this process is to the bus: a file with NATS credentials, a user seed, or a ServiceAccount token.",
+            flags=("creds",),
+        ),
+    ] = ""
     bus_max_payload: Annotated[
         int, Option("bus", "Bytes; larger objects travel as a header and are fetched.", readers.integer(1024))
     ] = 8 << 20
@@ -119,10 +126,35 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, Option("replicas", "CloneSets planned side by side; they mostly wait for answers.", readers.integer(1))
     ] = 16
 
+    crr_workers: Annotated[
+        int, Option("replicas", "ContainerRecreateRequests planned side by side.", readers.integer(1))
+    ] = 3
     imagepulljob_workers: Annotated[
         int, Option("replicas", "ImagePullJobs planned side by side.", readers.integer(1))
     ] = 3
     nodeimage_workers: Annotated[int, Option("replicas", "NodeImages planned side by side.", readers.integer(1))] = 3
+
+    # The node agent
+    node: Annotated[
+        str, Option("node", "The name of the node that the agent works on.", flags=("node-name",), env=("NODE_NAME",))
+    ] = ""
+    cri_socket: Annotated[
+        str,
+        Option(
+            "node",
+            "The container runtime's socket; empty: looked for. A relative path lies below /run.",
+            flags=("socket-file",),
+        ),
+    ] = ""
+    host_root: Annotated[
+        str, Option("node", "Where the host's /run is mounted, if the agent runs in a container of its own.")
+    ] = ""
+    node_state_dir: Annotated[
+        str, Option("node", "Where the agent notes what it has begun, to survive its own restart.")
+    ] = "/var/lib/flotilla/nodeagent"
+    max_workers_for_pull_image: Annotated[
+        int, Option("node", "Image pulls at a time on one node; -1: no limit.", readers.integer(-1))
+    ] = -1
 
     # The webhook
     webhook_url: Annotated[
@@ -224,7 +256,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "operations",
             "Where /healthz and /readyz are served; 0: not at all.",
             readers.port,
-            flags=("health-probe-addr",),
+            flags=("health-probe-addr", "addr"),
         ),
     ] = 8000
 
