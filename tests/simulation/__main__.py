@@ -1,0 +1,76 @@
+"""The simulator from a shell.
+
+python -m tests.simulation list
+python -m tests.simulation sweep [SCENARIO …]
+python -m tests.simulation explore FIRST COUNT
+python -m tests.simulation replay SCENARIO [FAULT …]      as a failure prints it
+python -m tests.simulation replay seed:N | SCRIPT
+"""
+
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from tests.simulation.exploration.explore import explore
+from tests.simulation.exploration.script import Script, draw
+from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.play import run
+from tests.simulation.perturbation.sweep import sweep, verdict
+from tests.simulation.scenarios import every_scenario
+from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.trace import tell
+
+
+def replay(words: Sequence[str]) -> int:
+    """Play one run again and tell all of it."""
+    scenario, faults = _meant(words)
+    outcome, saboteur, history = run(scenario, faults)
+    marks = dict(zip(saboteur.strikes, map(str, faults), strict=False))
+    for line in tell(history, marks=marks):
+        print(line)
+    problems = list(outcome.problems)
+    if len(faults) == 1:
+        reference, _, _ = run(scenario)
+        problems = verdict(scenario, reference, outcome, faults[0])
+    print(f"came to rest after {outcome.settled:.3f} s; writes: {dict(outcome.writes)}")
+    print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
+    return 1 if problems else 0
+
+
+def _meant(words: Sequence[str]) -> tuple[Scenario, Sequence[Fault]]:
+    first, *others = words
+    if first.startswith("{"):
+        script = msgspec.json.decode(first, type=Script)
+    elif first.startswith("seed:"):
+        script = draw(int(first.removeprefix("seed:")))
+    else:
+        return every_scenario()[first], [Fault.parse(text) for text in others]
+    for step in script.steps:
+        print(f"    {step}")
+    print(f"    faults: {', '.join(map(str, script.faults)) or 'none'}")
+    return script.scenario(), script.faults
+
+
+def main(words: Sequence[str]) -> int:
+    """Returns the exit code."""
+    match words:
+        case ["list"]:
+            for scenario in every_scenario().values():
+                print(scenario.name)
+            return 0
+        case ["sweep", *names]:
+            tally = sweep(names)
+            print(tally, dict(tally.kinds))
+            return 1 if tally.failures else 0
+        case ["explore", first, count]:
+            return 1 if explore(range(int(first), int(first) + int(count))) else 0
+        case ["replay", _, *_]:
+            return replay(words[1:])
+        case _:
+            print(__doc__)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Random exploration: what users do, drawn by seed, met by random faults; failures shrink to a minimal script."""

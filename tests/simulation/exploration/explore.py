@@ -1,0 +1,88 @@
+"""Runs scripts by seed, over all cores, and shrinks those that fail."""
+
+import multiprocessing
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from tests.simulation.exploration.script import Script, draw
+from tests.simulation.perturbation.play import run
+from tests.simulation.perturbation.sweep import REPLAY, cores
+
+MOST_SHRINKS = 200
+"""Runs that are spent on making one failing script smaller."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A script that fails."""
+
+    script: Script
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        told = "".join(f"\n    {problem}" for problem in self.problems)
+        return (
+            f"seed {self.script.seed}, shrunk to {len(self.script.steps)} steps and {len(self.script.faults)} faults"
+            f"{told}\n    replay: {REPLAY} seed:{self.script.seed}\n    shrunk: {REPLAY} '{self.script}'"
+        )
+
+
+def attempt(script: Script) -> tuple[str, ...]:
+    """What goes wrong in a script; empty if nothing does."""
+    try:
+        outcome, _, _ = run(script.scenario(), script.faults)
+    except Exception:  # noqa: BLE001 - whatever ends the run is what it came to
+        return (traceback.format_exc(),)
+    return outcome.problems
+
+
+def shrink(script: Script, fails: Callable[[Script], bool]) -> Script:
+    """Leave out steps and faults, one at a time, as long as it still fails."""
+    left = MOST_SHRINKS
+    smaller = True
+    while smaller:
+        smaller = False
+        for candidate in _without_one(script):
+            left -= 1
+            if left < 0:
+                return script
+            if fails(candidate):
+                script, smaller = candidate, True
+                break
+    return script
+
+
+def explore_one(seed: int) -> Found | None:
+    """Run the script of a seed; a failing one comes back shrunk."""
+    script = draw(seed)
+    if not attempt(script):
+        return None
+    script = shrink(script, lambda candidate: bool(attempt(candidate)))
+    return Found(script, attempt(script))
+
+
+def explore(seeds: Sequence[int], say: Callable[[str], None] = print) -> list[Found]:
+    """Run all seeds; tells how it gets on."""
+    found: list[Found] = []
+    started = said = time.monotonic()
+    with multiprocessing.get_context("fork").Pool(cores()) as pool:
+        for done, one in enumerate(pool.imap_unordered(explore_one, seeds, chunksize=4), 1):
+            if one is not None:
+                found.append(one)
+                say(f"FAILED {one}")
+            if time.monotonic() - said > 10:
+                said = time.monotonic()
+                say(f"{done} of {len(seeds)} seeds, {len(found)} failures")
+    seconds = max(time.monotonic() - started, 0.001)
+    rate = len(seeds) / seconds * 60
+    say(f"{len(seeds)} seeds in {seconds:.0f} s ({rate:.0f} runs per minute on {cores()} cores), {len(found)} failures")
+    return found
+
+
+def _without_one(script: Script) -> Iterator[Script]:
+    for index in range(len(script.faults)):
+        yield msgspec.structs.replace(script, faults=script.faults[:index] + script.faults[index + 1 :])
+    for index in range(len(script.steps)):
+        yield msgspec.structs.replace(script, steps=script.steps[:index] + script.steps[index + 1 :])

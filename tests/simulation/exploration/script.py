@@ -1,0 +1,141 @@
+"""A script: what a user does to one CloneSet, and what goes wrong meanwhile; drawn from a seed, or read from JSON.
+
+Whatever happens in between, every script ends in calm: nothing is paused or held back any more, all nodes are there. So
+the end is known: all pods wanted, on the last image, serving.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from flotilla_common.control.plan import Json
+from tests.simulation.perturbation.fault import Fault, Place
+from tests.simulation.perturbation.kinds import KINDS
+from tests.simulation.scenarios.manifests import cloneset, image, label, rolling, running, spec
+from tests.simulation.scenarios.scenario import End, Scenario
+from tests.simulation.scenarios.steps import (
+    AnyStep,
+    ChangePod,
+    LoseNode,
+    NamePodsToDelete,
+    RemovePod,
+    ReturnNodes,
+    Sleep,
+    Step,
+)
+
+IMAGES = ("one", "two", "three", "four")
+MOST_STEPS, MOST_FAULTS, MOST_REPLICAS = 8, 3, 5
+
+WRITES, EVENTS, MESSAGES = 40, 60, 80
+"""Up to which number points are drawn: about as many as a script passes."""
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """One exploration."""
+
+    seed: int
+    document: Json
+    steps: tuple[AnyStep, ...]
+    faults: tuple[Fault, ...]
+
+    def scenario(self) -> Scenario:
+        """The script as a scenario, with calm in the end."""
+        rolling_update = {"paused": False, "partition": 0}
+        end = spec(replicas=self.replicas, updateStrategy={"rollingUpdate": rolling_update})
+        claims = None if "volumeClaimTemplates" not in self.document["spec"] else self.replicas
+        keeps = bool(self.document["spec"]["scaleStrategy"].get("enablePVCReuse"))
+        return Scenario(
+            name=f"seed:{self.seed}",
+            given=running(self.document),
+            when=(*self.steps, ReturnNodes(), end),
+            then=End(pods={self.image: self.replicas}, claims=None if keeps else claims),
+            exact=False,
+        )
+
+    @property
+    def replicas(self) -> int:
+        """How many pods are wanted in the end."""
+        wanted = [value for step in self.steps if (value := _member(step, "replicas")) is not None]
+        return int(str(wanted[-1])) if wanted else int(self.document["spec"]["replicas"])
+
+    @property
+    def image(self) -> str:
+        """Which image is wanted in the end."""
+        image = "one"
+        for step in self.steps:
+            template = _member(step, "template")
+            if isinstance(template, dict):
+                image = str(template["spec"]["containers"][0]["image"])
+        return image
+
+    def __str__(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def draw(seed: int) -> Script:
+    """The script of a seed."""
+    dice = random.Random(seed)
+    steps: list[Step] = []
+    for _ in range(dice.randint(1, MOST_STEPS)):
+        steps.append(dice.choice(ACTIONS)(dice))
+        if dice.random() < 0.6:
+            steps.append(Sleep(seconds=dice.choice((0.002, 0.01, 0.05, 0.3, 1.0, 3.0))))
+    faults = [_fault(dice) for _ in range(dice.randint(0, MOST_FAULTS))]
+    return msgspec.convert(
+        {
+            "seed": seed,
+            "document": _document(dice),
+            "steps": msgspec.to_builtins(steps),
+            "faults": msgspec.to_builtins(faults),
+        },
+        type=Script,
+    )
+
+
+def _document(dice: random.Random) -> Json:
+    policy = dice.choice(("ReCreate", "InPlaceIfPossible", "InPlaceIfPossible", "InPlaceOnly"))
+    surge = 0 if policy == "InPlaceOnly" else dice.choice((0, 0, 1, 2))
+    return cloneset(
+        dice.randint(1, MOST_REPLICAS),
+        policy=policy,
+        claims=dice.random() < 0.3,
+        scale={"enablePVCReuse": True} if dice.random() < 0.3 else {},
+        maxUnavailable=dice.choice((0, 1, "40%") if surge else (1, 2, "40%")),
+        maxSurge=surge,
+        partition=dice.choice((0, 0, 1, "50%")),
+    )
+
+
+def _fault(dice: random.Random) -> Fault:
+    name = dice.choice(sorted(KINDS))
+    kind = KINDS[name]
+    most = {Place.WRITE: WRITES, Place.EVENT: EVENTS, Place.MESSAGE: MESSAGES, Place.STEP: MOST_STEPS}[kind.place]
+    service = dice.choice(kind.services)
+    resource = dice.choice(("pods", "clonesets", "controllerrevisions")) if kind.per_resource else ""
+    return Fault(name, f"{service}-0" if service else "", dice.randrange(most), resource)
+
+
+ACTIONS: Sequence[Callable[[random.Random], Step]] = (
+    lambda dice: spec(replicas=dice.randint(0, MOST_REPLICAS)),
+    lambda dice: spec(replicas=dice.randint(1, MOST_REPLICAS)),
+    lambda dice: image(dice.choice(IMAGES)),
+    lambda dice: image(dice.choice(IMAGES)),
+    lambda dice: image(dice.choice(IMAGES)),
+    lambda dice: rolling(partition=dice.choice((0, 1, 2, "30%", "50%"))),
+    lambda dice: rolling(paused=dice.random() < 0.5),
+    lambda dice: RemovePod(nth=dice.randint(0, 4)),
+    lambda dice: label(dice.randint(0, 4), **{"apps.kruise.io/specified-delete": "true"}),
+    lambda dice: NamePodsToDelete(nths=(dice.randint(0, 4),)),
+    lambda dice: ChangePod(nth=dice.randint(0, 4), patch={"status": {"phase": "Failed"}}, subresource="status"),
+    lambda dice: LoseNode(nth=dice.randint(0, 4)),
+    lambda _: ReturnNodes(),
+)
+"""What a user, or fate, may do next."""
+
+
+def _member(step: Step, name: str) -> Json | int | None:
+    """A member of the spec that the step sets."""
+    patch: Json = getattr(step, "patch", {})
+    return patch.get("spec", {}).get(name)

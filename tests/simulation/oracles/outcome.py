@@ -1,0 +1,133 @@
+"""What a run came to, in a form in which two runs can be compared: the end without names, times and addresses, and how
+many writes of which sort Flotilla made.
+
+Pods of two runs have different names, because names derive from versions, and versions count everything that happened.
+So ends are compared as bags of anonymous objects.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+import msgspec
+
+from flotilla_common.api import keys
+from flotilla_common.api.resources import CLAIM, EVENT, LEASE, POD, REVISION
+from flotilla_common.control.plan import Json
+from tests.simulation.history import Version
+from tests.simulation.oracles.scene import instance_of, ours
+from tests.simulation.oracles.terms import READERS
+
+COMPARED = (*READERS, POD, CLAIM, REVISION)
+"""What is compared in the end."""
+
+STATUS_SLACK = 4
+"""Workload status writes that a fault may add: counts are written twice a second at most, so when matters."""
+
+_CHANCE = frozenset(
+    {
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "lastTransitionTime",
+        "lastUpdateTime",
+        "lastProbeTime",
+        "startTime",
+        "startedAt",
+        "finishedAt",
+        "podIP",
+        "podIPs",
+        "hostIP",
+        "hostIPs",
+        "nodeName",
+        "containerID",
+        "updateTimestamp",
+        "timestamp",
+        "managedFields",
+        "observedGeneration",
+        "generation",
+        keys.INSTANCE_ID_LABEL,
+        keys.STATE_TIME_ANNOTATION,
+    }
+)
+"""Members that differ from run to run without meaning anything."""
+
+_WAYS = frozenset({"restartCount", keys.IN_PLACE_STATE, "revision"})
+"""Members that tell the way to the end: how often a container was changed, how often a revision was raised."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. Times are fake seconds since the first step that counts."""
+
+    settled: float = 0.0  # when the last change was made
+    end: tuple[str, ...] = ()
+    writes: Mapping[str, int] = {}
+    problems: tuple[str, ...] = ()
+    strikes: int = 0  # faults whose point was reached
+
+
+def end_of(versions: Iterable[Version], namespace: str, *, exact: bool) -> tuple[str, ...]:
+    """What exists after the versions, anonymous and sorted."""
+    objects: dict[object, tuple[Version, Json]] = {}
+    for version in versions:
+        if version.resource not in COMPARED or version.namespace != namespace:
+            continue
+        if version.after is None:
+            objects.pop(version.key, None)
+        else:
+            objects[version.key] = (version, version.after)
+    return tuple(sorted(_anonymous(version, document, exact) for version, document in objects.values()))
+
+
+def writes_of(versions: Iterable[Version]) -> dict[str, int]:
+    """How many writes Flotilla made, by verb and resource. Marking as deleted is the delete."""
+    counts: Counter[str] = Counter()
+    for version in versions:
+        if ours(version.writer) and version.resource not in (LEASE, EVENT):
+            counts[f"{_verb(version)} {version.resource.plural}"] += 1
+    return dict(sorted(counts.items()))
+
+
+def differences(reference: Outcome, run: Outcome, *, exact: bool) -> Iterator[str]:
+    """How a disturbed run ended otherwise than the undisturbed one."""
+    missing, surplus = Counter(reference.end), Counter(run.end)
+    for text in sorted((missing - surplus).elements()):
+        yield f"missing in the end: {text}"
+    for text in sorted((surplus - missing).elements()):
+        yield f"surplus in the end: {text}"
+    if not exact:
+        return
+    for what in sorted({*reference.writes, *run.writes}):
+        wanted, made = reference.writes.get(what, 0), run.writes.get(what, 0)
+        slack = STATUS_SLACK if any(what == f"update {resource.plural}" for resource in READERS) else 0
+        if not wanted - slack <= made <= wanted + slack:
+            yield f"{what}: {made} times instead of {wanted}"
+
+
+def _verb(version: Version) -> str:
+    before, after = version.before, version.after
+    alive = before is not None and "deletionTimestamp" not in before["metadata"]
+    return "delete" if alive and (after is None or "deletionTimestamp" in after["metadata"]) else version.verb
+
+
+def _anonymous(version: Version, document: Json, exact: bool) -> str:
+    dropped = _CHANCE if exact else _CHANCE | _WAYS
+    text = msgspec.json.encode(_scrub(document, dropped), order="sorted").decode()
+    instance = instance_of(document)
+    if instance:
+        text = text.replace(instance, "*")
+    return f"{version.resource.kind} {text}"
+
+
+def _scrub(value: object, dropped: frozenset[str]) -> object:
+    if isinstance(value, dict):
+        document = cast("Json", value)
+        return {key: _scrub(_parsed(key, item), dropped) for key, item in document.items() if key not in dropped}
+    if isinstance(value, list):
+        return [_scrub(item, dropped) for item in cast("list[object]", value)]
+    return value
+
+
+def _parsed(key: str, value: object) -> object:
+    """The in-place state is JSON inside of a string, with times in it."""
+    return msgspec.json.decode(value) if key == keys.IN_PLACE_STATE and isinstance(value, str) else value

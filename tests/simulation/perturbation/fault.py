@@ -1,0 +1,49 @@
+"""One fault of one run, as a value: what goes wrong, and at which point.
+
+Points are numbered from the moment at which a scenario's `when` begins: the nth write of one process, the nth watch
+event that reaches it, the nth message that the bus stores, the nth step of the scenario. The numbering is that of the
+undisturbed run; up to its point a disturbed run is the same run.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Place(StrEnum):
+    """What is numbered."""
+
+    WRITE = "write"  # of one process, lease renewals after the first of each lease left out
+    EVENT = "event"  # of one process's watches
+    MESSAGE = "message"  # stored by the bus in a stream of objects
+    STEP = "step"  # of the scenario
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A moment of a run at which something can go wrong."""
+
+    place: Place
+    writer: str  # the process; empty for the bus and the scenario
+    number: int
+    resource: str  # what is written, delivered or stored, by its plural name; empty for a step
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What goes wrong: `kind` names an entry of the catalogue (`kinds.KINDS`)."""
+
+    kind: str
+    writer: str = ""  # whose point it is
+    number: int = 0
+    resource: str = ""  # the resource whose watch is held back
+
+    def __str__(self) -> str:
+        where = "/".join(part for part in (self.writer, self.resource) if part)
+        return f"{self.kind}@{where}:{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Fault":
+        """The fault that prints like this. ValueError."""
+        kind, _, place = text.partition("@")
+        where, _, number = place.rpartition(":")
+        writer, _, resource = where.partition("/")
+        return cls(kind, writer, int(number), resource)

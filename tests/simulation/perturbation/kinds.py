@@ -1,0 +1,288 @@
+"""The catalogue of faults: what each does at its point, what world it needs, and how much it excuses.
+
+`outage` is how long (fake seconds) after the point the fault is over; from then on everything has to come right within
+ten seconds. `blind` is how far behind a controller's view may be because of it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from flotilla_common.kube.interface import ApiError, Unreachable
+from tests.simulation.apiserver.wire import ONE_WAY, Request
+from tests.simulation.oracles.scene import SIGHT
+from tests.simulation.perturbation.fault import Fault, Place, Point
+from tests.simulation.perturbation.saboteur import Saboteur, Strike
+
+T = TypeVar("T")
+HOUR = 3600.0
+
+RESTART_SECONDS = 0.5
+"""How soon a crashed process is started again."""
+
+FAILOVER_SECONDS = 5.5
+"""Restart, the rest of the old lease (3 s), the next look at it, the take-over LIST."""
+
+PAUSE_SECONDS = 8.0
+"""Longer than a lease: somebody else has the shard when the paused process wakes up."""
+
+HOLD_SECONDS = 4.0
+"""How long watch events are kept back: longer than everything else takes to go on."""
+
+BLACKOUT_SECONDS = 7.0
+"""How long the bus is away: longer than services wait before they list and watch by themselves."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """What a world must be like for a fault."""
+
+    replicas: int = 1  # of the service
+    skew: float = 0.0  # seconds by which the second replica's wall clock is ahead
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the catalogue."""
+
+    strike: Callable[[Fault], Strike]
+    place: Place
+    setting: Setting = Setting()
+    outage: float = 0.5
+    blind: float = SIGHT
+    services: Sequence[str] = ("cloneset",)  # whose points these are; "" for the bus and the scenario
+    per_resource: bool = False  # once for every resource whose events matter
+
+
+class Passive:
+    """A strike that does nothing; kinds override what they are about."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        del saboteur, request
+        return await serve()
+
+    def event(self, saboteur: Saboteur, request: Request) -> None:
+        del saboteur, request
+
+    def moment(self, saboteur: Saboteur) -> None:
+        del saboteur
+
+
+class Crash(Passive):
+    """The process dies as its request leaves, or as the reply comes back. It is started again soon."""
+
+    before = False
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        if self.before:
+            self.end(saboteur, request.writer)
+            raise Unreachable("the sender is dead", sent=False)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        reply = await serve()
+        self.end(saboteur, request.writer)
+        return reply
+
+    def end(self, saboteur: Saboteur, writer: str) -> None:
+        """kill -9, and a restart."""
+        world, process = saboteur.world, saboteur.world.processes[writer]
+        process.crash()
+        world.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start())
+
+
+class CrashBefore(Crash):
+    before = True
+
+
+class OldView(Crash):
+    """The process dies after its write and starts again from a bus that has not heard of it yet."""
+
+    def end(self, saboteur: Saboteur, writer: str) -> None:
+        saboteur.hold("watcher-0", "", FAILOVER_SECONDS + HOLD_SECONDS)
+        super().end(saboteur, writer)
+
+
+class Pause(Passive):
+    """The process stands still (SIGSTOP) as its request leaves, until long after its lease ran out."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        process = saboteur.world.processes[request.writer]
+        process.pause()
+        saboteur.world.loop.call_later(PAUSE_SECONDS, process.resume)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        return await serve()
+
+
+class Lose(Passive):
+    """The connection breaks: before the request arrives, or (`served`) before the reply does."""
+
+    served = False
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        await saboteur.world.clock.sleep(ONE_WAY)
+        if self.served:
+            await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        raise Unreachable(f"{request.verb} {request.resource.plural}: connection reset by peer")
+
+
+class LoseReply(Lose):
+    served = True
+
+
+class Refuse(Passive):
+    """The apiserver answers with an error, without having done anything or (`served`) after it did."""
+
+    code, reason, retry_after, served = 409, "Conflict", 0.0, False
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        await saboteur.world.clock.sleep(ONE_WAY)
+        if self.served:
+            await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        raise ApiError(self.code, self.reason, f"simulated: {self.reason}", self.retry_after)
+
+
+class Throttle(Refuse):
+    code, reason, retry_after = 429, "TooManyRequests", 1.0
+
+
+class Fail(Refuse):
+    code, reason = 500, "InternalError"
+
+
+class TimeOut(Refuse):
+    code, reason, served = 504, "Timeout", True
+
+
+class Hold(Passive):
+    """The watcher's events of one resource stay back while everything else goes on."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        saboteur.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        reply = await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        return reply
+
+    def moment(self, saboteur: Saboteur) -> None:
+        saboteur.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
+
+
+class Expire(Passive):
+    """The watch's history is gone: 410 instead of an event."""
+
+    def event(self, saboteur: Saboteur, request: Request) -> None:
+        raise ApiError(410, "Expired", "simulated: too old resource version")
+
+
+class Cut(Passive):
+    """The watch breaks off before an event."""
+
+    def event(self, saboteur: Saboteur, request: Request) -> None:
+        raise Unreachable("simulated: connection reset by peer")
+
+
+class Wipe(Passive):
+    """The bus loses everything."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        saboteur.world.bus.wipe()
+
+
+class CrashWatcher(Crash):
+    """The watcher dies when the bus has a message of it."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        self.end(saboteur, "watcher-0")
+
+
+class KillBus(Passive):
+    """The bus dies, for ever or (`back`) for a while."""
+
+    back = False
+
+    def moment(self, saboteur: Saboteur) -> None:
+        world = saboteur.world
+        world.bus.kill()
+        if self.back:
+            world.loop.call_later(BLACKOUT_SECONDS, world.bus.revive)
+
+
+class BlackOut(KillBus):
+    back = True
+
+
+BOTH = ("cloneset", "watcher")
+NOBODY = ("",)
+LATE = HOLD_SECONDS + SIGHT
+
+KINDS: Mapping[str, Kind] = {
+    "crash-before": Kind(strike=CrashBefore, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, blind=6),
+    "crash-after": Kind(strike=Crash, place=Place.WRITE, outage=FAILOVER_SECONDS, services=BOTH, blind=6),
+    "request-lost": Kind(strike=Lose, place=Place.WRITE),
+    "reply-lost": Kind(strike=LoseReply, place=Place.WRITE, services=BOTH, blind=2),
+    "conflict": Kind(strike=Refuse, place=Place.WRITE, services=BOTH, blind=4),
+    "throttled": Kind(strike=Throttle, place=Place.WRITE, outage=1.5),
+    "error": Kind(strike=Fail, place=Place.WRITE),
+    "timeout": Kind(strike=TimeOut, place=Place.WRITE),
+    "old-view": Kind(
+        strike=OldView,
+        place=Place.WRITE,
+        outage=FAILOVER_SECONDS + HOLD_SECONDS,
+        blind=FAILOVER_SECONDS + LATE,
+    ),
+    "paused": Kind(strike=Pause, place=Place.WRITE, setting=Setting(2), outage=PAUSE_SECONDS),
+    "skewed": Kind(strike=Crash, place=Place.WRITE, setting=Setting(2, HOUR), outage=FAILOVER_SECONDS),
+    "skewed-back": Kind(strike=Crash, place=Place.WRITE, setting=Setting(2, -HOUR), outage=FAILOVER_SECONDS),
+    "held": Kind(strike=Hold, place=Place.WRITE, outage=HOLD_SECONDS, blind=LATE, per_resource=True),
+    "held-from": Kind(
+        strike=Hold, place=Place.STEP, outage=HOLD_SECONDS, blind=LATE, services=NOBODY, per_resource=True
+    ),
+    "expired": Kind(strike=Expire, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
+    "cut": Kind(strike=Cut, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
+    "wiped": Kind(strike=Wipe, place=Place.MESSAGE, outage=3, blind=4, services=NOBODY),
+    "watcher-crash": Kind(
+        strike=CrashWatcher, place=Place.MESSAGE, outage=FAILOVER_SECONDS, blind=FAILOVER_SECONDS + 1, services=NOBODY
+    ),
+    "bus-dead": Kind(strike=KillBus, place=Place.STEP, outage=6, blind=7, services=NOBODY),
+    "bus-away": Kind(
+        strike=BlackOut, place=Place.STEP, outage=BLACKOUT_SECONDS + 3, blind=BLACKOUT_SECONDS + 3, services=NOBODY
+    ),
+}
+"""Every kind of fault by name."""
+
+
+def arm(saboteur: Saboteur, fault: Fault) -> None:
+    """Have the fault committed."""
+    kind = KINDS[fault.kind]
+    saboteur.arm(kind.place, fault.writer, fault.number, kind.strike(fault))
+
+
+def outage(faults: Sequence[Fault]) -> float:
+    """Fake seconds after the last of the points at which all of it is over."""
+    return sum(KINDS[fault.kind].outage for fault in faults)
+
+
+def blindness(faults: Sequence[Fault]) -> float:
+    """How far behind a controller's view may be, in fake seconds."""
+    return max(sum(KINDS[fault.kind].blind for fault in faults), SIGHT)
+
+
+def setting_of(faults: Sequence[Fault]) -> Setting:
+    """The world that the faults need."""
+    return max((KINDS[fault.kind].setting for fault in faults), key=lambda one: one.replicas, default=Setting())
+
+
+def faults_at(points: Sequence[Point], setting: Setting) -> list[Fault]:
+    """Every fault at every point of an undisturbed run in worlds of this setting."""
+    watched = sorted({point.resource for point in points if point.place is Place.EVENT})
+    return [
+        Fault(name, point.writer, point.number, resource)
+        for name, kind in KINDS.items()
+        if kind.setting == setting
+        for point in points
+        if point.place is kind.place and point.writer.rpartition("-")[0] in kind.services
+        for resource in (watched if kind.per_resource else [""])
+    ]

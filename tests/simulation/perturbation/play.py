@@ -1,0 +1,138 @@
+"""Plays one scenario with what goes wrong in it, and judges what came of it."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from flotilla_common.api.resources import EVENT, LEASE
+from flotilla_common.kube.interface import ApiError
+from tests.simulation.history import History, Version
+from tests.simulation.loop import EPOCH
+from tests.simulation.oracles.judge import judge
+from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
+from tests.simulation.oracles.scene import ours
+from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.kinds import Setting, arm, blindness, outage, setting_of
+from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.sight import Sight
+from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Stage, Stalled
+from tests.simulation.world import Unsettled, World, simulate
+
+T = TypeVar("T")
+
+CONVERGENCE_SECONDS = 10.0
+"""Within this time after a fault is over, everything has caught up with the undisturbed run."""
+
+STILL_SECONDS = 5.0
+"""How long a settled world is watched for writes that nobody needs."""
+
+TOUCH = Change(patch={"metadata": {"annotations": {"touched": "yes"}}})
+"""A change that asks for nothing."""
+
+
+class Run:
+    """One run of a scenario, from the moment at which it begins to count."""
+
+    def __init__(self, scenario: Scenario, saboteur: Saboteur, world: World) -> None:
+        self._scenario = scenario
+        self._saboteur = saboteur
+        self._world = world
+        self._stage = Stage(world, Sight(world.history))
+        self._problems: list[str] = []
+        self._faults: Sequence[Fault] = ()
+        self._began = 0.0
+        self._first = 0
+
+    async def prepare(self) -> None:
+        """Play what is given."""
+        for step in self._scenario.given:
+            await step.play(self._stage)
+        await self._world.settle()
+
+    async def play(self, faults: Sequence[Fault] = ()) -> Outcome:
+        """Play what happens, with the faults."""
+        world, self._faults = self._world, faults
+        for fault in faults:
+            arm(self._saboteur, fault)
+        self._saboteur.begin(world)
+        self._began, self._first = world.loop.time(), len(world.history.versions)
+        try:
+            await self._act()
+        except (Stalled, Unsettled, ApiError) as error:
+            self._problems.append(f"{type(error).__name__}: {error}")
+        return self._outcome()
+
+    async def _act(self) -> None:
+        world, scenario = self._world, self._scenario
+        for step in scenario.when:
+            self._saboteur.step()
+            await step.play(self._stage)
+        await self._until_over()
+        if scenario.restless:
+            await world.clock.sleep(CONVERGENCE_SECONDS)
+        else:
+            await world.settle()
+        self._problems += scenario.problems(self._stage.sight)
+        if not scenario.restless and not self._faults:
+            await self._stay_still()
+
+    async def _until_over(self) -> None:
+        """While a fault lasts, a quiet world is not a settled one."""
+        if strikes := self._saboteur.strikes:
+            await self._world.clock.sleep(strikes[-1] + outage(self._faults) - self._world.loop.time())
+
+    async def _stay_still(self) -> None:
+        """A change that asks for nothing makes no write, and neither does time."""
+        calls = self._world.history.calls
+        start = len(calls)
+        if self._stage.sight.get(self._scenario.resource, NAMESPACE_NAME, self._scenario.workload) is not None:
+            await TOUCH.play(self._stage)
+        await self._world.clock.sleep(STILL_SECONDS)
+        self._problems += [
+            f"a write that nobody needs: {call.verb} {call.resource.plural} {call.name}"
+            for call in calls[start:]
+            if ours(call.writer) and call.verb in ("create", "patch", "replace", "delete") and call.resource != LEASE
+        ]
+
+    def _outcome(self) -> Outcome:
+        scenario, history = self._scenario, self._world.history
+        versions = history.versions[self._first :]
+        breaches = [str(breach) for breach in judge(history.versions, epoch=EPOCH, blind=blindness(self._faults))]
+        return Outcome(
+            settled=self._settled(versions),
+            end=end_of(history.versions, NAMESPACE_NAME, exact=scenario.exact),
+            writes=writes_of(versions),
+            problems=(*breaches, *self._problems),
+            strikes=len(self._saboteur.strikes),
+        )
+
+    def _settled(self, versions: Sequence[Version]) -> float:
+        changes = [version.at for version in versions if version.resource not in (LEASE, EVENT)]
+        return (changes[-1] if changes else self._began) - self._began
+
+
+def run(
+    scenario: Scenario, faults: Sequence[Fault] = (), setting: Setting | None = None
+) -> tuple[Outcome, Saboteur, History]:
+    """Play a scenario in a world of its own, with the faults."""
+    saboteur = Saboteur()
+
+    async def body(world: World) -> tuple[Outcome, Saboteur, History]:
+        run = Run(scenario, saboteur, world)
+        await run.prepare()
+        return await run.play(faults), saboteur, world.history
+
+    return in_world(scenario, saboteur, body, setting or setting_of(faults))
+
+
+def in_world(
+    scenario: Scenario, saboteur: Saboteur, body: Callable[[World], Coroutine[Any, Any, T]], setting: Setting
+) -> T:
+    """Make the world that the scenario and the setting ask for."""
+    return simulate(
+        body,
+        replicas={"watcher": 1, "cloneset": setting.replicas},
+        skews={"cloneset-1": setting.skew},
+        gates=scenario.gates,
+        wire=saboteur.wire,
+    )

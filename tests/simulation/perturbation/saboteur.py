@@ -1,0 +1,141 @@
+"""Numbers the points of a run, and strikes at those that it was told.
+
+The saboteur is the network of every process (`wire`), listens to the bus, and is told of the scenario's steps. What it
+does when the point comes is up to the fault's kind; once it struck, `Holds` may keep watch events back for a while.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol, TypeVar, cast
+
+from flotilla_common.api.resources import LEASE
+from flotilla_common.bus.interface import Message
+from tests.simulation.apiserver.wire import Delivery, PlainWire, Request, Wire
+from tests.simulation.loop import SimulatedClock, SimulatedLoop
+from tests.simulation.oracles.scene import ours
+from tests.simulation.perturbation.fault import Place, Point
+from tests.simulation.world import World
+
+T = TypeVar("T")
+OBJECTS = "kube.v1."
+
+
+class Strike(Protocol):
+    """What a kind of fault does at its point."""
+
+    async def write(self, saboteur: "Saboteur", request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        """Instead of carrying the request."""
+        ...
+
+    def event(self, saboteur: "Saboteur", request: Request) -> None:
+        """Before the event is delivered; may raise what ends the watch."""
+        ...
+
+    def moment(self, saboteur: "Saboteur") -> None:
+        """At a message or a step."""
+        ...
+
+
+class Saboteur:
+    """The network and the ears of one run. Unarmed it only writes the points down."""
+
+    def __init__(self) -> None:
+        self.strikes: list[float] = []  # when, in fake seconds
+        self.points: list[Point] = []
+        self._targets: dict[tuple[Place, str, int], Strike] = {}
+        self._world: World | None = None
+        self._counts: Counter[tuple[Place, str]] = Counter()
+        self._renewed: set[tuple[str, str]] = set()
+        self._held: dict[tuple[str, str], float] = {}  # until when events stay back, by process and resource
+
+    def arm(self, place: Place, writer: str, number: int, strike: Strike) -> None:
+        """Strike at this point."""
+        self._targets[(place, writer, number)] = strike
+
+    @property
+    def world(self) -> World:
+        """The world of the run, from `begin` on."""
+        if self._world is None:
+            raise RuntimeError("the run has not begun")
+        return self._world
+
+    def begin(self, world: World) -> None:
+        """From now on points count."""
+        self._world = world
+        world.bus.on_step = self._message
+
+    def wire(self, writer: str) -> Wire:
+        """The way between a writer and the apiserver."""
+        clock = SimulatedClock(cast("SimulatedLoop", asyncio.get_running_loop()))
+        return SabotagedWire(self, PlainWire(clock), clock) if ours(writer) else PlainWire(clock)
+
+    def step(self) -> None:
+        """The scenario's next step is about to be played."""
+        if strike := self._reached(Place.STEP, "", ""):
+            strike.moment(self)
+
+    def hold(self, writer: str, resource: str, seconds: float) -> None:
+        """Keep watch events of a resource (all, if it is empty) back from a process."""
+        self._held[(writer, resource)] = self.world.loop.time() + seconds
+
+    def held(self, writer: str, resource: str) -> float:
+        """Until when events of the resource are kept back from the process; 0 for not at all."""
+        return max(self._held.get((writer, resource), 0.0), self._held.get((writer, ""), 0.0))
+
+    def writes(self, request: Request) -> Strike | None:
+        """A write of ours leaves: what is to be done to it, if this is the point."""
+        if self._world is None or not request.writes:
+            return None
+        if request.resource == LEASE:  # one renewal of a lease is like the other
+            lease = (request.writer, request.name)
+            if lease in self._renewed:
+                return None
+            self._renewed.add(lease)
+        return self._reached(Place.WRITE, request.writer, request.resource.plural)
+
+    def receives(self, request: Request) -> None:
+        """A watch event is about to reach a process of ours; may raise what ends the watch."""
+        if self._world is None:
+            return
+        if strike := self._reached(Place.EVENT, request.writer, request.resource.plural):
+            strike.event(self, request)
+
+    def _message(self, _: int, message: Message) -> None:
+        if not message.subject.startswith(OBJECTS):
+            return
+        if strike := self._reached(Place.MESSAGE, "", message.subject.split(".")[3]):
+            # The server is in the middle of storing it; what happens to it comes right after.
+            self.world.loop.call_soon(partial(strike.moment, self))
+
+    def _reached(self, place: Place, writer: str, resource: str) -> Strike | None:
+        number = self._counts[(place, writer)]
+        self._counts[(place, writer)] += 1
+        self.points.append(Point(place, writer, number, resource))
+        strike = self._targets.get((place, writer, number))
+        if strike is not None:
+            self.strikes.append(self.world.loop.time())
+        return strike
+
+
+class SabotagedWire:
+    """The network of one process."""
+
+    def __init__(self, saboteur: Saboteur, plain: PlainWire, clock: SimulatedClock) -> None:
+        self._saboteur = saboteur
+        self._plain = plain
+        self._clock = clock
+
+    async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        strike = self._saboteur.writes(request)
+        if strike is not None:
+            return await strike.write(self._saboteur, request, serve)
+        return await self._plain.carry(request, serve)
+
+    async def deliver(self, request: Request, delivery: Delivery) -> bool:
+        if delivery.event.type != "BOOKMARK":
+            self._saboteur.receives(request)
+        while (rest := self._saboteur.held(request.writer, request.resource.plural) - self._clock.monotonic()) > 0:
+            await self._clock.sleep(rest)
+        return await self._plain.deliver(request, delivery)

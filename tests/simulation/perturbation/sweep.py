@@ -1,0 +1,130 @@
+"""The exhaustive sweep: every fault at every point of every scenario, over all cores."""
+
+import multiprocessing
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from tests.simulation.oracles.outcome import Outcome, differences
+from tests.simulation.perturbation.branch import Plan, branch
+from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.kinds import KINDS, Setting, faults_at
+from tests.simulation.perturbation.play import CONVERGENCE_SECONDS
+from tests.simulation.scenarios import every_scenario
+from tests.simulation.scenarios.scenario import Scenario
+
+SETTINGS = tuple(dict.fromkeys(kind.setting for kind in KINDS.values()))
+"""The worlds that the catalogue asks for."""
+
+REPLAY = ".venv/bin/python -m tests.simulation replay"
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """What one core does at a time: one scenario in worlds of one setting."""
+
+    scenario: str
+    setting: Setting
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A run that did not come out as it must."""
+
+    scenario: str
+    fault: str  # empty for the undisturbed run
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        told = "".join(f"\n    {problem}" for problem in self.problems)
+        return f"{self.scenario} {self.fault}{told}\n    replay: {REPLAY} {self.scenario} {self.fault}".rstrip()
+
+
+class Tally(msgspec.Struct):
+    """What a sweep did."""
+
+    scenarios: int = 0
+    points: int = 0
+    runs: int = 0
+    kinds: dict[str, int] = {}
+    failures: list[Failure] = []
+    seconds: float = 0.0
+
+    def add(self, other: "Tally") -> None:
+        """Take in the tally of a unit."""
+        self.points += other.points
+        self.runs += other.runs
+        self.kinds = dict(Counter(self.kinds) + Counter(other.kinds))
+        self.failures += other.failures
+
+    def __str__(self) -> str:
+        rate = self.runs / max(self.seconds, 0.001) * 60
+        return (
+            f"{self.scenarios} scenarios, {self.points} perturbation points, {self.runs} runs"
+            f" in {self.seconds:.0f} s ({rate:.0f} runs per minute on {cores()} cores), {len(self.failures)} failures"
+        )
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def verdict(scenario: Scenario, reference: Outcome, run: Outcome, fault: Fault) -> list[str]:
+    """What is wrong with a disturbed run."""
+    problems = [*run.problems, *differences(reference, run, exact=scenario.exact)]
+    if not run.strikes:
+        problems.append("the point was not reached")
+    latest = reference.settled + KINDS[fault.kind].outage + CONVERGENCE_SECONDS
+    if run.settled > latest:
+        problems.append(f"came to rest after {run.settled:.1f} s, it must within {latest:.1f} s")
+    return problems
+
+
+def sweep_unit(unit: Unit) -> Tally:
+    """Every fault of one scenario in one setting."""
+    scenario, tally = every_scenario()[unit.scenario], Tally()
+
+    def plan() -> Plan:
+        reference = yield None
+        tally.runs += 1
+        if reference.outcome.problems:
+            tally.failures.append(Failure(scenario.name, "", reference.outcome.problems))
+            return
+        for fault in faults_at(reference.points, unit.setting):
+            report = yield fault
+            tally.runs += 1
+            tally.kinds[fault.kind] = tally.kinds.get(fault.kind, 0) + 1
+            if problems := verdict(scenario, reference.outcome, report.outcome, fault):
+                tally.failures.append(Failure(scenario.name, str(fault), tuple(problems)))
+        tally.points += len(reference.points)
+
+    branch(scenario, unit.setting, plan())
+    return tally
+
+
+def units(names: Sequence[str]) -> Iterator[Unit]:
+    """The work, by scenario. Wall clocks that differ mean nothing to a scenario that hangs on them."""
+    scenarios = every_scenario()
+    for name in names or scenarios:
+        for setting in SETTINGS:
+            if not (setting.skew and scenarios[name].timed):
+                yield Unit(name, setting)
+
+
+def sweep(names: Sequence[str] = (), say: Callable[[str], None] = print) -> Tally:
+    """All of it, or the named scenarios; tells how it gets on."""
+    work, total, started = list(units(names)), Tally(), time.monotonic()
+    total.scenarios = len({unit.scenario for unit in work})
+    said = started
+    with multiprocessing.get_context("fork").Pool(cores(), maxtasksperchild=1) as pool:
+        for done, tally in enumerate(pool.imap_unordered(sweep_unit, work), 1):
+            total.add(tally)
+            for failure in tally.failures:
+                say(f"FAILED {failure}")
+            if time.monotonic() - said > 10:
+                said = time.monotonic()
+                say(f"{done} of {len(work)} parts, {total.runs} runs, {len(total.failures)} failures")
+    total.seconds = time.monotonic() - started
+    return total
