@@ -17,6 +17,7 @@ _TITLES = {
     "cluster": "The cluster",
     "bus": "The bus",
     "replicas": "Sharing the work",
+    "node": "The node agent",
     "webhook": "The webhook",
     "behaviour": "Behaviour",
     "operations": "Seeing what happens",

@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.interface import BusError
+from flotilla_common.bus.login import read_login
 from flotilla_common.clock import Clock
 
 CONNECT_SECONDS = 2
@@ -53,10 +54,11 @@ async def subscribe(client: Client, subject: str, on_msg: OnMsg, queue: str = ""
 class Connection:
     """Starts to connect when first asked for, and keeps trying until closed."""
 
-    def __init__(self, servers: list[str], *, name: str, creds: str, clock: Clock) -> None:
+    def __init__(self, servers: list[str], *, name: str, creds: str, clock: Clock, inbox_prefix: str = "") -> None:
         self._servers = servers
         self._name = name
         self._creds = creds
+        self._inbox_prefix = inbox_prefix or "_INBOX"
         self._clock = clock
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
@@ -130,7 +132,7 @@ class Connection:
             closed = asyncio.Event()
             try:
                 client = await self._connect(closed)
-            except (OSError, nats.errors.Error) as error:
+            except (OSError, ValueError, nats.errors.Error) as error:
                 self._log.warning("cannot connect to the bus", error=str(error))
                 await self._clock.sleep(RECONNECT_SECONDS)
                 continue
@@ -151,6 +153,7 @@ class Connection:
             self._log.warning("cannot subscribe", error=str(error))
 
     async def _connect(self, closed: asyncio.Event) -> Client:
+        login = read_login(self._creds)
         client = Client()
         self._client = client
 
@@ -187,6 +190,9 @@ class Connection:
             ping_interval=PING_SECONDS,
             max_outstanding_pings=2,
             pending_size=PENDING_BYTES,
-            user_credentials=self._creds or None,
+            inbox_prefix=self._inbox_prefix,
+            user_credentials=login.creds_file,
+            nkeys_seed_str=login.seed,
+            token=login.token,
         )
         return client

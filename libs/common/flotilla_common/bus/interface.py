@@ -38,6 +38,13 @@ class StreamState(msgspec.Struct, frozen=True):
     created: str
 
 
+class Delivery(msgspec.Struct, frozen=True):
+    """What is being delivered to an inbox."""
+
+    created: str  # the stream, as in StreamState
+    resumed: bool  # from where the reader was
+
+
 class PublishRefused(Exception):
     """An expected-sequence header did not match: another publisher was here."""
 
@@ -122,12 +129,25 @@ class Bus(Protocol):
         """The newest message of one subject."""
         ...
 
+    async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
+        """Hand over everything that the stream holds under the filter, oldest first, and return. A stream that does
+        not exist holds nothing. BusError."""
+        ...
+
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
         """Read `stream` in order from the last message per subject on; the filter `>` reads all of it. A stream that
         does not exist yet is waited for. `on_reset` is called before a re-read from the start (wiped stream, long
         absence): what follows is complete again. Neither callback may raise."""
+        ...
+
+    async def deliver(
+        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+    ) -> Delivery:
+        """Have the stream's messages sent to an inbox, for a reader that may not ask for it himself: those after the
+        sequence `after` if the stream is still the one `created` then, else the last one of every subject and all that
+        follow. It ends a while after nobody listens any more. BusError."""
         ...
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:

@@ -4,6 +4,7 @@ The API is requests with JSON on `$JS.API.…`. Speaking it directly keeps its t
 """
 
 import base64
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -18,6 +19,12 @@ API_SECONDS = 5.0
 
 DUPLICATE_WINDOW = timedelta(milliseconds=100)
 """We send no message ids, so the smallest window that the server accepts: it costs memory per subject."""
+
+DELIVERY_HEARTBEAT_SECONDS = 5.0
+"""How often an idle delivery says that it lives: a thousand nodes with three each are 600 messages per second."""
+
+DELIVERY_INACTIVE_SECONDS = 30.0
+"""How long the server keeps a delivery to which nobody listens: over a reconnect, not longer."""
 
 NOT_FOUND = frozenset({10059, 10037})
 """Error codes: stream not found, no message found."""
@@ -145,8 +152,15 @@ class JetStream:
 
     async def last_message(self, stream: str, subject: str) -> tuple[str, bytes, dict[str, str], int] | None:
         """(subject, data, headers, sequence) of the newest message of a subject, as the stream's leader has it."""
+        return await self._message(stream, {"last_by_subj": subject})
+
+    async def holds(self, stream: str, subject_filter: str) -> bool:
+        """Whether the stream holds any message under the filter."""
+        return await self._message(stream, {"seq": 1, "next_by_subj": subject_filter}) is not None
+
+    async def _message(self, stream: str, query: dict[str, Any]) -> tuple[str, bytes, dict[str, str], int] | None:
         try:
-            found = await self._call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject}, _StoredMessage)
+            found = await self._call(f"STREAM.MSG.GET.{stream}", query, _StoredMessage)
         except StreamMissing:
             return None
         stored = found.message
@@ -183,6 +197,29 @@ def stream_config(spec: StreamSpec) -> dict[str, Any]:
         "duplicate_window": int(DUPLICATE_WINDOW.total_seconds() * 1e9),
         "allow_direct": spec.last_value,
         "allow_msg_ttl": spec.last_value,
+    }
+
+
+def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:
+    """The server's configuration of a consumer that sends to an inbox, from the last messages on or after a sequence.
+
+    Without flow control, which the reader would have to answer on a subject of the JetStream API: what one node gets
+    at once is small."""
+    start: dict[str, Any] = (
+        {"deliver_policy": "last_per_subject"}
+        if after is None
+        else {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+    )
+    return start | {
+        "deliver_subject": inbox,
+        "filter_subjects": list(subject_filters),
+        "ack_policy": "none",
+        "max_deliver": 1,
+        "replay_policy": "instant",
+        "idle_heartbeat": int(DELIVERY_HEARTBEAT_SECONDS * 1e9),
+        "inactive_threshold": int(DELIVERY_INACTIVE_SECONDS * 1e9),
+        "mem_storage": True,
+        "num_replicas": 1,
     }
 
 

@@ -18,6 +18,7 @@ from prometheus_client import Counter
 from flotilla_common.bus.connection import Connection, OnMsg, subscribe
 from flotilla_common.bus.interface import (
     BusError,
+    Delivery,
     Follow,
     Message,
     OnMessage,
@@ -25,7 +26,7 @@ from flotilla_common.bus.interface import (
     StreamSpec,
     StreamState,
 )
-from flotilla_common.bus.jetstream import JetStream, StreamMissing, acknowledged
+from flotilla_common.bus.jetstream import JetStream, StreamMissing, acknowledged, delivery_config
 from flotilla_common.bus.ordered import OrderedFollow
 from flotilla_common.bus.replies import NoResponders, Replies
 from flotilla_common.clock import Clock, SystemClock
@@ -40,6 +41,9 @@ ACK_SECONDS = 5.0
 
 STREAMS_SECONDS = 5.0
 """How often streams that a service needs are looked at: a wiped bus lacks them for no longer."""
+
+HISTORY_SECONDS = 30.0
+"""How long a stream's whole past may take: the record of writes holds at most 256 MiB, some seconds' worth."""
 
 SOON_LIMIT = 10_000
 """Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
@@ -66,10 +70,12 @@ class BusSettings(Protocol):
 class NatsBus:
     """The `Bus` on NATS."""
 
-    def __init__(self, settings: BusSettings, *, name: str, clock: Clock | None = None) -> None:
+    def __init__(self, settings: BusSettings, *, name: str, clock: Clock | None = None, inbox_prefix: str = "") -> None:
         servers = [url.strip() for url in (settings.nats_url or DEFAULT_SERVER).split(",") if url.strip()]
         self._clock = clock or SystemClock()
-        self._connection = Connection(servers, name=name, creds=settings.nats_creds, clock=self._clock)
+        self._connection = Connection(
+            servers, name=name, creds=settings.nats_creds, clock=self._clock, inbox_prefix=inbox_prefix
+        )
         self._replies = Replies(self._connection, self._clock)
         self._stream = JetStream(self._replies)
         self._follows: list[Follow] = []
@@ -161,6 +167,30 @@ class NatsBus:
         name, data, headers, sequence = found
         return Message(subject=name, data=data, headers=headers, sequence=sequence)
 
+    async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
+        if not await self._stream.holds(stream, subject_filter):
+            return
+        held: list[Message] = []
+        complete = asyncio.Event()
+
+        def receive(message: Message) -> None:
+            held.append(message)
+            if not message.pending:
+                complete.set()
+
+        read = OrderedFollow(
+            self._connection, self._stream, self._clock, stream, subject_filter, receive, held.clear, deliver="all"
+        )
+        try:
+            async with asyncio.timeout(HISTORY_SECONDS):
+                await complete.wait()
+        except TimeoutError as error:
+            raise BusError(f"{stream} was not read to its end within {HISTORY_SECONDS:g}s") from error
+        finally:
+            await read.stop()
+        for message in held:
+            on_message(message)
+
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
@@ -169,6 +199,14 @@ class NatsBus:
         )
         self._follows.append(follow)
         return follow
+
+    async def deliver(
+        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+    ) -> Delivery:
+        info = await self._stream.stream_info(stream)
+        resume = bool(created) and info.created == created and info.state.last_seq >= after
+        await self._stream.create_consumer(stream, delivery_config(subject_filters, inbox, after if resume else None))
+        return Delivery(info.created, resume)
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
         async def receive(message: Msg) -> None:

@@ -54,6 +54,7 @@ class OrderedFollow:
         subject_filter: str,
         on_message: OnMessage,
         on_reset: Callable[[], None],
+        deliver: str = "last_per_subject",
     ) -> None:
         self._connection = connection
         self._jetstream = jetstream
@@ -62,6 +63,7 @@ class OrderedFollow:
         self._filter = subject_filter
         self._on_message = on_message
         self._on_reset = on_reset
+        self._deliver = deliver  # what of the stream's past comes first: the server's word for it
         self._client: Client | None = None
         self._subscription: Subscription | None = None
         self._consumer = ""
@@ -150,7 +152,7 @@ class OrderedFollow:
         start: dict[str, Any] = (
             {"deliver_policy": "by_start_sequence", "opt_start_seq": self._sequence + 1}
             if resume
-            else {"deliver_policy": "last_per_subject"}
+            else {"deliver_policy": self._deliver}
         )
         return start | {
             "deliver_subject": inbox,

@@ -5,10 +5,9 @@ the resourceVersion of the object as the agent saw it. An answer comes only afte
 no writing). Without an answer, or with one that says `again`, the agent repeats the report.
 """
 
-import msgspec
-
 from flotilla_common.api.containerrecreaterequest import RecreateState
 from flotilla_common.api.meta import Model
+from flotilla_common.api.nodeimage import NodeImageStatus, SecretReference
 
 PODS, NODE_IMAGES, RECREATE_REQUESTS = "pods", "nodeimages", "containerrecreaterequests"
 """Kinds of reports that end in an object's status: the plural of the object."""
@@ -36,7 +35,7 @@ class Report(Model):
 class NodeImageReport(Report):
     """The NodeImage's status as the agent wants it: the whole of it."""
 
-    status: msgspec.Raw = msgspec.Raw(b"{}")
+    status: NodeImageStatus = NodeImageStatus()
 
 
 class RecreateReport(Report):
@@ -69,11 +68,6 @@ class EventReport(Model):
     message: str = ""
 
 
-class SecretReference(Model):
-    namespace: str = ""
-    name: str = ""
-
-
 class SecretsRequest(Model):
     """Asks for pull secrets that the node's NodeImage refers to, sealed to the key of this agent's process."""
 
@@ -101,12 +95,12 @@ class FollowRequest(Model):
 
     plural: str = ""
     inbox: str = ""  # where to deliver; it must be one of the node's own
-    start: int = 0  # the first sequence; 0: the last message of every subject
+    created: str = ""  # the stream that was read so far; empty: none
+    last_sequence: int = 0  # of the last message that came from it
 
 
 class FollowAnswer(Answer):
     """Which stream is read: one that was lost and made again has another `created`."""
 
     created: str = ""
-    last_sequence: int = 0
-    resumed: bool = False  # delivery begins at `start`
+    resumed: bool = False  # delivery goes on after `last_sequence`; else it begins with the last of every subject

@@ -1,0 +1,37 @@
+"""Who we are to the bus: the credentials file, told apart by what is in it.
+
+Three kinds are in use: a NATS credentials file (a user JWT and its seed), a bare user seed (an nkey, as
+`flotilla node-creds` writes it), and a token that somebody else vouches for, such as a projected ServiceAccount token.
+Such a token is renewed in its file, so it is read anew for every connection.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+_SEED = re.compile(r"\bSU[A-Z2-7]{56}\b")
+_CREDS = "BEGIN NATS USER JWT"
+
+
+class Login(msgspec.Struct, frozen=True):
+    """The options of the client that say who we are; at most one is set."""
+
+    creds_file: str | None = None
+    seed: str | None = None
+    token: Callable[[], str] | None = None
+
+
+def read_login(file: str) -> Login:
+    """What the file holds; an empty name is nobody. OSError, ValueError."""
+    if not file:
+        return Login()
+    text = Path(file).read_text(encoding="utf-8")
+    if _CREDS in text:
+        return Login(creds_file=file)
+    if seed := _SEED.search(text):
+        return Login(seed=seed[0])
+    if not text.strip() or len(text.split()) != 1:
+        raise ValueError(f"{file} holds neither NATS credentials, nor a user seed, nor a token")
+    return Login(token=lambda: Path(file).read_text(encoding="utf-8").strip())

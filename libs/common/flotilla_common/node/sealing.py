@@ -1,0 +1,44 @@
+"""Pull secrets on their way to one agent: a sealed box for the key that this agent's process has made for itself.
+
+The bus, whoever listens on it, and a later process of the same agent cannot open it. Nothing is kept: an agent that
+starts anew asks anew.
+"""
+
+import base64
+
+import msgspec
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey, PublicKey, SealedBox
+
+from flotilla_common.node.reports import PullSecret
+
+_decode = msgspec.json.Decoder(list[PullSecret]).decode
+
+
+def seal(public_key: str, secrets: list[PullSecret]) -> str:
+    """The secrets for the owner of the key, as base64. ValueError for what is no key."""
+    try:
+        key = PublicKey(base64.b64decode(public_key, validate=True))
+    except (CryptoError, TypeError) as error:
+        raise ValueError(f"not a public key: {error}") from error
+    return base64.b64encode(SealedBox(key).encrypt(msgspec.json.encode(secrets))).decode()
+
+
+class Opener:
+    """A key of this process, and what was sealed for it."""
+
+    def __init__(self) -> None:
+        self._key = PrivateKey.generate()
+
+    @property
+    def public_key(self) -> str:
+        """What others seal for, as base64."""
+        return base64.b64encode(bytes(self._key.public_key)).decode()
+
+    def open(self, sealed: str) -> list[PullSecret]:
+        """What was sealed. ValueError when it was not for us, or is damaged."""
+        try:
+            plain = SealedBox(self._key).decrypt(base64.b64decode(sealed, validate=True))
+        except CryptoError as error:
+            raise ValueError(f"cannot be opened: {error}") from error
+        return _decode(plain)

@@ -1,0 +1,115 @@
+"""The node's copies of one kind of object, always moving forward.
+
+A copy carries the epoch of the LIST that it belongs to. When the marker says that an epoch is complete up to a version,
+copies that are not newer and were not published in that epoch do not exist any more.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+import structlog
+
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Message
+
+T = TypeVar("T", bound=Object)
+Key = tuple[str, str]  # namespace and name
+Listener = Callable[[Key], None]
+
+_decode_marker = msgspec.json.Decoder(subjects.Marker).decode
+
+
+class Copies(Generic[T]):
+    """Objects by namespace and name, fed by the node channel. Listeners hear the keys of all changes."""
+
+    def __init__(self, resource: Resource, kind: type[T]) -> None:
+        self.resource = resource
+        self.synced = False
+        self._objects: dict[Key, T] = {}
+        self._listeners: list[Listener] = []
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._marker = subjects.node_marker(resource)
+        self._epoch = ""
+        self._seen: dict[str, set[Key]] = {}  # by epoch that is not complete yet
+        self._log = structlog.get_logger(resource=resource.id)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._objects.values())
+
+    def get(self, key: Key) -> T | None:
+        """The object of that name, if there is one."""
+        return self._objects.get(key)
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener` after every change, and for everything once it is complete."""
+        self._listeners.append(listener)
+
+    def reset(self) -> None:
+        """The stream is read again from its start, or it is another one. No copy is doubted yet."""
+        self._epoch = ""
+        self._seen.clear()
+        self.synced = False
+
+    def receive(self, message: Message) -> None:
+        """Take a message of the channel in. What cannot be read is said and left out."""
+        try:
+            if message.subject == self._marker:
+                self._mark(_decode_marker(message.data))
+                return
+            _, _, _, _, namespace, name = message.subject.split(".", 5)
+            key = subjects.untoken(namespace), subjects.untoken(name)
+            if message.headers.get(subjects.OP) == subjects.DELETED:
+                self._bury(key, message.headers.get(subjects.UID, ""))
+            else:
+                self._take(key, message)
+        except (msgspec.DecodeError, ValueError) as error:
+            self._log.warning("unreadable copy", subject=message.subject, error=str(error))
+
+    def _take(self, key: Key, message: Message) -> None:
+        epoch = message.headers.get(subjects.EPOCH, "")
+        if epoch != self._epoch:
+            self._seen.setdefault(epoch, set()).add(key)
+        found = self._decode(message.data)
+        held = self._objects.get(key)
+        if held is not None and held.metadata.uid == found.metadata.uid and version(held) >= version(found):
+            return
+        self._objects[key] = found
+        self._notify(key)
+
+    def _bury(self, key: Key, uid: str) -> None:
+        """Deleted, or it does not concern this node any more. A namesake that was made meanwhile stays."""
+        held = self._objects.get(key)
+        if held is not None and uid in ("", held.metadata.uid):
+            del self._objects[key]
+            self._notify(key)
+
+    def _mark(self, marker: subjects.Marker) -> None:
+        if marker.state != subjects.SYNCED:
+            return
+        if marker.epoch != self._epoch:
+            self._complete(marker)
+        if not self.synced:
+            self.synced = True
+            for key in list(self._objects):
+                self._notify(key)
+
+    def _complete(self, marker: subjects.Marker) -> None:
+        seen, complete = self._seen.get(marker.epoch, set[Key]()), int(marker.rv or 0)
+        gone = [key for key, held in self._objects.items() if key not in seen and version(held) <= complete]
+        for key in gone:
+            del self._objects[key]
+            self._notify(key)
+        self._epoch = marker.epoch
+        self._seen.clear()
+
+    def _notify(self, key: Key) -> None:
+        for listener in self._listeners:
+            listener(key)
+
+
+def version(held: Object) -> int:
+    """The resourceVersion as a number; 0 when absent."""
+    return int(held.metadata.resource_version or 0)

@@ -1,0 +1,157 @@
+"""An ordered read of one stream of `node.v1`, without any right to JetStream.
+
+The agent asks the watcher to have the messages sent to an inbox of its own, and watches the delivery itself: numbers
+must have no gap, heartbeats must come and agree. Whatever fails, it asks again, from where it was if the stream is
+still the same one, else from the start; then `on_reset` is called first.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, BusError, Follow, Message, OnMessage
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
+from flotilla_nodeagent.channel.delivery import Ended, Heartbeat, Object, read_delivery
+
+ASK_SECONDS = 5.0
+"""How long the watcher may take to answer."""
+
+SILENCE_SECONDS = 12.0
+"""Without any word for this long a delivery counts as dead: two heartbeats and a bit."""
+
+CHECK_SECONDS = 0.5
+"""How often the delivery is looked at."""
+
+RESUME_SECONDS = 120.0
+"""Away for longer, everything is read again: tombstones of deletes may have expired meanwhile (they last 600 s)."""
+
+_decode_answer = msgspec.json.Decoder(FollowAnswer).decode
+
+
+class Reader:
+    """Reads what concerns one node in one resource, until cancelled. Neither callback may raise."""
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        clock: Clock,
+        entropy: Entropy,
+        node: str,
+        resource: Resource,
+        on_message: OnMessage,
+        on_reset: Callable[[], None],
+    ) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._entropy = entropy
+        self._node = node
+        self._resource = resource
+        self._on_message = on_message
+        self._on_reset = on_reset
+        self._subscription: Follow | None = None
+        self._inbox = ""  # the delivery that counts
+        self._early: list[Object] | None = None  # what came before the answer to our request; None: answered
+        self._expected = 1
+        self._sequence = 0
+        self._created = ""
+        self._heard = clock.monotonic()
+        self._trouble: str = "not asked yet"
+        self._said: str = ""
+        self._log = structlog.get_logger(resource=resource.id)
+
+    @property
+    def healthy(self) -> bool:
+        """Messages come, as far as one can know."""
+        return not self._trouble and self._bus.connected
+
+    async def run(self) -> None:
+        """Keep a delivery going."""
+        try:
+            while True:
+                await self._tend()
+                await self._clock.sleep(CHECK_SECONDS)
+        finally:
+            await self._drop()
+
+    async def _tend(self) -> None:
+        if not self._bus.connected:
+            self._trouble = self._trouble or "the bus is away"
+            return
+        if not self._trouble and self._clock.monotonic() - self._heard > SILENCE_SECONDS:
+            self._trouble = "no word from the delivery"
+        if not self._trouble:
+            return
+        if self._trouble != self._said:
+            self._log.info("asking for the node's objects", why=self._trouble)
+            self._said = self._trouble
+        try:
+            await self._ask()
+        except BusError as error:
+            self._trouble = str(error)
+
+    async def _ask(self) -> None:
+        """A new delivery, to a fresh inbox."""
+        await self._drop()
+        away = self._clock.monotonic() - self._heard
+        request = FollowRequest(
+            plural=self._resource.plural,
+            inbox=f"{subjects.node_inbox(self._node)}.{self._entropy.token()}",
+            created=self._created if away < RESUME_SECONDS else "",
+            last_sequence=self._sequence,
+        )
+        self._inbox, self._expected, self._early = request.inbox, 1, []
+        self._subscription = await self._bus.subscribe(request.inbox, self._receive)
+        subject = subjects.report(self._node, FOLLOW, "", self._resource.plural)
+        answer = _decode_answer(await self._bus.request(subject, msgspec.json.encode(request), ASK_SECONDS))
+        if not answer.accepted:
+            raise BusError(answer.why)
+        if not answer.resumed:
+            self._sequence = 0
+            self._on_reset()
+        self._created = answer.created
+        self._trouble = self._said = ""
+        self._heard = self._clock.monotonic()
+        early, self._early = self._early, None
+        for delivered in early:
+            self._take(delivered)
+
+    async def _drop(self) -> None:
+        self._inbox = ""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await subscription.stop()
+
+    def _receive(self, message: Message) -> None:
+        try:
+            delivered = read_delivery(message)
+        except ValueError as error:
+            self._log.warning("a stranger's message", error=str(error))
+            return
+        match delivered:
+            case Object():
+                if self._early is None:
+                    self._take(delivered)
+                else:
+                    self._early.append(delivered)
+            case Heartbeat():
+                self._heard = self._clock.monotonic()
+                if delivered.sent is not None and self._early is None and delivered.sent != self._expected - 1:
+                    self._trouble = f"the server has sent {delivered.sent} messages, {self._expected - 1} came"
+            case Ended():
+                self._trouble = delivered.why
+
+    def _take(self, delivered: Object) -> None:
+        if self._trouble:
+            return
+        self._heard = self._clock.monotonic()
+        if delivered.number != self._expected:
+            self._trouble = f"message {delivered.number} came instead of {self._expected}"
+            return
+        self._expected += 1
+        self._sequence = delivered.sequence
+        self._on_message(delivered.message)

@@ -1,0 +1,76 @@
+"""Sending reports: one request, one answer, and what each answer means.
+
+Nothing is repeated here. Whoever reports is level-triggered: after a failure its key comes back with a back-off, and by
+then there may be something else to say.
+"""
+
+import asyncio
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.node.reports import EVENTS, SECRETS, Answer, EventReport, SecretsAnswer, SecretsRequest
+
+ANSWER_SECONDS = 10.0
+"""How long an answer may take: a report is answered after the apiserver has taken the write."""
+
+EVENTS_UNDER_WAY = 100
+"""Events that wait for an answer at most; while the bus is away more of them would only pile up."""
+
+A = TypeVar("A", bound=Answer)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class NotTaken(Exception):
+    """Nobody answered, or the report shall be repeated later."""
+
+
+class Refused(Exception):
+    """The report is wrong, or too late: repeating it would not help."""
+
+
+class Reporter:
+    """Speaks for one node."""
+
+    def __init__(self, bus: Bus, node: str) -> None:
+        self._bus = bus
+        self._node = node
+        self._events: set[asyncio.Task[None]] = set()
+        self._log = structlog.get_logger()
+
+    async def send(self, kind: str, namespace: str, name: str, report: msgspec.Struct) -> Answer:
+        """The answer to an accepted report. NotTaken, Refused."""
+        return await self._ask(kind, namespace, name, report, Answer)
+
+    async def secrets(self, request: SecretsRequest) -> SecretsAnswer:
+        """Pull secrets, sealed. NotTaken, Refused."""
+        return await self._ask(SECRETS, "", self._node, request, SecretsAnswer)
+
+    def event(self, namespace: str, name: str, event: EventReport) -> None:
+        """An event for people. Nobody waits for it, and it is lost when nobody takes it."""
+        if len(self._events) < EVENTS_UNDER_WAY:
+            task = asyncio.get_running_loop().create_task(self._event(namespace, name, event))
+            self._events.add(task)
+            task.add_done_callback(self._events.discard)
+
+    async def _event(self, namespace: str, name: str, event: EventReport) -> None:
+        try:
+            await self._ask(EVENTS, namespace, name, event, Answer)
+        except (NotTaken, Refused) as error:
+            self._log.info("event not recorded", reason=event.reason, object=name, why=str(error))
+
+    async def _ask(self, kind: str, namespace: str, name: str, body: msgspec.Struct, answer: type[A]) -> A:
+        subject = subjects.report(self._node, kind, namespace, name)
+        try:
+            given = msgspec.json.decode(await self._bus.request(subject, _encode(body), ANSWER_SECONDS), type=answer)
+        except (BusError, msgspec.DecodeError) as error:
+            raise NotTaken(str(error)) from error
+        if given.accepted:
+            return given
+        if given.again:
+            raise NotTaken(given.why)
+        raise Refused(given.why)

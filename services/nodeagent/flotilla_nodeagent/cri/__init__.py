@@ -1,0 +1,1 @@
+"""The container runtime, through the Container Runtime Interface on its local socket."""

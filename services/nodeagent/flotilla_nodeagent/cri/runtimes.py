@@ -1,0 +1,111 @@
+"""The node's runtimes: found, proved, found again when nothing answers.
+
+A node without a runtime is a state, not a crash: the agent says so on /readyz and looks again. A runtime that worked
+once stays known while it restarts, and its channel reconnects by itself.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+from flotilla_common.clock import Clock
+from flotilla_nodeagent.cri.errors import CriError, Unavailable
+from flotilla_nodeagent.cri.runtime import Runtime
+from flotilla_nodeagent.cri.sockets import CANDIDATES, candidates
+
+LOOK_SECONDS = 5.0
+"""Between looks while no runtime answers."""
+
+CHECK_SECONDS = 60.0
+"""Between looks while one does: a second runtime may appear, or the first may go."""
+
+Report = Callable[[bool, str], None]
+"""Whether a runtime answers, and a sentence about it."""
+
+
+class Runtimes:
+    """All runtimes that have answered on this node."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        report: Report,
+        *,
+        override: str = "",
+        host_root: str = "",
+        connect: Callable[[str], Runtime] = Runtime,
+    ) -> None:
+        self._clock = clock
+        self._report = report
+        self._override = override
+        self._host_root = host_root
+        self._connect = connect
+        self._known: dict[str, Runtime] = {}  # by path
+        self._answering: dict[str, Runtime] = {}  # in order of preference
+        self._log = structlog.get_logger()
+
+    def named(self, name: str) -> Runtime | None:
+        """The runtime whose container IDs begin with this name."""
+        found = [one for one in (*self._answering.values(), *self._known.values()) if one.name == name]
+        return found[0] if found else None
+
+    def primary(self) -> Runtime:
+        """The kubelet's runtime: images are pulled with it. Unavailable when there is none."""
+        found = next(iter(self._answering.values()), None) or next(iter(self._known.values()), None)
+        if found is None:
+            raise Unavailable("no container runtime answers on this node")
+        return found
+
+    async def run(self) -> None:
+        """Look for runtimes until cancelled."""
+        while True:
+            await self.look()
+            await self._clock.sleep(CHECK_SECONDS if self._answering else LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Try every candidate once."""
+        paths = candidates(self._override, self._host_root)
+        troubles = {path: await self._try(path) for path in paths}
+        self._answering = {path: self._known[path] for path, trouble in troubles.items() if not trouble}
+        if len(self._answering) > 1:
+            await self._prefer_the_kubelets()
+        self._tell([f"{path}: {trouble}" for path, trouble in troubles.items() if trouble])
+
+    def close(self) -> None:
+        """Give all sockets up."""
+        for runtime in self._known.values():
+            runtime.close()
+
+    async def _try(self, path: str) -> str:
+        """What keeps the runtime from working; empty when it works."""
+        runtime = self._known.get(path) or self._connect(path)
+        try:
+            await runtime.probe()
+        except CriError as error:
+            if path not in self._known:
+                runtime.close()
+            return str(error)
+        if path not in self._known:
+            self._log.info("container runtime", socket=path, runtime=runtime.name, version=runtime.version)
+            self._known[path] = runtime
+        return ""
+
+    async def _prefer_the_kubelets(self) -> None:
+        """The one that holds pods comes first: beside cri-dockerd there is often a containerd that nobody uses."""
+        for path, runtime in list(self._answering.items()):
+            try:
+                used = await runtime.holds_pods()
+            except CriError:
+                continue  # it went away; the next look tells
+            if used:
+                self._answering = {path: runtime} | self._answering
+                return
+
+    def _tell(self, troubles: list[str]) -> None:
+        if self._answering:
+            found = self._answering.values()
+            self._report(True, ", ".join(f"{one.name} {one.version} at {one.path}" for one in found))
+        elif troubles:
+            self._report(False, "no container runtime works: " + "; ".join(troubles))
+        else:
+            self._report(False, "no container runtime found; looked for " + ", ".join(CANDIDATES))

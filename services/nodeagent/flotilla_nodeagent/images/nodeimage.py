@@ -1,0 +1,118 @@
+"""The node's own NodeImage: its spec becomes tasks, their phases become its status."""
+
+import structlog
+
+from flotilla_common.api.nodeimage import FAILED, JobReference, NodeImage, NodeImageStatus, TagStatus
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.node.reports import NODE_IMAGES, EventReport, NodeImageReport
+from flotilla_nodeagent.channel.copies import Copies, Key
+from flotilla_nodeagent.channel.reporting import Refused, Reporter
+from flotilla_nodeagent.images.pull import Puller, Task
+from flotilla_nodeagent.images.rate import Rate
+from flotilla_nodeagent.images.status import status_of
+from flotilla_nodeagent.images.tasks import Tasks
+from flotilla_nodeagent.work import Work
+
+COMPONENT = "kruise-daemon-imagepuller"
+IDLE_SECONDS = (1200.0, 1800.0)
+"""The status is compared with what was reported this often although nothing has changed (nodeagent.md §3.1)."""
+
+REFRESH_SECONDS = (12 * 3600.0, 13 * 3600.0)
+"""After this time an unchanged status is reported again."""
+
+WRITES_PER_SECOND, BURST = 0.5, 5
+"""Status writes: thousands of nodes may be pulling at once."""
+
+
+class NodeImages:
+    """Handles the NodeImage with the node's name."""
+
+    def __init__(
+        self,
+        *,
+        copies: Copies[NodeImage],
+        node: str,
+        puller: Puller,
+        reporter: Reporter,
+        clock: Clock,
+        entropy: Entropy,
+        most: int,
+    ) -> None:
+        self._copies = copies
+        self._key: Key = ("", node)
+        self._reporter = reporter
+        self._clock = clock
+        self._entropy = entropy
+        self._rate = Rate(clock, WRITES_PER_SECOND, BURST)
+        self._said: tuple[str, NodeImageStatus] | None = None  # uid and status that were accepted last
+        self._refresh_at = 0.0
+        self._work = Work[Key]("images", clock, entropy, self._sync, workers=1)
+        self._tasks = Tasks(puller, clock, most, self._wake, self._ended)
+        self._log = structlog.get_logger(part="images")
+        copies.listen(self._changed)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            await self._work.run()
+        finally:
+            self._tasks.stop()
+
+    def _wake(self) -> None:
+        self._work.add(self._key)
+
+    def _changed(self, key: Key) -> None:
+        if key == self._key and self._copies.synced:
+            self._wake()
+
+    async def _sync(self, key: Key) -> float | None:
+        image = self._copies.get(key)
+        if image is None or image.metadata.deletion_timestamp is not None:
+            self._tasks.stop()
+            return None
+        self._tasks.sync(image)
+        status = status_of(image, self._tasks.known)
+        if not self._must_say(image, status):
+            return self._entropy.uniform(*IDLE_SECONDS)
+        wait = self._rate.take()
+        if wait > 0:
+            return wait
+        await self._report(image, status)
+        return self._entropy.uniform(*IDLE_SECONDS)
+
+    def _must_say(self, image: NodeImage, status: NodeImageStatus) -> bool:
+        """It differs from what is known to be written, or that is long ago."""
+        if self._said is not None and self._said[0] == image.metadata.uid:
+            return self._said[1] != status or self._clock.monotonic() >= self._refresh_at
+        return image.status != status
+
+    async def _report(self, image: NodeImage, status: NodeImageStatus) -> None:
+        meta = image.metadata
+        report = NodeImageReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
+        try:
+            await self._reporter.send(NODE_IMAGES, "", meta.name, report)
+        except Refused as error:
+            self._log.warning("report refused", why=str(error))
+        self._said = (meta.uid, status)
+        self._refresh_at = self._clock.monotonic() + self._entropy.uniform(*REFRESH_SECONDS)
+
+    def _ended(self, task: Task, status: TagStatus, seconds: float) -> None:
+        """Events on the NodeImage, and for a failure on the jobs that wanted the image."""
+        image = self._copies.get(self._key)
+        if image is None:
+            return
+        about = JobReference(kind="NodeImage", name=image.metadata.name, uid=image.metadata.uid)
+        if status.phase != FAILED:
+            text = f"Image {task.image}:{task.tag}, ecalpsedTime {seconds:.3f}s"  # sic: scripts know it so
+            self._event(about, "Normal", "PullImageSucceed", text)
+            return
+        wanted = image.task(task.image, task.tag)
+        for one in (about, *(wanted.owner_references if wanted is not None else ())):
+            text = f"Image {task.image}:{task.tag} {status.message}"
+            self._event(one, "Warning", "PullImageFailed", text)
+
+    def _event(self, about: JobReference, kind: str, reason: str, message: str) -> None:
+        event = EventReport(
+            kind=about.kind, uid=about.uid, component=COMPONENT, type=kind, reason=reason, message=message
+        )
+        self._reporter.event(about.namespace, about.name, event)

@@ -1,0 +1,158 @@
+"""One pull task: attempts within limits, and the text of what went wrong (nodeagent.md §3.3, §3.4)."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from flotilla_common.api.images import ImageName, reference_of
+from flotilla_common.api.nodeimage import SandboxConfig, SecretReference, TagPullPolicy
+from flotilla_common.clock import Clock
+from flotilla_nodeagent.cri.errors import CriError, Unavailable
+from flotilla_nodeagent.cri.runtime import Runtime
+from flotilla_nodeagent.cri.types import Login
+from flotilla_nodeagent.images.credentials import BadSecret, Keyring
+from flotilla_nodeagent.images.present import find
+from flotilla_nodeagent.images.secrets import Secrets
+
+TIMEOUT_SECONDS, RETRIES = 600, 3
+"""Where the pull policy says nothing."""
+
+FIRST_PAUSE, MOST_PAUSE = 1.0, 30.0
+"""Seconds between attempts, doubling."""
+
+AWAY_PAUSE = 2.0
+"""Seconds between looks for a runtime that restarts. Such tries count only once a whole attempt's time has passed."""
+
+MARK = {"apps.kruise.io/pulling-image-by": "kruise-daemon"}
+"""Goes with every request: a request without any sandbox config makes some runtimes crash."""
+
+PAST_DEADLINE = "pulling exceeds the activeDeadlineSeconds"
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What to pull, and within which limits."""
+
+    image: str
+    tag: str
+    version: int
+    if_not_present: bool
+    policy: TagPullPolicy
+    sandbox: SandboxConfig
+    secrets: tuple[SecretReference, ...]
+
+    @property
+    def reference(self) -> str:
+        """As the runtime is asked for it."""
+        return reference_of(self.image, self.tag)
+
+
+class _Trouble(msgspec.Struct, frozen=True):
+    """What an attempt came to."""
+
+    text: str
+    away: bool = False  # the runtime was not there: that is no attempt
+
+
+class PullFailed(Exception):
+    """The attempts are used up; the text is the last one's."""
+
+
+class Puller:
+    """Carries out tasks with the node's runtime."""
+
+    def __init__(self, runtime: Callable[[], Runtime], secrets: Secrets, clock: Clock) -> None:
+        self._runtime = runtime
+        self._secrets = secrets
+        self._clock = clock
+
+    async def pull(self, task: Task) -> None:
+        """Until it is there. PullFailed."""
+        policy, started = task.policy, self._clock.monotonic()
+        limit = TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds
+        tries = 1 + (RETRIES if policy.backoff_limit is None or policy.backoff_limit < 0 else policy.backoff_limit)
+        pause = FIRST_PAUSE
+        while True:
+            trouble = await self._within(self._limit(policy, limit, started), task)
+            if trouble is None:
+                return
+            if trouble.away and self._clock.monotonic() - started < limit:
+                await self._clock.sleep(AWAY_PAUSE)
+                continue
+            tries -= 1
+            await self._clock.sleep(pause)  # after the last attempt too, as users of the reference see it
+            pause = min(pause * 2, MOST_PAUSE)
+            if not tries:
+                raise PullFailed(trouble.text)
+
+    def _limit(self, policy: TagPullPolicy, limit: float, started: float) -> float:
+        """Seconds that the next attempt has. PullFailed past the deadline."""
+        if policy.active_deadline_seconds is None:
+            return limit
+        left = started + policy.active_deadline_seconds - self._clock.monotonic()
+        if left <= 0:
+            raise PullFailed(PAST_DEADLINE)
+        return min(limit, left)
+
+    async def image_id(self, task: Task) -> str:
+        """`<name>@<id>` of the pulled image, if the runtime shows it."""
+        try:
+            found = find(await self._runtime().images(), task.image, task.tag)
+        except CriError:
+            return ""
+        return f"{task.image}@{found.id}" if found is not None else ""
+
+    async def _within(self, seconds: float, task: Task) -> _Trouble | None:
+        """One attempt; returns what went wrong."""
+        attempt = asyncio.ensure_future(self._attempt(task))
+        limit = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait((attempt, limit), return_when=asyncio.FIRST_COMPLETED)
+            if attempt.done():
+                return attempt.result()
+            return _Trouble(f"pulling image {task.reference} is canceled")
+        finally:
+            attempt.cancel()
+            limit.cancel()
+            await asyncio.gather(attempt, limit, return_exceptions=True)
+
+    async def _attempt(self, task: Task) -> _Trouble | None:
+        try:
+            runtime = self._runtime()
+            if task.if_not_present and find(await runtime.images(), task.image, task.tag) is not None:
+                return None
+            logins = Keyring(await self._secrets.get(task.secrets)).logins(_repository(task.image))
+        except (CriError, BadSecret) as error:
+            return _Trouble(str(error), away=isinstance(error, Unavailable))
+        if logins:
+            return await self._with_logins(runtime, task, logins)
+        trouble = await self._try(runtime, task, None)
+        if trouble is None or trouble.away:
+            return trouble
+        return _Trouble(f'Failed to pull image reference "{task.reference}": {trouble.text}')
+
+    async def _with_logins(self, runtime: Runtime, task: Task, logins: Sequence[Login]) -> _Trouble | None:
+        """The first that the registry takes ends it. There is no anonymous try after them."""
+        texts: list[str] = []
+        for login in logins:
+            trouble = await self._try(runtime, task, login)
+            if trouble is None or trouble.away:
+                return trouble
+            texts.append(trouble.text)
+        return _Trouble(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+
+    async def _try(self, runtime: Runtime, task: Task, login: Login | None) -> _Trouble | None:
+        try:
+            annotations = task.sandbox.annotations | MARK
+            await runtime.pull(task.reference, login, labels=task.sandbox.labels, annotations=annotations)
+        except CriError as error:
+            return _Trouble(str(error), away=isinstance(error, Unavailable))
+        return None
+
+
+def _repository(image: str) -> str:
+    """The full name that credentials are matched with; a name that nobody understands matches none."""
+    try:
+        return ImageName.parse(image).repository
+    except ValueError:
+        return image

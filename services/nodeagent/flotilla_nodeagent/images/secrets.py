@@ -1,0 +1,69 @@
+"""Pull secrets, asked for when an image needs them and kept in memory for some minutes.
+
+The jobs service hands out only what this node's NodeImage refers to, sealed to a key of this process.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from flotilla_common.api.nodeimage import SecretReference
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.node.reports import PullSecret, SecretsRequest
+from flotilla_common.node.sealing import Opener
+from flotilla_nodeagent.channel.reporting import NotTaken, Refused, Reporter
+from flotilla_nodeagent.images.credentials import BadSecret
+
+KEEP_SECONDS = (300.0, 600.0)
+"""How long a secret is used before it is asked for again, left to chance so that nodes do not ask together."""
+
+MISSING_SECONDS = 10.0
+"""How long a secret that could not be had is done without: it may be about to be copied."""
+
+_Key = tuple[str, str]
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    secret: PullSecret | None
+    until: float
+
+
+class Secrets:
+    """The pull secrets of one node."""
+
+    def __init__(self, reporter: Reporter, clock: Clock, entropy: Entropy) -> None:
+        self._reporter = reporter
+        self._clock = clock
+        self._entropy = entropy
+        self._opener = Opener()
+        self._kept: dict[_Key, _Kept] = {}
+        self._log = structlog.get_logger(part="secrets")
+
+    async def get(self, references: Sequence[SecretReference]) -> list[PullSecret]:
+        """Those of the referenced secrets that exist, in their order. BadSecret when the answer cannot be opened."""
+        now = self._clock.monotonic()
+        self._kept = {key: kept for key, kept in self._kept.items() if kept.until > now}
+        missing = [one for one in references if (one.namespace, one.name) not in self._kept]
+        if missing:
+            await self._ask(missing)
+        found = (self._kept.get((one.namespace, one.name)) for one in references)
+        return [kept.secret for kept in found if kept is not None and kept.secret is not None]
+
+    async def _ask(self, missing: list[SecretReference]) -> None:
+        """What nobody hands out is done without: public images need none."""
+        request = SecretsRequest(public_key=self._opener.public_key, references=missing)
+        try:
+            answer = await self._reporter.secrets(request)
+            secrets = self._opener.open(answer.sealed) if answer.sealed else []
+        except (NotTaken, Refused) as error:
+            self._log.warning("no pull secrets", why=str(error))
+            return
+        except (ValueError, msgspec.DecodeError) as error:
+            raise BadSecret(f"pull secrets {error}") from error
+        now = self._clock.monotonic()
+        got = {(one.namespace, one.name): one for one in secrets}
+        for one in missing:
+            key = one.namespace, one.name
+            keep = self._entropy.uniform(*KEEP_SECONDS) if key in got else MISSING_SECONDS
+            self._kept[key] = _Kept(got.get(key), now + keep)

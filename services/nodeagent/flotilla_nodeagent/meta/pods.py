@@ -1,0 +1,187 @@
+"""Keeps `runtime-containers-meta` of this node's pods up to date, and finds containers that have to be restarted."""
+
+from functools import partial
+
+import msgspec
+import structlog
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.node.reports import PODS, PodReport
+from flotilla_nodeagent.channel.copies import Copies, Key, version
+from flotilla_nodeagent.channel.reporting import Refused, Reporter
+from flotilla_nodeagent.cri.errors import CriError
+from flotilla_nodeagent.cri.runtime import Runtime
+from flotilla_nodeagent.cri.runtimes import Runtimes
+from flotilla_nodeagent.cri.types import Container, State, newest
+from flotilla_nodeagent.meta.restarts import Restarts, Wanted
+from flotilla_nodeagent.meta.runtime_meta import (
+    Entry,
+    Hashes,
+    RuntimeMeta,
+    current_env_hash,
+    decode_meta,
+    entry_of,
+    instances,
+    parse_env,
+    restart_due,
+    settled,
+)
+from flotilla_nodeagent.work import Work
+
+WORKERS = 5
+SETTLE_SECONDS = 1.0
+"""After a change, so that changes that belong together are handled together (nodeagent.md §5.2)."""
+
+FIRST_SPREAD_SECONDS = 60.0
+"""Pods that were there before the agent and have no annotation yet are reported over this time: a new release of the
+agent must not write every pod of the cluster at once."""
+
+ENV_SECONDS = 3
+"""Limit of `env` in a container, and the pause before it is tried again."""
+
+
+class Pods:
+    """All pods of the node that want the annotation; the watcher sends no others."""
+
+    def __init__(
+        self,
+        *,
+        copies: Copies[Pod],
+        runtimes: Runtimes,
+        restarts: Restarts,
+        reporter: Reporter,
+        clock: Clock,
+        entropy: Entropy,
+        env: bool,
+    ) -> None:
+        self._copies = copies
+        self._runtimes = runtimes
+        self._restarts = restarts
+        self._reporter = reporter
+        self._entropy = entropy
+        self._env = env
+        self._written: dict[str, tuple[int, RuntimeMeta]] = {}  # by uid: the version that a report became, and what
+        self._work = Work[Key]("pods", clock, entropy, self._sync, workers=WORKERS)
+        self._early: dict[Key, int] = {}  # versions of pods that were there before us, without an annotation
+        self._log = structlog.get_logger(part="pods")
+        copies.listen(self._changed)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._work.run()
+
+    def _changed(self, key: Key) -> None:
+        pod = self._copies.get(key)
+        if pod is None:
+            return
+        if not self._copies.synced:
+            if RUNTIME_CONTAINERS_META not in pod.metadata.annotations:
+                self._early[key] = version(pod)
+                self._work.add(key, self._entropy.uniform(SETTLE_SECONDS, FIRST_SPREAD_SECONDS))
+        elif self._early.pop(key, None) != version(pod):
+            self._work.add(key, SETTLE_SECONDS)
+
+    def _meta(self, pod: Pod) -> RuntimeMeta:
+        """The annotation, or what we have made of it since."""
+        ours = self._written.get(pod.metadata.uid)
+        if ours is not None and version(pod) < ours[0]:
+            return ours[1]
+        self._written.pop(pod.metadata.uid, None)
+        return decode_meta(pod.metadata.annotations.get(RUNTIME_CONTAINERS_META, ""))
+
+    async def _sync(self, key: Key) -> float | None:
+        pod = self._copies.get(key)
+        if pod is None or pod.metadata.deletion_timestamp is not None or not pod.status.container_statuses:
+            return None
+        meta = self._meta(pod)
+        runtime = self._runtime(pod)
+        if runtime is None or settled(pod, meta, env=self._env):
+            return None
+        found = newest(await runtime.containers(pod.metadata.uid))
+        look = _Look(pod, runtime, found, env=self._env)
+        newer = await look.meta(meta)
+        for entry, container in look.due:
+            wanted = Wanted(key, pod.metadata.uid, entry.name, container.id, runtime.name)
+            self._restarts.want(wanted, partial(self._still_due, key, entry))
+        if newer != meta:
+            await self._report(pod, newer)
+        return ENV_SECONDS if look.incomplete else None
+
+    def _still_due(self, key: Key, entry: Entry) -> bool:
+        """By what the pod's metadata says now."""
+        pod = self._copies.get(key)
+        specs = pod.spec.containers if pod is not None else []
+        return pod is not None and any(restart_due(pod, spec, entry) for spec in specs if spec.name == entry.name)
+
+    def _runtime(self, pod: Pod) -> Runtime | None:
+        """By the beginning of any container ID; None while there is none, or for a runtime that is not here."""
+        ids = instances(pod).values()
+        return next(filter(None, map(self._runtimes.named, (one.partition("://")[0] for one in ids))), None)
+
+    async def _report(self, pod: Pod, meta: RuntimeMeta) -> None:
+        report = PodReport(
+            uid=pod.metadata.uid,
+            resource_version=pod.metadata.resource_version,
+            runtime_containers_meta=meta.encode(),
+        )
+        try:
+            answer = await self._reporter.send(PODS, pod.metadata.namespace, pod.metadata.name, report)
+        except Refused as error:
+            self._log.info("report refused", pod=pod.metadata.name, why=str(error))
+            return
+        self._written[pod.metadata.uid] = (int(answer.resource_version or 0), meta)
+
+
+class _Look:
+    """One pod, as its runtime has it now."""
+
+    def __init__(self, pod: Pod, runtime: Runtime, found: dict[str, Container], *, env: bool) -> None:
+        self._pod = pod
+        self._runtime = runtime
+        self._found = found
+        self._env = env
+        self._specs = {spec.name: spec for spec in pod.spec.containers}
+        self.due: list[tuple[Entry, Container]] = []
+        self.incomplete = False
+
+    async def meta(self, old: RuntimeMeta) -> RuntimeMeta:
+        """The annotation as it should be. CriError."""
+        entries: list[Entry] = []
+        for status in self._pod.status.container_statuses:
+            container, spec = self._found.get(status.name), self._specs.get(status.name)
+            if container is None or spec is None:
+                continue
+            container_id = f"{self._runtime.name}://{container.id}"
+            entry = old.entry(status.name, container_id) or entry_of(container, container_id, 0)
+            if self._env:
+                entry = await self._with_env(entry, container)
+                if container.state == State.RUNNING and restart_due(self._pod, spec, entry):
+                    self.due.append((entry, container))
+            entries.append(entry)
+        return RuntimeMeta(entries)
+
+    async def _with_env(self, entry: Entry, container: Container) -> Entry:
+        if entry.hashes.extracted_env_from_metadata_hash:
+            return entry
+        if container.state != State.RUNNING:
+            return entry
+        try:
+            environment = await self._environment(container.id)
+        except CriError:
+            self.incomplete = True
+            return entry
+        value = current_env_hash(self._specs[entry.name], environment)
+        hashes = Hashes(plain_hash=entry.hashes.plain_hash, extracted_env_from_metadata_hash=value)
+        return msgspec.structs.replace(entry, hashes=hashes)
+
+    async def _environment(self, container_id: str) -> dict[str, str]:
+        """From the runtime where it tells; else what `env` says inside the container."""
+        known = await self._runtime.environment(container_id)
+        if known is not None:
+            return known
+        done = await self._runtime.execute(container_id, ["env"], ENV_SECONDS)
+        if done.exit_code:
+            raise CriError(f"env ended with exit code {done.exit_code}")
+        return parse_env(done.stdout)

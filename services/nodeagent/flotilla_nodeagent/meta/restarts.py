@@ -1,0 +1,95 @@
+"""Restarts containers whose environment has to follow the pod's metadata (nodeagent.md §5.5).
+
+The kubelet does not do that. A container that is stopped is started again by it, with the new environment; then there
+is a new instance with a new hash. One that never gets the wanted environment is stopped less and less often.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.queue import Backoff
+from flotilla_nodeagent.channel.copies import Key
+from flotilla_nodeagent.channel.reporting import Reporter
+from flotilla_nodeagent.cri.runtimes import Runtimes
+from flotilla_nodeagent.cri.types import State
+from flotilla_nodeagent.stopping.events import Subject, teller
+from flotilla_nodeagent.stopping.hooks import hook_of
+from flotilla_nodeagent.stopping.stop import LEAST_GRACE, Order, Stopper
+from flotilla_nodeagent.work import Work
+
+WORKERS = 10
+FIRST_SECONDS, MOST_SECONDS = 3.0, 600.0
+"""Before the first stop of a container, doubling with each further one of the same container of the pod."""
+
+CALM_SECONDS = 1200.0
+"""A container that needed no stop for this long begins with the shortest pause again."""
+
+COMPONENT = "kruise-daemon-containermeta"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """One instance of a container that shall be replaced."""
+
+    pod: Key
+    pod_uid: str
+    name: str
+    container_id: str
+    runtime: str
+
+
+class Restarts:
+    """The queue of containers to stop."""
+
+    def __init__(
+        self, *, runtimes: Runtimes, stopper: Stopper, reporter: Reporter, clock: Clock, entropy: Entropy
+    ) -> None:
+        self._runtimes = runtimes
+        self._stopper = stopper
+        self._reporter = reporter
+        self._clock = clock
+        self._pauses: dict[tuple[str, str], tuple[float, float]] = {}  # (pod uid, name): next pause, valid until
+        self._asked: dict[Wanted, Callable[[], bool]] = {}
+        backoff = Backoff(FIRST_SECONDS, MOST_SECONDS)
+        self._work = Work[Wanted]("restarts", clock, entropy, self._stop, workers=WORKERS, backoff=backoff)
+        self._log = structlog.get_logger(part="restarts")
+
+    def want(self, wanted: Wanted, still: Callable[[], bool]) -> None:
+        """Stop this instance after its pause, if it is `still` to be stopped then; asking again changes nothing."""
+        if wanted in self._asked:
+            return
+        self._asked[wanted] = still
+        key, now = (wanted.pod_uid, wanted.name), self._clock.monotonic()
+        pause, until = self._pauses.get(key, (FIRST_SECONDS, 0.0))
+        pause = pause if now < until else FIRST_SECONDS
+        self._pauses = {one: kept for one, kept in self._pauses.items() if now < kept[1]}
+        self._pauses[key] = (min(pause * 2, MOST_SECONDS), now + pause + CALM_SECONDS)
+        self._work.add(wanted, pause)
+
+    async def run(self) -> None:
+        """Work until cancelled; first forget what an earlier process was at: it is judged anew."""
+        for cause in self._stopper.journal.causes():
+            self._stopper.journal.forget(cause)
+        await self._work.run()
+
+    async def _stop(self, wanted: Wanted) -> float | None:
+        """Stop it, if it is still there and runs. CriError."""
+        runtime = self._runtimes.named(wanted.runtime) or self._runtimes.primary()
+        container = await runtime.container(wanted.container_id)
+        if container is not None and container.state == State.RUNNING and self._asked[wanted]():
+            self._log.info("restarting for its environment", pod="/".join(wanted.pod), container=wanted.name)
+            order = Order(
+                cause=container.id,
+                runtime=runtime,
+                container=container,
+                hook=hook_of(container),
+                grace=LEAST_GRACE if container.grace is None else container.grace,
+            )
+            pod = Subject(*wanted.pod, wanted.pod_uid)
+            message = f"Stopping containerID {runtime.name}://{container.name} by container meta restarter"
+            await self._stopper.stop(order, teller(self._reporter, COMPONENT, pod, container, message))
+        self._stopper.journal.forget(wanted.container_id)
+        del self._asked[wanted]
+        return None

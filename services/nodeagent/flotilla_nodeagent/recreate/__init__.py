@@ -1,0 +1,1 @@
+"""ContainerRecreateRequests on their node (containerrecreaterequest.md §7)."""

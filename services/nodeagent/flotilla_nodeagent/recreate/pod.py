@@ -1,0 +1,121 @@
+"""The containers of a request's pod, as the runtime has them."""
+
+from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest, RecreateContainer, RecreateState
+from flotilla_common.api.keys import RECREATE_POD_UID
+from flotilla_nodeagent.channel.reporting import Reporter
+from flotilla_nodeagent.cri.errors import CriError, NotFound, Unavailable
+from flotilla_nodeagent.cri.runtime import Runtime
+from flotilla_nodeagent.cri.runtimes import Runtimes
+from flotilla_nodeagent.cri.types import Container, State, newest
+from flotilla_nodeagent.recreate.actions import Act, act, with_outcome
+from flotilla_nodeagent.recreate.states import Seen, next_states
+from flotilla_nodeagent.recreate.timing import Timing
+from flotilla_nodeagent.stopping.events import Subject, teller
+from flotilla_nodeagent.stopping.hooks import Hook
+from flotilla_nodeagent.stopping.stop import Order, Stopper
+
+COMPONENT = "kruise-daemon-crr"
+DEFAULT_GRACE = 30
+FOREVER = float("inf")
+
+
+class NoRuntime(Exception):
+    """The containers belong to no runtime, or to several, or to one that is not here."""
+
+
+class PodContainers:
+    """One look at the pod of a request."""
+
+    def __init__(self, request: ContainerRecreateRequest, runtimes: Runtimes, stopper: Stopper, timing: Timing) -> None:
+        self._request = request
+        self._runtime = _runtime_of(request, runtimes)
+        self._stopper = stopper
+        self._timing = timing
+        self._newest: dict[str, Container] = {}
+        self._running: dict[str, float] = {}  # seconds, by name
+        self.rest = FOREVER
+        """Seconds until a container has been running for minStartedSeconds."""
+
+    @property
+    def _pod_uid(self) -> str:
+        return self._request.metadata.labels.get(RECREATE_POD_UID, "")
+
+    async def look(self) -> None:
+        """Ask the runtime. CriError."""
+        self._newest = newest(await self._runtime.containers(self._pod_uid))
+        for snapshot in self._request.status.container_status_snapshot:
+            found = self._newest.get(snapshot.name)
+            if found is not None and found.state == State.RUNNING and snapshot.ready:
+                self._running[found.name] = await self._since(found)
+
+    async def _since(self, found: Container) -> float:
+        try:
+            started = await self._runtime.started_at(found.id)
+        except NotFound:
+            return 0.0
+        seconds = self._timing.running(found.id, started)
+        least = max(self._request.spec.strategy.min_started_seconds, 0)
+        if seconds <= least:
+            self.rest = min(self.rest, least - seconds + 0.05)
+        return seconds
+
+    def states(self, reported: list[RecreateState]) -> list[RecreateState]:
+        """How far the containers are."""
+        uid = self._request.metadata.uid
+        seen = {
+            name: Seen(
+                container=found,
+                running_seconds=self._running.get(name, 0.0),
+                stopped=self._stopper.stopped(uid, found),
+            )
+            for name, found in self._newest.items()
+        }
+        return next_states(self._request, reported, seen)
+
+    def act(self, states: list[RecreateState]) -> Act:
+        """What to do next."""
+        return act(self._request, states, frozenset(self._newest))
+
+    async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
+        """Stop a container; returns the states afterwards. Unavailable when nobody knows what became of it."""
+        container, meta = self._newest[name], self._request.metadata
+        wanted = next(one for one in self._request.spec.containers if one.name == name)
+        pod = Subject(meta.namespace, self._request.spec.pod_name, self._pod_uid)
+        message = f"Stopping container {name} by ContainerRecreateRequest {meta.name}"
+        grace = self._request.spec.strategy.termination_grace_period_seconds
+        order = Order(
+            cause=meta.uid,
+            runtime=self._runtime,
+            container=container,
+            hook=_hook(wanted),
+            grace=DEFAULT_GRACE if grace is None else grace,
+        )
+        try:
+            await self._stopper.stop(order, teller(reporter, COMPONENT, pod, container, message))
+        except Unavailable:
+            raise
+        except CriError as error:
+            return with_outcome(states, name, str(error))
+        return with_outcome(states, name, None)
+
+
+def _hook(wanted: RecreateContainer) -> Hook | None:
+    return None if wanted.pre_stop is None else Hook(wanted.pre_stop, wanted.ports)
+
+
+def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:
+    """The one runtime of all containers. NoRuntime; Unavailable while no runtime answers at all."""
+    names = {_runtime_name(container) for container in request.spec.containers}
+    if "" in names or len(names) != 1:
+        raise NoRuntime(f"containers of runtimes {sorted(names)}")
+    [name] = names
+    runtime = runtimes.named(name)
+    if runtime is None:
+        runtimes.primary()
+        raise NoRuntime(f"{name} is not a runtime of this node")
+    return runtime
+
+
+def _runtime_name(container: RecreateContainer) -> str:
+    context = container.status_context
+    return "" if context is None else context.container_id.partition("://")[0]

@@ -1,0 +1,184 @@
+"""Carries out ContainerRecreateRequests: one pass after the other, each of which reports before the next acts (§7.2).
+
+Work is keyed by pod, so that one request per pod is worked on at a time. What was reported counts at once, so a chain
+of kills runs without waiting for the channel; nothing is done that the one before was not reported for.
+"""
+
+from datetime import UTC, datetime
+
+import structlog
+
+from flotilla_common.api.containerrecreaterequest import (
+    COMPLETED,
+    PENDING,
+    RECREATING,
+    ContainerRecreateRequest,
+    RecreateState,
+)
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
+from flotilla_nodeagent.channel.copies import Copies, Key, version
+from flotilla_nodeagent.channel.reporting import Refused, Reporter
+from flotilla_nodeagent.cri.runtimes import Runtimes
+from flotilla_nodeagent.recreate.pod import NoRuntime, PodContainers
+from flotilla_nodeagent.recreate.reported import Reported, View
+from flotilla_nodeagent.recreate.timing import Timing
+from flotilla_nodeagent.stopping.stop import Stopper
+from flotilla_nodeagent.work import Work
+
+WORKERS = 110
+"""As many as pods fit on a node by default: a long preStop hook of one pod holds no other pod's request up."""
+
+POLL_SECONDS = 3.0
+"""While a request is under way it is looked at this often, should a word on it have been lost."""
+
+MARGIN_SECONDS = 0.1
+"""Past the end of a period before the next look."""
+
+NOW = 0.0
+_OLD = datetime.min.replace(tzinfo=UTC)
+
+
+class Requests:
+    """All requests of one node."""
+
+    def __init__(
+        self,
+        *,
+        copies: Copies[ContainerRecreateRequest],
+        runtimes: Runtimes,
+        stopper: Stopper,
+        reporter: Reporter,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._copies = copies
+        self._runtimes = runtimes
+        self._stopper = stopper
+        self._reporter = reporter
+        self._timing = Timing(clock)
+        self._reported = Reported()
+        self._refused: dict[str, int] = {}  # uid to the version for which a report was refused
+        self._pods: dict[Key, Key] = {}  # request to pod
+        self._work = Work[Key]("recreate", clock, entropy, self._pass, workers=WORKERS)
+        self._log = structlog.get_logger(part="recreate")
+        copies.listen(self._changed)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._work.run()
+
+    def _changed(self, key: Key) -> None:
+        request = self._copies.get(key)
+        if request is not None:
+            self._pods[key] = (request.metadata.namespace, request.spec.pod_name)
+        pod = self._pods.get(key)
+        if request is None:
+            self._pods.pop(key, None)
+        if pod is not None and self._copies.synced:
+            self._work.add(pod)
+
+    async def _pass(self, pod: Key) -> float | None:
+        """Everything that can be done for the pod's requests now."""
+        while (wait := await self._one(pod)) == NOW:
+            continue
+        self._tidy()
+        return wait
+
+    async def _one(self, pod: Key) -> float | None:
+        waiting = self._active(pod)
+        if not waiting:
+            return None
+        first, *others = waiting
+        for request in others:
+            if not self._reported.view(request).phase:
+                await self._report(request, phase=PENDING)
+        return await self._step(first)
+
+    def _active(self, pod: Key) -> list[ContainerRecreateRequest]:
+        """Requests of the pod on which there is work, the one that is under way first, else the oldest."""
+        ranks = {RECREATING: 0, PENDING: 1}
+        found = [
+            request
+            for request in self._copies
+            if (request.metadata.namespace, request.spec.pod_name) == pod
+            and request.metadata.deletion_timestamp is None
+            and self._reported.view(request).phase != COMPLETED
+            and self._refused.get(request.metadata.uid) != version(request)
+        ]
+        return sorted(
+            found,
+            key=lambda one: (
+                ranks.get(self._reported.view(one).phase, 2),
+                one.metadata.creation_timestamp or _OLD,
+                one.metadata.name,
+            ),
+        )
+
+    async def _step(self, request: ContainerRecreateRequest) -> float | None:
+        """One pass of §7.2: after how many seconds to go on, NOW, or None for when something changes."""
+        view = self._reported.view(request)
+        if view.phase != RECREATING:
+            return await self._report(request, phase=RECREATING)
+        grace = request.spec.strategy.unready_grace_period_seconds
+        if grace is not None:
+            if request.grace_since is None:
+                return POLL_SECONDS
+            left = self._timing.grace_left(request.metadata.uid, request.grace_since, max(grace, 0))
+            if left > 0:
+                return left + MARGIN_SECONDS
+        try:
+            found = PodContainers(request, self._runtimes, self._stopper, self._timing)
+            await found.look()
+        except NoRuntime as error:
+            return await self._report(request, phase=COMPLETED, message=f"failed to find runtime service: {error}")
+        return await self._advance(request, view, found)
+
+    async def _advance(self, request: ContainerRecreateRequest, view: View, found: PodContainers) -> float | None:
+        states = found.states(view.states)
+        if states != view.states:
+            return await self._report(request, states=states)
+        decided = found.act(states)
+        if decided.kill:
+            self._log.info("stopping", request=request.metadata.name, container=decided.kill)
+            after = await found.kill(decided.kill, states, self._reporter)
+            return await self._report(request, states=after)
+        if decided.states != states:
+            return await self._report(request, states=decided.states)
+        if decided.complete:
+            return await self._report(request, phase=COMPLETED)
+        return min(found.rest, POLL_SECONDS)
+
+    async def _report(
+        self,
+        request: ContainerRecreateRequest,
+        *,
+        phase: str = "",
+        message: str = "",
+        states: list[RecreateState] | None = None,
+    ) -> float:
+        """Say how things stand, and count it as said. A refusal ends the work on this version of the request."""
+        meta, view = request.metadata, self._reported.view(request)
+        report = RecreateReport(
+            uid=meta.uid, resource_version=meta.resource_version, phase=phase, message=message, states=states
+        )
+        try:
+            answer = await self._reporter.send(RECREATE_REQUESTS, meta.namespace, meta.name, report)
+        except Refused as error:
+            self._log.info("report refused", request=meta.name, why=str(error))
+            self._refused[meta.uid] = version(request)
+            return NOW
+        newer = View(phase or view.phase, view.states if states is None else states)
+        self._reported.accepted(request, newer, answer.resource_version)
+        return NOW
+
+    def _tidy(self) -> None:
+        """Forget requests that are gone, and completed ones' stops."""
+        live = {one.metadata.uid for one in self._copies if self._reported.view(one).phase != COMPLETED}
+        known = {one.metadata.uid for one in self._copies}
+        self._reported.keep(known)
+        self._refused = {uid: seen for uid, seen in self._refused.items() if uid in known}
+        if self._copies.synced:
+            for uid in self._stopper.journal.causes() - live:
+                self._stopper.journal.forget(uid)
+                self._timing.forget(uid)

@@ -1,0 +1,74 @@
+"""One HTTP GET as the kubelet makes it for hooks and probes: no redirects, no certificate checks, a bounded body.
+
+Written on plain streams: an HTTP library would cost more memory than the rest of the agent.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+
+import msgspec
+
+BODY_LIMIT = 10 << 10
+"""Bytes of the body that are kept, as the kubelet does."""
+
+HEAD_LIMIT = 64 << 10
+"""Bytes that status line and headers may take."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    status: int
+    body: bytes
+
+
+async def get(
+    host: str, port: int, path: str, *, secure: bool = False, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """Without a time limit of its own. OSError, ValueError for what is no HTTP."""
+    reader, writer = await asyncio.open_connection(host, port, ssl=_unverified() if secure else None, limit=HEAD_LIMIT)
+    try:
+        writer.write(_request(host, port, path, headers or {}))
+        await writer.drain()
+        status = _status(await reader.readline())
+        while (await reader.readline()).strip():
+            pass
+        return Reply(status, await _some(reader))
+    finally:
+        writer.close()
+
+
+def _request(host: str, port: int, path: str, headers: Mapping[str, str]) -> bytes:
+    """HTTP/1.0 and no keep-alive: the body ends with the connection, and comes in one piece."""
+    given = {name.lower() for name in headers}
+    defaults = {"Host": f"[{host}]:{port}" if ":" in host else f"{host}:{port}", "User-Agent": "kube-probe"}
+    defaults |= {"Accept": "*/*", "Connection": "close"}
+    sent = {name: value for name, value in defaults.items() if name.lower() not in given} | dict(headers)
+    lines = [f"GET {path if path.startswith('/') else '/' + path} HTTP/1.0"]
+    lines += [f"{_plain(name)}: {_plain(value)}" for name, value in sent.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _plain(text: str) -> str:
+    """Nothing in a header begins another one."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def _status(line: bytes) -> int:
+    parts = line.split(None, 2)
+    if len(parts) < 2 or not parts[0].startswith(b"HTTP/") or not parts[1].isdigit():
+        raise ValueError("the answer is not HTTP")
+    return int(parts[1])
+
+
+async def _some(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while len(body) < BODY_LIMIT and (piece := await reader.read(BODY_LIMIT - len(body))):
+        body += piece
+    return body
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

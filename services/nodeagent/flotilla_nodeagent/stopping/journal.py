@@ -1,0 +1,89 @@
+"""What the agent has begun, on the node's own disk, so that its own end loses and repeats nothing.
+
+One small file per stop, written before the first step and after each one. It says what the runtime cannot: that a hook
+has run, when the grace period began, and on whose behalf a container was stopped. A file outlives the agent; whoever
+began the stop removes it when its outcome is reported.
+"""
+
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+import structlog
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far one stop is."""
+
+    container_id: str
+    begun: datetime
+    hook_done: bool = False
+    stopped: bool = False
+
+
+_decode = msgspec.json.Decoder(Entry).decode
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Journal:
+    """Entries by who wanted the stop (a uid) and the container's name. Without a writable folder they live in memory
+    only, which is said once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._log = structlog.get_logger(folder=str(folder))
+        self._durable = True
+
+    def load(self) -> None:
+        """Read what an earlier process left. A file that cannot be read counts as not written."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            files = sorted(self._folder.glob("*.json"))
+        except OSError as error:
+            self._lament(error)
+            return
+        for file in files:
+            try:
+                cause, _, container = file.stem.partition("+")
+                self._entries[cause, container] = _decode(file.read_bytes())
+            except (OSError, msgspec.DecodeError) as error:
+                self._log.warning("unreadable journal entry", file=file.name, error=str(error))
+
+    def get(self, cause: str, container: str) -> Entry | None:
+        """The stop, if one was begun."""
+        return self._entries.get((cause, container))
+
+    def causes(self) -> set[str]:
+        """On whose behalf stops were begun."""
+        return {cause for cause, _ in self._entries}
+
+    def put(self, cause: str, container: str, entry: Entry) -> None:
+        """Remember; on disk when this returns."""
+        self._entries[cause, container] = entry
+        if not self._durable:
+            return
+        file = self._file(cause, container)
+        try:
+            with file.with_suffix(".new").open("wb") as new:
+                new.write(msgspec.json.encode(entry))
+                new.flush()
+                os.fsync(new.fileno())
+            file.with_suffix(".new").replace(file)
+        except OSError as error:
+            self._lament(error)
+
+    def forget(self, cause: str) -> None:
+        """The outcome is reported, or nobody wants to know it any more."""
+        for key in [key for key in self._entries if key[0] == cause]:
+            del self._entries[key]
+            self._file(*key).unlink(missing_ok=True)
+
+    def _file(self, cause: str, container: str) -> Path:
+        return self._folder / f"{_UNSAFE.sub('_', cause)}+{_UNSAFE.sub('_', container)}.json"
+
+    def _lament(self, error: OSError) -> None:
+        self._durable = False
+        self._log.warning("the journal cannot be written; a restart may repeat a preStop hook", error=str(error))

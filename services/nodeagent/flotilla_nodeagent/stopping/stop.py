@@ -1,0 +1,108 @@
+"""The one routine that stops a container, for restarts on request and for changed environments (nodeagent.md §4).
+
+Each step is in the journal before the next begins. An agent that is killed on the way takes the same stop up again
+with what is left of its grace: a hook that has ended is not run again, one that was interrupted is (as the kubelet
+does), and a container that has been replaced meanwhile is left alone.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from flotilla_common.clock import Clock
+from flotilla_nodeagent.cri.errors import TimedOut
+from flotilla_nodeagent.cri.runtime import Runtime
+from flotilla_nodeagent.cri.types import Container, State
+from flotilla_nodeagent.stopping.hooks import Hook, HookFailed, run_hook
+from flotilla_nodeagent.stopping.journal import Entry, Journal
+
+LEAST_GRACE = 2
+"""Seconds that a container has at least between the stop signal and the kill."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wants which container stopped, and how gently."""
+
+    cause: str  # a uid; one stop per cause and container name
+    runtime: Runtime
+    container: Container
+    hook: Hook | None
+    grace: int  # seconds for hook and stop together
+
+
+class Tell(msgspec.Struct, frozen=True):
+    """What users shall hear on the way."""
+
+    killing: Callable[[], None]
+    hook_failed: Callable[[str], None]
+
+
+async def _outcome(hook: Awaitable[None]) -> str:
+    """What went wrong with the hook; empty when nothing did."""
+    try:
+        await hook
+    except HookFailed as error:
+        return str(error)
+    return ""
+
+
+class Stopper:
+    """Stops containers, each at most once per cause."""
+
+    def __init__(self, clock: Clock, journal: Journal) -> None:
+        self._clock = clock
+        self.journal = journal
+
+    def stopped(self, cause: str, container: Container) -> bool:
+        """That cause has had this container's predecessor, or itself, stopped already."""
+        entry = self.journal.get(cause, container.name)
+        return entry is not None and (entry.stopped or entry.container_id != container.id)
+
+    async def stop(self, order: Order, tell: Tell) -> None:
+        """Stop the container, or finish what was begun. CriError; Unavailable means that the outcome is unknown."""
+        container, name = order.container, order.container.name
+        entry = self.journal.get(order.cause, name)
+        if entry is None:
+            entry = Entry(container_id=container.id, begun=self._clock.now())
+            self.journal.put(order.cause, name, entry)
+            tell.killing()
+        left = order.grace - self._spent(entry, order.grace)
+        if order.hook is not None and not order.hook.empty and left > 0 and not entry.hook_done:
+            left -= await self._hook(order, order.hook, left, tell)
+            entry = msgspec.structs.replace(entry, hook_done=True)
+            self.journal.put(order.cause, name, entry)
+        await self._signal(order, max(left, LEAST_GRACE))
+        self.journal.put(order.cause, name, msgspec.structs.replace(entry, stopped=True))
+
+    def _spent(self, entry: Entry, grace: int) -> int:
+        """Whole seconds since the stop began, in this process or an earlier one. A clock that was set meanwhile can
+        neither lengthen the grace nor make it negative."""
+        return min(max(math.floor((self._clock.now() - entry.begun).total_seconds()), 0), grace)
+
+    async def _hook(self, order: Order, hook: Hook, limit: int, tell: Tell) -> int:
+        """Run the hook for at most `limit` seconds; returns the whole seconds that it took. One that is late is left
+        running: it ends with its container."""
+        started = self._clock.monotonic()
+        running = asyncio.ensure_future(_outcome(run_hook(hook, order.runtime, order.container, self._clock)))
+        limited = asyncio.ensure_future(self._clock.sleep(limit))
+        try:
+            await asyncio.wait((running, limited), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            running.cancel()
+            raise
+        finally:
+            limited.cancel()
+        trouble = running.result() if running.done() else f"the hook did not end within {limit} s"
+        if trouble:
+            tell.hook_failed(trouble)
+        return math.floor(self._clock.monotonic() - started)
+
+    async def _signal(self, order: Order, grace: int) -> None:
+        try:
+            await order.runtime.stop(order.container.id, grace)
+        except TimedOut:
+            now = await order.runtime.container(order.container.id)
+            if now is not None and now.state == State.RUNNING:
+                raise

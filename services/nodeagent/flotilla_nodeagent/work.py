@@ -1,0 +1,83 @@
+"""Keys, workers, back-off: the loop that all parts of the agent share.
+
+A key that fails comes back later, for ever, with its back-off: the runtime may be restarting, the bus may be away, a
+report may have been lost. Between two tries the state of the world decides anew what there is to do.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+import structlog
+
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.queue import Backoff, KeyedQueue
+from flotilla_nodeagent.channel.reporting import NotTaken
+from flotilla_nodeagent.cri.errors import CriError
+
+K = TypeVar("K", bound=Hashable)
+
+BACKOFF = Backoff(0.5, 50.0)
+"""Between tries of a key that failed (nodeagent.md §3.1, §5.3)."""
+
+Do = Callable[[K], Awaitable[float | None]]
+"""Work on a key; returns after how many seconds to come back, if at all. CriError and NotTaken mean: try again."""
+
+
+class Work(Generic[K]):
+    """A queue and its workers."""
+
+    def __init__(
+        self, name: str, clock: Clock, entropy: Entropy, do: Do[K], *, workers: int, backoff: Backoff = BACKOFF
+    ) -> None:
+        self._clock = clock
+        self._queue = KeyedQueue[K](clock, entropy, backoff)
+        self._do = do
+        self._workers = workers
+        self._log = structlog.get_logger(part=name)
+
+    def add(self, key: K, after: float = 0.0) -> None:
+        """Work on the key, now or after some seconds."""
+        if after > 0:
+            self._queue.add_at(key, self._clock.monotonic() + after)
+        else:
+            self._queue.add(key)
+
+    def retry(self, key: K) -> None:
+        """Work on the key again after its back-off."""
+        self._queue.retry(key)
+
+    def forget(self, key: K) -> None:
+        """Nothing is left to do for the key."""
+        self._queue.forget(key)
+
+    def settled(self, key: K) -> None:
+        """The key's back-off starts from the beginning again."""
+        self._queue.succeed(key)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._loop())
+
+    async def _loop(self) -> None:
+        while (key := await self._queue.get()) is not None:
+            try:
+                await self._one(key)
+            finally:
+                self._queue.done(key)
+
+    async def _one(self, key: K) -> None:
+        try:
+            again = await self._do(key)
+        except (CriError, NotTaken) as error:
+            delay = self._queue.retry(key)
+            self._log.info("trying again later", key=str(key), why=str(error), seconds=round(delay, 1))
+        except Exception:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
+            self._queue.retry(key)
+            self._log.exception("unexpected failure", key=str(key))
+        else:
+            self._queue.succeed(key)
+            if again is not None:
+                self.add(key, again)
