@@ -31,6 +31,7 @@ from tests.simulation.bus.server import Server
 from tests.simulation.history import History, Version
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 from tests.simulation.process import Process
+from tests.simulation.uneven import UnevenBus, UnevenWire
 
 T = TypeVar("T")
 
@@ -71,6 +72,8 @@ class World:
         replicas: Mapping[str, int] | None = None,
         settings: Settings = SETTINGS,
         wire: Callable[[str], Wire] | None = None,
+        skews: Mapping[str, float] | None = None,
+        uneven: bool = False,
     ) -> None:
         self.loop = loop
         self.seed = seed
@@ -78,7 +81,8 @@ class World:
         self.clock = SimulatedClock(loop)
         self.history = History()
         self.server = ApiServer(self.clock, self.history)
-        self.bus = Server(loop)
+        self._dice = random.Random(f"{seed} network") if uneven else None
+        self.bus = Server(loop, UnevenBus(self._dice) if self._dice else None)
         self.failures: list[tuple[str, BaseException | None]] = []
         self._wire = wire
         self._changed = 0.0
@@ -86,13 +90,16 @@ class World:
         self.processes: dict[str, Process] = {}
         for name, count in (replicas or REPLICAS).items():
             for number in range(count):
-                process = Process(self, f"{name}-{number}", SERVICES[name]())
+                writer = f"{name}-{number}"
+                process = Process(self, writer, SERVICES[name](), skew=(skews or {}).get(writer, 0.0))
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
 
     def wire(self, writer: str) -> Wire:
         """The network between a writer and the apiserver."""
-        return PlainWire(self.clock) if self._wire is None else self._wire(writer)
+        if self._wire is not None:
+            return self._wire(writer)
+        return UnevenWire(self.clock, self._dice) if self._dice else PlainWire(self.clock)
 
     def client(self, writer: str, wire: Wire) -> Api:
         """An apiserver client of its own for a writer."""
@@ -158,19 +165,23 @@ def simulate(
     replicas: Mapping[str, int] | None = None,
     gates: str = "",
     wire: Callable[[str], Wire] | None = None,
+    skews: Mapping[str, float] | None = None,
     shuffle: bool = False,
 ) -> T:
-    """Make a world, run `body` in it, and leave nothing behind. With `shuffle`, steps of different processes that are
-    ready together run in an order that depends on the seed."""
+    """Make a world, run `body` in it, and leave nothing behind.
+
+    `replicas` are counted by service; `wire` makes the network between a writer and the apiserver; `skews` are seconds
+    by process. With `shuffle`, the speed of messages and the order of simultaneous steps depend on the seed.
+    """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     settings = msgspec.structs.replace(SETTINGS, feature_gates=gates) if gates else SETTINGS
 
     async def main(loop: SimulatedLoop) -> T:
-        world = World(loop, seed=seed, replicas=replicas, settings=settings, wire=wire)
+        world = World(loop, seed=seed, replicas=replicas, settings=settings, wire=wire, skews=skews, uneven=shuffle)
         await world.begin()
         result = await body(world)
         if world.failures:
             raise Unsettled(f"{world.failures[0][0]} ended by itself") from world.failures[0][1]
         return result
 
-    return run(main, random.Random(seed) if shuffle else None)
+    return run(main, random.Random(f"{seed} order") if shuffle else None)
