@@ -117,7 +117,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        step = Step(callback, args, context or copy_context(), self._time)
+        step = Step(callback, args, copy_context() if context is None else context, self._time)
         self._queue.append(step)
         return step
 
@@ -126,7 +126,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        step = Step(callback, args, context or copy_context(), when)
+        step = Step(callback, args, copy_context() if context is None else context, when)
         self._made += 1
         heapq.heappush(self._timers, (when, self._made, step))
         return step
