@@ -23,6 +23,7 @@ from flotilla_common.api.resources import (
 )
 from flotilla_common.control.shards import LeaseTerms, Shards
 from flotilla_common.service import Context, Service
+from flotilla_watcher.node_readers import serve_node_readers
 from flotilla_watcher.resource_watch import ResourceWatch
 
 RESOURCES = (
@@ -55,11 +56,15 @@ async def run(context: Context) -> None:
         names=[lease_name(resource) for resource in RESOURCES],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )
+    readers = await serve_node_readers(context.bus)
     context.started()
     context.vitals["resources"] = lambda: [RESOURCES[index].id for index in sorted(shards.serving)]
-    async with asyncio.TaskGroup() as group:
-        group.create_task(shards.run())
-        group.create_task(follow_leases(context, shards))
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(shards.run())
+            group.create_task(follow_leases(context, shards))
+    finally:
+        await readers.stop()
 
 
 async def follow_leases(context: Context, shards: Shards) -> None:

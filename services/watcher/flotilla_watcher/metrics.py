@@ -15,3 +15,4 @@ LAG = Gauge(
 EVENT_SECONDS = Gauge(
     "flotilla_watcher_publish_seconds", "Time that the last checked publication took to be stored.", ["resource"]
 )
+NODE_COPIES = Counter("flotilla_watcher_node_copies_total", "Copies published for nodes, by resource.", ["resource"])

@@ -16,6 +16,7 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher import metrics
 from flotilla_watcher.content import Content
+from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.writer import StreamWriter
 
 TOMBSTONE_SECONDS = 600.0
@@ -37,6 +38,7 @@ class Publisher:
         entropy: Entropy,
         report: Report,
         strangers: set[str],
+        nodes: NodeCopies | None = None,
     ) -> None:
         self._resource = resource
         self._writer = writer
@@ -44,6 +46,7 @@ class Publisher:
         self._clock = clock
         self._entropy = entropy
         self._report = report
+        self._nodes = nodes
         self._marker_subject = subjects.kube_marker(resource)
         self._strangers = strangers - {self._marker_subject}  # subjects that an earlier watcher left in the stream
         self._known: dict[str, HeadMeta] = {}  # what is in the stream by our own doing
@@ -65,11 +68,15 @@ class Publisher:
         self._epoch, self._version = self._entropy.token(), ""
         self._listed.clear()
         await self._writer.begin(self._epoch, self._marker(subjects.LISTING))
+        if self._nodes is not None:
+            await self._nodes.listing(self._epoch)
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         subject = subjects.kube(self._resource, head.namespace, head.name)
         self._listed.add(subject)
-        await self._publish(subject, subjects.ADDED, head, item)
+        body = await self._publish(subject, subjects.ADDED, head, item)
+        if self._nodes is not None:
+            await self._nodes.listed(head, body)
 
     async def complete(self, version: str) -> None:
         """Bury what the LIST lacks, then say that the epoch is complete."""
@@ -81,9 +88,14 @@ class Publisher:
         self._count = len(self._listed)
         self._log.info("listed", objects=self._count, buried=len(buried), epoch=self._epoch, version=version)
         await self.progress(version)
+        if self._nodes is not None:
+            await self._nodes.complete(version)
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
-        await self._publish(subjects.kube(self._resource, head.namespace, head.name), kind, head, item)
+        subject = subjects.kube(self._resource, head.namespace, head.name)
+        body = await self._publish(subject, kind, head, item)
+        if self._nodes is not None:
+            await self._nodes.changed(kind, head, body)
         self._version = head.resource_version
         self._proof = self._clock.monotonic()
 
@@ -105,8 +117,11 @@ class Publisher:
             started = self._clock.monotonic()
             await self._mark()
             metrics.EVENT_SECONDS.labels(self._resource.id).set(self._clock.monotonic() - started)
+            if self._nodes is not None:
+                await self._nodes.beat(self._version)
 
-    async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> None:
+    async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> bytes:
+        """Returns the object as it was published."""
         body, headers = self._content.message(op, self._epoch, head, item)
         if op == subjects.DELETED:
             self._known.pop(subject, None)
@@ -118,6 +133,7 @@ class Publisher:
             metrics.OVERSIZE.labels(self._resource.id).inc()
         self._events[op].inc()
         self._bytes.inc(len(body))
+        return body
 
     async def _bury(self, subject: str, version: str) -> None:
         """A tombstone for an object whose delete nobody saw. Of a stranger only the subject is known: its body is

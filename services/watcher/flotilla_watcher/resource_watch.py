@@ -16,7 +16,9 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_watcher.content import Content
-from flotilla_watcher.publisher import Publisher, Report
+from flotilla_watcher.node_copies import NodeCopies
+from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
+from flotilla_watcher.routes import ROUTES
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
 GUARD_SECONDS = 1.0
@@ -71,6 +73,7 @@ class ResourceWatch:
             marker_subject=subjects.kube_marker(self._resource),
             fence=self._fence,
         )
+        nodes = await self._node_copies()
         publisher = Publisher(
             resource=self._resource,
             writer=writer,
@@ -79,15 +82,40 @@ class ResourceWatch:
             entropy=self._entropy,
             report=self._report,
             strangers=await writer.open(),
+            nodes=nodes,
         )
         reflector = Reflector(self._api, self._resource, publisher, self._clock)
-        await _first_failure(reflector.run(), self._guard(writer, publisher))
+        await _first_failure(reflector.run(), self._guard(writer, publisher, nodes))
 
-    async def _guard(self, writer: StreamWriter, publisher: Publisher) -> None:
+    async def _node_copies(self) -> NodeCopies | None:
+        """The node channel's side, for a resource of which nodes get copies."""
+        route = ROUTES.get(self._resource)
+        if route is None:
+            return None
+        writer = StreamWriter(
+            bus=self._bus,
+            clock=self._clock,
+            spec=subjects.node_stream(self._resource),
+            marker_subject=subjects.node_marker(self._resource),
+            fence=self._fence,
+        )
+        return NodeCopies(
+            resource=self._resource,
+            route=route,
+            writer=writer,
+            content=self._content,
+            clock=self._clock,
+            strangers=await writer.open(),
+            tombstone_seconds=TOMBSTONE_SECONDS,
+        )
+
+    async def _guard(self, writer: StreamWriter, publisher: Publisher, nodes: NodeCopies | None) -> None:
         while True:
             for _ in range(MARKER_BEATS):
                 await self._clock.sleep(GUARD_SECONDS)
                 await writer.check()
+                if nodes is not None:
+                    await nodes.check()
             await publisher.beat()
 
 

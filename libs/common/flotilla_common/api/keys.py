@@ -15,6 +15,7 @@ IN_PLACE_GRACE = "apps.kruise.io/inplace-update-grace"
 LEGACY_IN_PLACE_STATE = "inplace-update-state"
 LEGACY_IN_PLACE_GRACE = "inplace-update-grace"
 RUNTIME_CONTAINERS_META = "apps.kruise.io/runtime-containers-meta"
+SIDECAR_SET_HASH = "kruise.io/sidecarset-hash"
 
 IN_PLACE_READY = "InPlaceUpdateReady"
 POD_READY = "KruisePodReady"

@@ -1,0 +1,110 @@
+"""Which objects concern which node, and how much of them its agent gets (docs/adr/0007).
+
+An agent gets what it works with and no more: its NodeImage, the active ContainerRecreateRequests of its pods, and of
+the pods those whose containers are reported on, without anything that the agent does not read.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_common.api.core import Container, ContainerState, Env, Pod, PodSpec, PodStatus
+from flotilla_common.api.keys import (
+    IN_PLACE_READY,
+    RECREATE_ACTIVE,
+    RECREATE_NODE_NAME,
+    RUNTIME_CONTAINERS_META,
+    SIDECAR_SET_HASH,
+)
+from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
+from flotilla_common.api.resources import NODE_IMAGE, POD, RECREATE_REQUEST, Resource
+from flotilla_common.workload.hashing import env_from_metadata
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """What a node gets of an object. Two copies with the same digest say the same."""
+
+    node: str
+    body: bytes
+    digest: int
+
+
+Route = Callable[[bytes], Copy | None]
+"""The copy of an object (as published on kube.v1), if it concerns a node at all."""
+
+
+class _Head(Model):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def node_image(body: bytes) -> Copy | None:
+    """A NodeImage has the name of its node."""
+    meta = _decode_head(body).metadata
+    return Copy(meta.name, body, hash(meta.resource_version))
+
+
+def recreate_request(body: bytes) -> Copy | None:
+    """A request concerns its node while it has the label `active`, whatever its value."""
+    meta = _decode_head(body).metadata
+    node = meta.labels.get(RECREATE_NODE_NAME, "")
+    if not node or RECREATE_ACTIVE not in meta.labels:
+        return None
+    return Copy(node, body, hash(meta.resource_version))
+
+
+def pod(body: bytes) -> Copy | None:
+    """Pods of our workloads and pods with sidecars of a SidecarSet, while they are there to run (nodeagent.md §5.2)."""
+    full = _decode_pod(body)
+    owner = controller_of(full.metadata)
+    ours = owner is not None and group_of(owner.api_version) == "apps.kruise.io"
+    if not full.spec.node_name or full.status.phase in ("Succeeded", "Failed"):
+        return None
+    if not ours and SIDECAR_SET_HASH not in full.metadata.annotations:
+        return None
+    trimmed = _trimmed(full)
+    versionless = msgspec.structs.replace(
+        trimmed, metadata=msgspec.structs.replace(trimmed.metadata, resource_version="")
+    )
+    return Copy(full.spec.node_name, _encode(trimmed), hash(_encode(versionless)))
+
+
+def _trimmed(full: Pod) -> Pod:
+    """What the agent compares: identity, instances, environments from metadata and the metadata they come from."""
+    meta = full.metadata
+    sources = [env_from_metadata(container).values() for container in full.spec.containers]
+    read = {source for values in sources for source in values}
+    wanted = {key for kind, key in read if kind == "annotations"} | {RUNTIME_CONTAINERS_META}
+    return Pod(
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            deletion_timestamp=meta.deletion_timestamp,
+            labels={key: value for key, value in meta.labels.items() if ("labels", key) in read},
+            annotations={key: value for key, value in meta.annotations.items() if key in wanted},
+        ),
+        spec=PodSpec(node_name=full.spec.node_name, containers=[_container(one) for one in full.spec.containers]),
+        status=PodStatus(
+            conditions=[one for one in full.status.conditions if one.type == IN_PLACE_READY],
+            container_statuses=[
+                msgspec.structs.replace(one, image="", image_id="", ready=False, resources=None, state=ContainerState())
+                for one in full.status.container_statuses
+            ],
+        ),
+    )
+
+
+def _container(full: Container) -> Container:
+    names = env_from_metadata(full)
+    env: list[Env] = [one for one in full.env if one.name in names]
+    return Container(name=full.name, image=full.image, env=env)
+
+
+ROUTES: dict[Resource, Route] = {POD: pod, NODE_IMAGE: node_image, RECREATE_REQUEST: recreate_request}
+"""The resources of which nodes get copies."""
