@@ -1,0 +1,172 @@
+"""Reports reach the status before they are answered, and only those that the node may make."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
+from flotilla_common.kube.interface import ApiError
+from flotilla_common.node.reports import Answer, RecreateReport
+from flotilla_common.node.serving import Sender
+from flotilla_jobs.containerrecreate import reports
+from flotilla_jobs.containerrecreate.reports import Inbox
+from tests.support.fake_clock import FakeClock
+from tests.unit.recreate.world import Json, World, request_document, state
+
+HERE = Sender("n", "ns", "r")
+REPORT = RecreateReport(uid="uid-r", phase="Recreating", states=[state("app", "Pending")])
+
+
+class Replica:
+    """An inbox over a world; planning happens when the test says so."""
+
+    def __init__(self, *requests: Json) -> None:
+        self.world = World(*requests)
+        self.mine = True
+        self.planned: list[str] = []
+        self.read: list[str] = []
+        self.unseen: Json | None = None
+        self.trouble: Exception | None = None
+        self.inbox = Inbox(
+            requests=self.world.requests,
+            owns=lambda _namespace, _name: self.mine,
+            read=self._read,
+            again=lambda _, name: self.planned.append(name),
+            clock=FakeClock(),
+        )
+
+    async def _read(self, namespace: str, name: str) -> object:
+        self.read.append(name)
+        if self.trouble:
+            raise self.trouble
+        if self.unseen:
+            self.world.put("containerrecreaterequests", self.unseen)
+        return None
+
+    async def hear(self, report: RecreateReport = REPORT, sender: Sender = HERE) -> "asyncio.Task[Answer | None]":
+        task = asyncio.create_task(self.inbox.receive(sender, report))
+        await asyncio.sleep(0)
+        return task
+
+    def plan(self) -> None:
+        held = self.world.requests.get("ns", "r")
+        assert held is not None
+        latest = self.inbox.latest(held)
+        if latest is not None:
+            self.world.reports["r"] = latest
+        self.world.passes()
+
+
+@pytest.fixture
+def replica() -> Replica:
+    return Replica(request_document("app"))
+
+
+async def test_the_answer_comes_after_the_write(replica: Replica):
+    answer = await replica.hear()
+    assert (replica.planned, answer.done()) == (["r"], False)
+    replica.plan()
+    version = replica.world.request()["metadata"]["resourceVersion"]
+    assert await answer == Answer(accepted=True, resource_version=version)
+    assert replica.world.status()["phase"] == "Recreating"
+    assert replica.inbox._waiting == {}
+
+
+async def test_a_repeated_report_is_accepted_without_a_pass(replica: Replica):
+    first = await replica.hear()
+    replica.plan()
+    await first
+    replica.planned.clear()
+    again = await (await replica.hear())
+    assert again is not None
+    assert (again.accepted, replica.planned) == (True, [])
+
+
+async def test_of_two_reports_the_newer_one_counts(replica: Replica):
+    first = await replica.hear()
+    newer = RecreateReport(uid="uid-r", phase="Recreating", states=[state("app", "Recreating", killed=True)])
+    second = await replica.hear(newer)
+    assert await first == Answer(why="a newer report about the same request came", again=True)
+    replica.plan()
+    answer = await second
+    assert answer is not None
+    assert answer.accepted
+    assert replica.world.status()["containerRecreateStates"][0]["isKilled"] is True
+
+
+async def test_another_replica_answers(replica: Replica):
+    replica.mine = False
+    assert await (await replica.hear()) is None
+
+
+async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
+    answer = await replica.hear()
+    replica.mine = False
+    replica.world.put("containerrecreaterequests", replica.world.request())
+    assert await answer is None
+
+
+@pytest.mark.parametrize(
+    ("report", "sender", "why"),
+    [
+        pytest.param(REPORT, Sender("m", "ns", "r"), "the request is for node n", id="another node"),
+        pytest.param(
+            msgspec.structs.replace(REPORT, uid="other"),
+            HERE,
+            "there is no such request with uid other",
+            id="another uid",
+        ),
+        pytest.param(REPORT, Sender("n", "ns", "x"), "there is no such request with uid uid-r", id="no request"),
+        pytest.param(
+            msgspec.structs.replace(REPORT, states=[state("db", "Pending")]),
+            HERE,
+            "container 'db' is not in the request",
+            id="unknown container",
+        ),
+    ],
+)
+async def test_refused_for_good(replica: Replica, report: RecreateReport, sender: Sender, why: str):
+    assert await (await replica.hear(report, sender)) == Answer(why=why)
+    assert replica.planned == []
+
+
+async def test_a_request_that_the_agent_heard_of_first():
+    replica = Replica()
+    replica.unseen = request_document("app")
+    answer = await replica.hear()
+    await asyncio.sleep(0)
+    assert (replica.read, replica.planned) == (["r"], ["r"])
+    replica.plan()
+    told = await answer
+    assert told is not None
+    assert told.accepted
+
+
+async def test_an_apiserver_that_does_not_tell():
+    replica = Replica()
+    replica.trouble = ApiError(500, "InternalError", "no quorum")
+    assert await (await replica.hear()) == Answer(why="the apiserver does not tell: no quorum", again=True)
+
+
+async def test_a_request_that_goes_while_a_report_waits(replica: Replica):
+    answer = await replica.hear()
+    replica.world.requests.remove("ns", "r", "uid-r")
+    assert await answer == Answer(why="there is no such request with uid uid-r")
+
+
+async def test_what_cannot_be_written_is_to_be_sent_again(replica: Replica, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reports, "WRITTEN_WITHIN", 0.01)
+    assert await (await replica.hear()) == Answer(why="the status could not be written in time", again=True)
+    assert replica.inbox._waiting == {}
+
+
+async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: Replica):
+    answer = await replica.hear()
+    namesake = request_document("app")
+    namesake["metadata"]["uid"] = "uid-2"
+    replica.world.put("containerrecreaterequests", namesake)
+    held = replica.world.requests.get("ns", "r")
+    assert isinstance(held, ContainerRecreateRequest)
+    assert replica.inbox.latest(held) is None
+    assert await answer == Answer(why="there is no such request with uid uid-r")

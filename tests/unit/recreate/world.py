@@ -1,0 +1,209 @@
+"""A world of one pod and its requests, in which plans are carried out at once and time passes when a test says so.
+
+The kubelet and the node's agent are the test: it changes the pod and reports.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest, RecreateState
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import POD, RECREATE_REQUEST
+from flotilla_common.control.plan import Action, Delete, Patch, Plan
+from flotilla_common.mirror.table import Table
+from flotilla_common.node.reports import RecreateReport
+from flotilla_jobs.containerrecreate.gather import POD_UID, Gatherer, open_pod_uid
+from flotilla_jobs.containerrecreate.merge import absorbed
+from flotilla_jobs.containerrecreate.plan import plan
+from tests.unit.webhook.fakes import merge
+
+Json = dict[str, Any]
+START = datetime(2026, 3, 1, 8, 0, 0, tzinfo=UTC)
+ACTIVE, FINALIZER = "crr.apps.kruise.io/active", "crr.apps.kruise.io/unready-acquired"
+PASSES = 10
+"""More passes in a row than anything needs: a plan that never rests is a bug."""
+
+
+def stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def status_of(name: str, identity: str, restarts: int = 0, *, ready: bool = True, since: str = "") -> Json:
+    state = {"running": {"startedAt": since or stamp(START - timedelta(hours=1))}}
+    return {"name": name, "containerID": identity, "restartCount": restarts, "ready": ready, "state": state}
+
+
+def pod_document(*, gated: bool = True, uid: str = "p1") -> Json:
+    gates = [{"conditionType": "KruisePodReady"}] if gated else []
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}]
+    if gated:
+        conditions.append({"type": "KruisePodReady", "status": "True"})
+    return {
+        "metadata": {"name": "p", "namespace": "ns", "uid": uid, "resourceVersion": "1"},
+        "spec": {"nodeName": "n", "containers": [{"name": "app"}, {"name": "side"}], "readinessGates": gates},
+        "status": {
+            "phase": "Running",
+            "conditions": conditions,
+            "containerStatuses": [status_of("app", "containerd://c1"), status_of("side", "containerd://c2")],
+        },
+    }
+
+
+def request_document(*containers: str, name: str = "r", strategy: Json | None = None, **spec: Any) -> Json:
+    """A request for the pod as admission leaves it."""
+    contexts = {"app": "containerd://c1", "side": "containerd://c2"}
+    labels = {"pod-uid": "p1", "node-name": "n", "active": "true"}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": f"uid-{name}",
+            "resourceVersion": "2",
+            "creationTimestamp": stamp(START),
+            "labels": {f"crr.apps.kruise.io/{key}": value for key, value in labels.items()},
+        },
+        "spec": {
+            "podName": "p",
+            "containers": [
+                {"name": one, "statusContext": {"containerID": contexts[one], "restartCount": 0}} for one in containers
+            ],
+            "strategy": {"failurePolicy": "Fail"} | (strategy or {}),
+            **spec,
+        },
+    }
+
+
+class World:
+    """Objects as documents, tables as the service has them, and the writes that were made."""
+
+    def __init__(self, *requests: Json, pod: Json | None = None, heard_of_pod: bool = True) -> None:
+        self.now = START
+        self.requests = Table[ContainerRecreateRequest]({POD_UID: open_pod_uid})
+        self.pods = Table[Pod]()
+        self.documents: dict[tuple[str, str], Json] = {}
+        self.reports: dict[str, RecreateReport] = {}
+        self.looked_up = True
+        self.log: list[str] = []
+        self.last = Plan()
+        self._version = 100
+        self.gatherer = Gatherer(
+            requests=self.requests,
+            pods=self.pods,
+            report=lambda request: self.reports.get(request.metadata.name),
+            surely_gone=lambda _: self.looked_up,
+        )
+        if heard_of_pod:
+            self.put("pods", pod or pod_document())
+        for request in requests:
+            self.put("containerrecreaterequests", request)
+
+    def put(self, plural: str, document: Json) -> None:
+        self._version += 1
+        document["metadata"]["resourceVersion"] = str(self._version)
+        self.documents[plural, document["metadata"]["name"]] = document
+        body = msgspec.json.encode(document)
+        if plural == POD.plural:
+            self.pods.apply(msgspec.json.decode(body, type=Pod))
+        else:
+            self.requests.apply(msgspec.json.decode(body, type=ContainerRecreateRequest))
+
+    @property
+    def pod(self) -> Json:
+        return self.documents["pods", "p"]
+
+    def request(self, name: str = "r") -> Json:
+        return self.documents["containerrecreaterequests", name]
+
+    def status(self, name: str = "r") -> Json:
+        return self.request(name).get("status", {})
+
+    def holders(self) -> Json:
+        """The pod's KruisePodReady condition."""
+        return next(one for one in self.pod["status"]["conditions"] if one["type"] == "KruisePodReady")
+
+    def codes(self) -> list[str]:
+        return [reason.code for reason in self.last.reasons]
+
+    def passes(self, seconds: float = 0, name: str = "r") -> list[str]:
+        """Let time pass, then plan until there is nothing more to write; returns what was written."""
+        self.now += timedelta(seconds=seconds)
+        begun = len(self.log)
+        for _ in range(PASSES):
+            snapshot = self.gatherer.gather(("ns", name), msgspec.UNSET)  # type: ignore[arg-type]
+            if snapshot is None:
+                return self.log[begun:]
+            self.last = plan(snapshot, self.now)
+            actions = [action for stage in self.last.stages for chain in stage.chains for action in chain]
+            actions += [self.last.status] if self.last.status else []
+            for action in actions:
+                self.write(action)
+            if not actions:
+                return self.log[begun:]
+        raise AssertionError(f"never comes to rest: {self.log[begun:]}")
+
+    def report(self, *states: RecreateState, phase: str = "", message: str = "", name: str = "r") -> None:
+        """The agent says something, and it is taken in."""
+        told = RecreateReport(uid=f"uid-{name}", phase=phase, message=message, states=list(states) or None)
+        self.reports[name] = told
+        self.passes(name=name)
+        held = self.requests.get("ns", name)
+        assert held is None or absorbed(held, told, self.now)
+        del self.reports[name]
+
+    def write(self, action: Action) -> None:
+        key = (action.resource.plural, action.name)
+        if isinstance(action, Delete):
+            assert self.documents.pop(key)["metadata"]["uid"] == action.uid
+            self.requests.remove("ns", action.name, action.uid)
+            self.log.append("delete")
+            return
+        assert isinstance(action, Patch)
+        stored = self.documents[key]
+        version = action.resource_version
+        assert version in ("", stored["metadata"]["resourceVersion"]), "written on an older version"
+        if action.resource == RECREATE_REQUEST:
+            changed = merge(stored, action.body)
+        else:
+            changed = merge(stored, {"status": {"conditions": _conditions(stored, action.body)}})
+        self.log.append(f"{action.resource.kind.removeprefix('ContainerRecreate').lower()} {action.cause}")
+        if changed["metadata"].get("deletionTimestamp") and not changed["metadata"].get("finalizers"):
+            self.documents.pop(key)
+            self.requests.remove("ns", action.name, action.uid)
+            return
+        self.put(action.resource.plural, changed)
+
+    def restart(self, name: str, identity: str, restarts: int = 1, *, ready: bool = True) -> None:
+        """The kubelet runs a new container."""
+        new = status_of(name, identity, restarts, ready=ready, since=stamp(self.now))
+        others = [one for one in self.pod["status"]["containerStatuses"] if one["name"] != name]
+        self.put("pods", merge(self.pod, {"status": {"containerStatuses": [new, *others]}}))
+
+    def stop(self, name: str) -> None:
+        """The container has exited and is not running again yet."""
+        statuses = self.pod["status"]["containerStatuses"]
+        changed = [one | {"ready": False, "state": {"waiting": {}}} if one["name"] == name else one for one in statuses]
+        self.put("pods", merge(self.pod, {"status": {"containerStatuses": changed}}))
+
+    def delete_pod(self) -> None:
+        uid = self.documents.pop(("pods", "p"))["metadata"]["uid"]
+        self.pods.remove("ns", "p", uid)
+
+    def delete_request(self, name: str = "r") -> None:
+        """A user deletes it; finalizers hold it."""
+        self.put(
+            "containerrecreaterequests", merge(self.request(name), {"metadata": {"deletionTimestamp": stamp(self.now)}})
+        )
+
+
+def state(name: str, phase: str, message: str = "", *, killed: bool = False) -> RecreateState:
+    return RecreateState(name=name, phase=phase, message=message, is_killed=killed)
+
+
+def _conditions(stored: Json, body: Json) -> list[Json]:
+    """A list that is merged by type."""
+    held = {one["type"]: one for one in stored["status"]["conditions"]}
+    for one in body["status"]["conditions"]:
+        held[one["type"]] = merge(held.get(one["type"], {}), one)
+    return list(held.values())
