@@ -43,7 +43,6 @@ class _Part(msgspec.Struct, frozen=True):
 
     controller: Controller[Snapshot]
     keys: Callable[[], list[Key]]
-    recorder: Recorder
     undecodable: UndecodableReporter
 
 
@@ -72,6 +71,24 @@ class Assembly:
         self._journal = Journal(context.bus, context.clock, context.service, context.replica)
         self._limiter = Limiter(context.clock, most=settings.kube_max_writes)
         self._parts: list[_Part] = []
+        self._recorders: list[Recorder] = []
+
+    def recorder(self, component: str) -> Recorder:
+        """Events in the name of a component that is no controller, such as a node agent."""
+        recorder = Recorder(self.context.api, self.context.clock, self.context.entropy, component)
+        self._recorders.append(recorder)
+        return recorder
+
+    def executor(self, recorder: Recorder) -> Executor:
+        """For writes that no plan decides: what somebody else was told and we have checked."""
+        return Executor(
+            api=self.context.api,
+            store=self.mirror,
+            clock=self.context.clock,
+            limiter=self._limiter,
+            recorder=recorder,
+            journal=self._journal,
+        )
 
     def controller(
         self,
@@ -89,7 +106,7 @@ class Assembly:
         `keys` lists all its objects, for shards that are gained. What cannot be decoded is never gathered.
         """
         context, mirror = self.context, self.mirror
-        recorder = Recorder(context.api, context.clock, context.entropy, name)
+        recorder = self.recorder(name)
 
         def gather_readable(key: Key, memory: Memory) -> S | None:
             """A table keeps the last version that it could read; nothing may be planned with that."""
@@ -102,14 +119,7 @@ class Assembly:
             gather=gather_readable,
             plan=plan,
             reread=reread,
-            executor=Executor(
-                api=context.api,
-                store=mirror,
-                clock=context.clock,
-                limiter=self._limiter,
-                recorder=recorder,
-                journal=self._journal,
-            ),
+            executor=self.executor(recorder),
             journal=self._journal,
             shards=self.shards,
             clock=context.clock,
@@ -119,7 +129,7 @@ class Assembly:
         )
         undecodable = UndecodableReporter(recorder, self._journal, self.shards)
         mirror.on_misfit(resource, undecodable.report)
-        self._parts.append(_Part(controller, keys, recorder, undecodable))  # type: ignore[arg-type]
+        self._parts.append(_Part(controller, keys, undecodable))  # type: ignore[arg-type]
         return controller
 
     async def run(self, take_over: Sequence[Resource]) -> None:
@@ -139,8 +149,8 @@ class Assembly:
         async with asyncio.TaskGroup() as group:
             group.create_task(context.bus.ensure_streams((ACT_STREAM, WHY_STREAM)))
             group.create_task(self.mirror.run())
-            for part in self._parts:
-                group.create_task(part.recorder.run())
+            for recorder in self._recorders:
+                group.create_task(recorder.run())
             await self.mirror.synced()
             context.started()
             leading = group.create_task(self.shards.run())
@@ -171,7 +181,7 @@ class Assembly:
             self.context.log.warning("stopping with unanswered writes", seconds=DRAIN_SECONDS)
         leading.cancel()
         await asyncio.wait([leading])
-        flushes = [asyncio.ensure_future(part.recorder.flush()) for part in self._parts]
+        flushes = [asyncio.ensure_future(recorder.flush()) for recorder in self._recorders]
         _, late = await asyncio.wait(flushes, timeout=LAST_EVENTS_SECONDS)
         for flush in late:
             flush.cancel()

@@ -77,7 +77,8 @@ class Recorder:
         """Say something about the object, unless the notice is about another one. Returns at once."""
         subject = notice.about or subject
         text = notice.text(error)
-        series = self._series_of((subject.uid or subject.key, notice.reason, notice.warning))
+        about = (subject.uid or subject.key) + subject.field_path
+        series = self._series_of((about, notice.reason, notice.warning))
         if text not in series.messages and len(series.messages) >= DISTINCT:
             text = COMBINED
         if not self._may_write(subject.uid or subject.key):
@@ -158,9 +159,9 @@ class Recorder:
             "reason": notice.reason,
             "message": message[:1024],  # the apiserver's limit
             "type": "Warning" if notice.warning else "Normal",
-            "source": {"component": self._component},
+            "source": {"component": self._component, **({"host": notice.host} if notice.host else {})},
             "reportingComponent": self._component,
-            "reportingInstance": "",
+            "reportingInstance": notice.host,
             "firstTimestamp": written.first,
             "lastTimestamp": now,
             "count": written.count,

@@ -31,6 +31,7 @@ class Notice(Frozen, kw_only=True):
     warning: bool = False
     after: str = ""
     about: Subject | None = None
+    host: str = ""  # the node that it happened on, for what a node agent tells
 
     def text(self, error: str = "") -> str:
         """The event's message."""

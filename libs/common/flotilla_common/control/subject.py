@@ -17,6 +17,7 @@ class Subject(msgspec.Struct, frozen=True):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
+    field_path: str = ""  # the part of it that is meant: spec.containers{app}
 
     @classmethod
     def of(cls, resource: Resource, meta: ObjectMeta) -> "Subject":
@@ -30,7 +31,8 @@ class Subject(msgspec.Struct, frozen=True):
 
     def reference(self) -> Mapping[str, str]:
         """An ObjectReference, for Events."""
-        return {
+        part = {"fieldPath": self.field_path} if self.field_path else {}
+        return part | {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
             "namespace": self.namespace,

@@ -1,0 +1,115 @@
+"""Reports on what the containers of a pod were started with become an annotation of the pod (common.md §9.8).
+
+A node may only speak of pods that run on it. The annotation is written through the pod's status, as everything that the
+kubelet's side says of a pod.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import POD
+from flotilla_common.control.executor import Executor
+from flotilla_common.control.plan import Outcome, OutcomeKind, Patch, PatchType
+from flotilla_common.control.subject import Subject
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.mirror.table import Table
+from flotilla_common.node.reports import Answer, PodReport
+from flotilla_common.node.serving import Sender
+
+SIZE_LIMIT = 64 << 10
+"""Bytes of the annotation: 250 containers. What is larger is not the agent's writing."""
+
+_HOPELESS = frozenset({OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.INVALID, OutcomeKind.DENIED})
+
+
+class _Written(Model):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _Named(Model):
+    name: str
+
+
+class _Meta(Model):
+    containers: list[_Named] = []
+
+
+class ContainerReports:
+    """Judges and writes reports about pods."""
+
+    def __init__(
+        self, *, pods: Table[Pod], mirror: Mirror, executor: Executor, owns: Callable[[str, str], bool]
+    ) -> None:
+        self._pods = pods
+        self._mirror = mirror
+        self._executor = executor
+        self._owns = owns
+
+    async def receive(self, sender: Sender, report: PodReport) -> Answer | None:
+        """The answer to a report; None if another replica is to give it."""
+        if not self._owns(sender.namespace, sender.name):
+            return None
+        try:
+            pod = await self._pod(sender, report.uid)
+        except (ApiError, Unreachable) as error:
+            return Answer(why=f"the apiserver does not tell: {error}", again=True)
+        if why := problem(pod, sender, report):
+            return Answer(why=why)
+        assert pod is not None
+        if pod.metadata.annotations.get(RUNTIME_CONTAINERS_META) == report.runtime_containers_meta:
+            return Answer(accepted=True, resource_version=pod.metadata.resource_version)
+        return _answer(await self._write(pod, report))
+
+    async def _pod(self, sender: Sender, uid: str) -> Pod | None:
+        """The pod of this uid; the agent may have heard of it before we have."""
+        pod = self._pods.get(sender.namespace, sender.name)
+        if pod is None or pod.metadata.uid != uid:
+            await self._mirror.read(POD, sender.namespace, sender.name)
+            pod = self._pods.get(sender.namespace, sender.name)
+        return pod if pod is not None and pod.metadata.uid == uid else None
+
+    async def _write(self, pod: Pod, report: PodReport) -> Outcome:
+        meta = pod.metadata
+        patch = Patch(
+            resource=POD,
+            namespace=meta.namespace,
+            name=meta.name,
+            cause="what the node's agent saw of its containers",
+            uid=meta.uid,
+            subresource="status",
+            patch_type=PatchType.STRATEGIC,
+            body={"metadata": {"annotations": {RUNTIME_CONTAINERS_META: report.runtime_containers_meta}}},
+        )
+
+        def fence() -> bool:
+            return self._owns(meta.namespace, meta.name)
+
+        return await self._executor.single(Subject.of(POD, meta), patch, fence, meta.uid[:8])
+
+
+def problem(pod: Pod | None, sender: Sender, report: PodReport) -> str:
+    """Why the report is refused; empty when it is not."""
+    if pod is None:
+        return f"there is no such pod with uid {report.uid}"
+    if pod.spec.node_name != sender.node:
+        return f"the pod runs on node {pod.spec.node_name}"
+    if len(report.runtime_containers_meta) > SIZE_LIMIT:
+        return "the annotation is too large"
+    try:
+        meta = msgspec.json.decode(report.runtime_containers_meta, type=_Meta)
+    except msgspec.DecodeError as error:
+        return f"the annotation cannot be read: {error}"
+    strangers = {one.name for one in meta.containers} - {one.name for one in pod.spec.containers}
+    return f"the pod has no container {min(strangers)}" if strangers else ""
+
+
+def _answer(outcome: Outcome) -> Answer:
+    if outcome.ok:
+        written = msgspec.json.decode(outcome.body, type=_Written)
+        return Answer(accepted=True, resource_version=written.metadata.resource_version)
+    return Answer(why=f"{outcome.kind}: {outcome.message}", again=outcome.kind not in _HOPELESS)

@@ -1,0 +1,79 @@
+"""Events that node agents want recorded: on pods of their node, on their NodeImage, on the jobs behind it.
+
+A node may fill neither the cluster with events nor other objects with its own: components and reasons are those that
+agents have, and the object must be the node's business.
+"""
+
+from collections.abc import Callable, Mapping
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE, POD, Resource
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.plan import Notice
+from flotilla_common.control.subject import Subject
+from flotilla_common.mirror.table import Table
+from flotilla_common.node.reports import Answer, EventReport
+from flotilla_common.node.serving import Sender
+
+COMPONENTS: Mapping[str, frozenset[str]] = {
+    "kruise-daemon-imagepuller": frozenset({"PullImageSucceed", "PullImageFailed"}),
+    "kruise-daemon-crr": frozenset({"Killing", "FailedPreStopHook"}),
+    "kruise-daemon-containermeta": frozenset({"Killing", "FailedPreStopHook"}),
+}
+"""Reasons by component (nodeagent.md §8)."""
+
+MESSAGE_LIMIT = 1024
+PATH_LIMIT = 128
+
+
+class EventReports:
+    """Judges and records what agents tell."""
+
+    def __init__(
+        self,
+        *,
+        pods: Table[Pod],
+        images: Table[NodeImage],
+        recorders: Mapping[str, Recorder],
+        owns: Callable[[str, str], bool],
+    ) -> None:
+        self._pods = pods
+        self._images = images
+        self._recorders = recorders
+        self._owns = owns
+
+    async def receive(self, sender: Sender, report: EventReport) -> Answer | None:
+        """The answer to a report; None if another replica is to give it."""
+        if not self._owns(sender.namespace, sender.name):
+            return None
+        if report.reason not in COMPONENTS.get(report.component, frozenset()):
+            return Answer(why=f"{report.component} has no event {report.reason}")
+        resource = self._concerned(sender, report)
+        if resource is None:
+            return Answer(why=f"{report.kind} {sender.name} is not this node's business")
+        subject = Subject(
+            resource, sender.namespace, sender.name, report.uid, field_path=report.field_path[:PATH_LIMIT]
+        )
+        notice = Notice(
+            reason=report.reason,
+            message=report.message[:MESSAGE_LIMIT],
+            warning=report.type == "Warning",
+            host=sender.node,
+        )
+        self._recorders[report.component].record(subject, notice)
+        return Answer(accepted=True)
+
+    def _concerned(self, sender: Sender, report: EventReport) -> Resource | None:
+        """The kind of the object, if the node has to do with it."""
+        if report.kind == POD.kind:
+            pod = self._pods.get(sender.namespace, sender.name)
+            here = pod is not None and pod.metadata.uid == report.uid and pod.spec.node_name == sender.node
+            return POD if here else None
+        image = self._images.get("", sender.node)
+        if image is None:
+            return None
+        if report.kind == NODE_IMAGE.kind:
+            return NODE_IMAGE if (sender.name, report.uid) == (sender.node, image.metadata.uid) else None
+        owned = any(tag.owned_by(report.uid) for spec in image.spec.images.values() for tag in spec.tags)
+        return IMAGE_PULL_JOB if report.kind == IMAGE_PULL_JOB.kind and owned else None
