@@ -62,6 +62,7 @@ class Server:
         self._connections: list[Connection] = []
         self._consumers: list[Consumer] = []
         self._lives: list[Live] = []
+        self._routes: dict[str, Stream | None] = {}  # by subject, as long as there are the same streams
         self._passages = 0
         self._made = 0
 
@@ -99,6 +100,7 @@ class Server:
             self.streams[spec.name] = Stream(spec, created)
         else:
             held.spec = spec
+        self._routes.clear()
 
     def publish(
         self, subject: str, data: bytes, headers: Mapping[str, str], expected: int | None, ttl: float | None
@@ -193,6 +195,7 @@ class Server:
         """Kill it, remove everything that it stored, start it again."""
         self.kill()
         self.streams.clear()
+        self._routes.clear()
         self.revive()
 
     def pause(self) -> None:
@@ -210,6 +213,7 @@ class Server:
     def lose_stream(self, name: str) -> None:
         """The stream is gone, and its consumers with it. Their clients miss the heartbeats."""
         stream = self.streams.pop(name, None)
+        self._routes.clear()
         for consumer in [one for one in self._consumers if one.stream is stream]:
             self._consumers.remove(consumer)
             consumer.lost()
@@ -235,7 +239,10 @@ class Server:
         return [one for one in self._consumers if one.connection.client == client and one.stream.spec.name == stream]
 
     def _taking(self, subject: str) -> Stream | None:
-        return next((stream for stream in self.streams.values() if stream.takes(subject)), None)
+        if subject not in self._routes:
+            takers = (stream for stream in self.streams.values() if stream.takes(subject))
+            self._routes[subject] = next(takers, None)
+        return self._routes[subject]
 
     def _store(
         self,
