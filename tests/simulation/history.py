@@ -63,12 +63,24 @@ class History:
         self.calls: list[Call] = []
         self.listeners: list[Callable[[Version], None]] = []
         self._requests: dict[str, int] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """The run is over: what processes still do while they are cleared away is no part of it."""
+        self._closed = True
 
     def commit(self, version: Version) -> None:
         """A change took effect."""
+        if self._closed:
+            return
         self.versions.append(version)
         for listener in self.listeners:
             listener(version)
+
+    def answered(self, call: Call) -> None:
+        """A request ended."""
+        if not self._closed:
+            self.calls.append(call)
 
     def next_index(self, writer: str) -> int:
         """The number of the writer's next request."""

@@ -171,7 +171,7 @@ class SimulatedApi:
             outcome = "cancelled"
             raise
         finally:
-            self._server.history.calls.append(
+            self._server.history.answered(
                 Call(
                     at=sent,
                     until=self._server.clock.monotonic(),

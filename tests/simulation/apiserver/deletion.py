@@ -14,6 +14,12 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 """Finalizers by which the garbage collector is asked to do something before the object goes."""
 
 
+_EMPTYING = (
+    "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will "
+    "automatically be purged by the system."
+)
+
+
 class Fate(msgspec.Struct, frozen=True):
     """The decision: the marked object if it is to be stored, and whether the object ends now."""
 
@@ -38,7 +44,8 @@ def decide(kind: Kind, document: Json, options: Json, now: datetime) -> Fate:
         return _again(kind, document, seconds)
     finalizers = _finalizers(metadata.get("finalizers", []), options.get("propagationPolicy"))
     grace = kind.grace(document, seconds)
-    if not kind.graceful and not finalizers:
+    held = bool(finalizers) or kind.held(document)
+    if not kind.graceful and not held:
         return Fate(None, ends=True)
     changes: Json = {
         "deletionTimestamp": rfc3339(now + timedelta(seconds=grace)),
@@ -48,23 +55,25 @@ def decide(kind: Kind, document: Json, options: Json, now: datetime) -> Fate:
         changes["generation"] = metadata["generation"] + 1
     rest = {key: value for key, value in metadata.items() if key != "finalizers"}
     marked = rest | changes | ({"finalizers": finalizers} if finalizers else {})
-    return Fate(document | {"metadata": marked}, ends=not finalizers and not grace)
+    return Fate(kind.terminating(document | {"metadata": marked}), ends=not held and not grace)
 
 
 def _again(kind: Kind, document: Json, seconds: int | None) -> Fate:
     """A deletion under way can only be made shorter."""
     metadata = document["metadata"]
     left = metadata.get("deletionGracePeriodSeconds") or 0
-    finalizers = metadata.get("finalizers")
+    held = bool(metadata.get("finalizers")) or kind.held(document)
+    if kind.held(document):
+        raise conflict(kind.where, metadata["name"], _EMPTYING)
     if not kind.graceful or not left:
-        return Fate(None, ends=not finalizers)
+        return Fate(None, ends=not held)
     if seconds is None or kind.grace(document, seconds) >= left:
         return Fate(None, ends=False)
     until = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     shorter = kind.grace(document, seconds)
     moment = rfc3339(until - timedelta(seconds=left - shorter))
     marked = metadata | {"deletionTimestamp": moment, "deletionGracePeriodSeconds": shorter}
-    return Fate(document | {"metadata": marked}, ends=not finalizers and not shorter)
+    return Fate(document | {"metadata": marked}, ends=not held and not shorter)
 
 
 def _finalizers(present: list[str], policy: str | None) -> list[str]:
@@ -76,11 +85,12 @@ def _finalizers(present: list[str], policy: str | None) -> list[str]:
     return [*others, *asked]
 
 
-def ended(document: Json) -> bool:
+def ended(kind: Kind, document: Json) -> bool:
     """An update has taken the last finalizer of an object whose time is over."""
     metadata = document["metadata"]
     return (
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")
         and not metadata.get("deletionGracePeriodSeconds")
+        and not kind.held(document)
     )

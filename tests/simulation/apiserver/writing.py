@@ -128,7 +128,7 @@ class Writer:
 
     def _commit(self, where: Where, stored: Stored, document: Json) -> Reply:
         table = self._store.table(where.kind.resource)
-        if deletion.ended(document):
+        if deletion.ended(where.kind, document):
             last = self._store.remove(table, where.place, document, where.writer)
             return Reply(last.raw, last.revision)
         if document == stored.document:

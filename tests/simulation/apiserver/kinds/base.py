@@ -68,6 +68,14 @@ class Kind:
         """What is wrong with the object beyond its metadata."""
         return []
 
+    def held(self, document: Json) -> bool:
+        """Something else than metadata.finalizers keeps an object that is being deleted."""
+        return False
+
+    def terminating(self, document: Json) -> Json:
+        """An object whose deletion has just begun."""
+        return document
+
     def grace(self, document: Json, wanted: int | None) -> int:
         """Seconds between the deletion and the end of the object."""
         return 0

@@ -35,6 +35,12 @@ class NamespaceKind(Kind):
         document = document | {"metadata": metadata | {"labels": labels}}
         return document | {"spec": {"finalizers": finalizers}, "status": {"phase": "Active"}}
 
+    def held(self, document: Json) -> bool:
+        return bool(document["spec"].get("finalizers"))
+
+    def terminating(self, document: Json) -> Json:
+        return document | {"status": document["status"] | {"phase": "Terminating"}}
+
     def prepare_update(self, new: Json, old: Json, subresource: str) -> Json:
         if subresource == "finalize":
             return new | {"status": old["status"]}
@@ -46,8 +52,8 @@ class NodeKind(Kind):
 
     def prepare_create(self, document: Json) -> Json:
         """New nodes are tainted until they are ready; the fake spares everybody the wait."""
-        empty: Json = {"spec": {}, "status": {}}
-        return empty | document
+        missing: Json = {member: {} for member in ("spec", "status") if member not in document}
+        return document | missing
 
 
 class ClaimKind(Kind):

@@ -49,6 +49,8 @@ class PodKind(Kind):
         return document | {"spec": spec, "status": {"phase": "Pending", "qosClass": quality(spec)}}
 
     def prepare_update(self, new: Json, old: Json, subresource: str) -> Json:
+        if subresource == "binding":
+            return new
         prepared = super().prepare_update(new, old, subresource)
         if subresource != "status":
             return prepared

@@ -1,0 +1,1 @@
+"""The rest of a Kubernetes cluster: scheduler, kubelets, and the controllers that clean up."""

@@ -1,0 +1,110 @@
+"""How everybody in the simulated cluster works: see a change, wait a little, look again, write.
+
+An actor is level-triggered. For each object it knows the next step from what is stored, and takes it when its time has
+come, unless the object has changed so that another step is due. It sees changes at once; its pace makes it slow.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextvars import Context
+
+import msgspec
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.plan import Json
+from flotilla_common.kube.interface import ApiError, Unreachable
+from tests.simulation.apiserver.client import SimulatedApi
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.wire import Wire
+from tests.simulation.history import Version
+
+RETRY_SECONDS = 0.1
+"""An actor whose write fails tries again after this time."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """The next thing to do about one object."""
+
+    name: str
+    delay: float  # fake seconds
+    act: Callable[[], Awaitable[object]]
+
+
+class Actor:
+    """One writer of the cluster, at work on the objects of one resource."""
+
+    def __init__(self, server: ApiServer, writer: str, resource: Resource, wire: Wire | None = None) -> None:
+        self.server = server
+        self.clock = server.clock
+        self.api = SimulatedApi(server, writer, wire)
+        self.resource = resource
+        self._loop = asyncio.get_running_loop()
+        self._due: dict[Place, tuple[str, asyncio.TimerHandle]] = {}
+        self._working: dict[Place, asyncio.Task[None]] = {}
+
+    def next_step(self, place: Place, document: Json) -> Step | None:
+        """What to do about the object as it is stored; None for nothing, until it changes."""
+        raise NotImplementedError
+
+    @property
+    def busy(self) -> bool:
+        """Something is under way or due."""
+        return bool(self._due or self._working)
+
+    def stored(self, place: Place, resource: Resource | None = None) -> Json | None:
+        """An object as it is stored now."""
+        found = self.server.store.table(resource or self.resource).objects.get(place)
+        return found.document if found else None
+
+    def all(self, resource: Resource | None = None) -> Iterable[tuple[Place, Json]]:
+        """All stored objects of a resource, in order."""
+        table = self.server.store.table(resource or self.resource)
+        return [(place, stored.document) for place, stored in table.in_order()]
+
+    def see(self, version: Version) -> None:
+        """An object changed."""
+        self.touch((version.namespace, version.name))
+
+    def touch_all(self) -> None:
+        """Something changed that may matter for every object."""
+        for place, _ in self.all():
+            self.touch(place)
+
+    def touch(self, place: Place) -> None:
+        """Look at the object again."""
+        if place in self._working:
+            return  # it is looked at when that is done
+        document = self.stored(place)
+        step = self.next_step(place, document) if document is not None else None
+        due = self._due.get(place)
+        if due is not None:
+            if step is not None and step.name == due[0]:
+                return
+            due[1].cancel()
+            del self._due[place]
+        if step is not None:
+            self._plan(place, step.name, step.delay)
+
+    def _plan(self, place: Place, name: str, delay: float) -> None:
+        """Nothing that belongs to a process may be inherited: what kills it must not stop the cluster."""
+        self._due[place] = name, self._loop.call_later(delay, self._start, place, context=Context())
+
+    def _start(self, place: Place) -> None:
+        del self._due[place]
+        document = self.stored(place)
+        step = self.next_step(place, document) if document is not None else None
+        if step is not None:
+            self._working[place] = self._loop.create_task(self._work(place, step), context=Context())
+
+    async def _work(self, place: Place, step: Step) -> None:
+        failed = False
+        try:
+            await step.act()
+        except (ApiError, Unreachable):
+            failed = True
+        del self._working[place]
+        if failed:
+            self._plan(place, "retry", RETRY_SECONDS)
+        else:
+            self.touch(place)

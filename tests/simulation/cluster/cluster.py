@@ -1,0 +1,133 @@
+"""A whole cluster around the apiserver, on one page: who is there, who sees what, and what can befall it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_common.api.resources import CLAIM, NODE, POD
+from flotilla_common.control.plan import Json
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.wire import Wire
+from tests.simulation.cluster.actor import Actor
+from tests.simulation.cluster.garbage import GarbageCollector
+from tests.simulation.cluster.kubelet import Kubelets
+from tests.simulation.cluster.namespaces import Namespaces
+from tests.simulation.cluster.nodes import LostPods, Nodes
+from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.scheduler import Scheduler
+from tests.simulation.cluster.volumes import Volumes
+from tests.simulation.history import Version
+
+ZONES = 3
+
+
+class Cluster:
+    """Everybody but us. Must be made inside the running loop."""
+
+    def __init__(
+        self, server: ApiServer, *, pace: Pace | None = None, wire: Callable[[str], Wire] | None = None
+    ) -> None:
+        self.server = server
+        pace = pace or Pace()
+
+        def carried(writer: str) -> Wire | None:
+            return wire(writer) if wire else None
+
+        self.kubelets = Kubelets(server, pace, carried("kubelet"))
+        self.scheduler = Scheduler(server, pace, carried("scheduler"))
+        self.nodes = Nodes(server, pace, self.kubelets.dead, carried("nodes"))
+        self.lost_pods = LostPods(server, pace, carried("nodes"))
+        self.namespaces = Namespaces(server, pace, carried("namespaces"))
+        self.volumes = Volumes(server, pace, carried("volumes"))
+        self.garbage = GarbageCollector(server, pace, carried("gc"))
+        self._actors: tuple[Actor, ...] = (
+            self.kubelets,
+            self.scheduler,
+            self.nodes,
+            self.lost_pods,
+            self.namespaces,
+            self.volumes,
+        )
+        server.history.listeners.append(self._see)
+
+    @property
+    def busy(self) -> bool:
+        """Somebody works, or will without anything else happening."""
+        return self.garbage.busy or any(actor.busy for actor in self._actors)
+
+    async def add_nodes(self, count: int) -> None:
+        """Ready nodes `node-1`, `node-2`, …, spread over zones."""
+        for number in range(1, count + 1):
+            await self.kubelets.api.create(NODE, "", msgspec.json.encode(_node(number)))
+
+    def lose_node(self, name: str) -> None:
+        """The node is cut off: its kubelet falls silent."""
+        self.kubelets.dead.add(name)
+        self._touch_node(name)
+
+    def return_node(self, name: str) -> None:
+        """The node is back, with its containers as they were."""
+        self.kubelets.dead.discard(name)
+        self._touch_node(name)
+
+    def crash_container(self, namespace: str, pod: str, container: str) -> None:
+        """A container dies by itself; its kubelet starts it again."""
+        document = self.kubelets.stored((namespace, pod))
+        if document is not None:
+            self.kubelets.crashed.add((document["metadata"]["uid"], container))
+            self.kubelets.touch((namespace, pod))
+
+    @property
+    def broken_images(self) -> set[str]:
+        """Images that cannot be pulled; what runs one already goes on. Taking one out calls for `mend_image`."""
+        return self.kubelets.broken_images
+
+    def mend_image(self, image: str) -> None:
+        """The image can be pulled again."""
+        self.kubelets.broken_images.discard(image)
+        self.kubelets.touch_all()
+
+    def set_pace(self, pace: Pace) -> None:
+        """Everything that begins from now on takes other times."""
+        for actor in (self.kubelets, self.scheduler, self.nodes, self.lost_pods, self.namespaces, self.volumes):
+            actor.pace = pace
+        self.garbage.pace = pace
+
+    def _touch_node(self, name: str) -> None:
+        self.nodes.touch(("", name))
+        self.kubelets.touch_all()
+
+    def _see(self, version: Version) -> None:
+        resource, place = version.resource, (version.namespace, version.name)
+        self.garbage.see(version)
+        self.namespaces.see(version)
+        self.volumes.see(version)
+        if resource == POD:
+            self._see_pod(place, version)
+        elif resource == NODE:
+            self.nodes.touch(place)
+            self.lost_pods.touch_all()
+            self.scheduler.touch_all()
+        elif resource == CLAIM:
+            self.scheduler.touch_all()
+
+    def _see_pod(self, place: Place, version: Version) -> None:
+        self.kubelets.touch(place)
+        self.scheduler.touch(place)
+        self.lost_pods.touch(place)
+        if version.after is None:
+            self.scheduler.touch_all()  # there is room again
+
+
+def _node(number: int) -> Json:
+    name = f"node-{number}"
+    room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{number % ZONES}"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": room, "allocatable": room, "conditions": [ready]},
+    }

@@ -1,0 +1,137 @@
+"""The kubelets of all nodes: they start, restart, watch over and end the containers of the pods bound to them.
+
+What runs is what the pod's status says runs: a kubelet has no other memory. A container whose image changed is stopped
+and then started anew, with another imageID, one more restart, and not ready in between; `Ready` follows the containers
+and the readiness gates. A kubelet writes only its own conditions, and only to the pod that it knows by its uid.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_common.api.documents import mappings, member
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import Json, PatchType
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.wire import Wire
+from tests.simulation.cluster import containers
+from tests.simulation.cluster.actor import Actor, Step
+from tests.simulation.cluster.pace import Pace
+
+STOP_ANNOTATION = "simulation.flotilla.dev/stop-seconds"
+"""How long the pod's containers take to stop, at most its grace period."""
+
+COMPLETE_ANNOTATION = "fake.flotilla.dev/complete"
+"""The pod succeeds by itself, as a job's."""
+
+
+class Kubelets(Actor):
+    """All kubelets; those of `dead` nodes do nothing."""
+
+    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+        super().__init__(server, "kubelet", POD, wire)
+        self.pace = pace
+        self.dead: set[str] = set()
+        self.broken_images: set[str] = set()
+        """Images that cannot be pulled."""
+        self.crashed: set[tuple[str, str]] = set()
+        """(pod uid, container) that have just died by themselves."""
+        self._addresses = 0
+
+    def next_step(self, place: Place, document: Json) -> Step | None:
+        metadata, spec, status = document["metadata"], document["spec"], member(document, "status")
+        node = spec.get("nodeName")
+        if not node or node in self.dead:
+            return None
+        if "deletionTimestamp" in metadata:
+            return self._end(place, document)
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return None
+        if not status.get("podIP"):
+            return Step("start", self.pace.start, lambda: self._report(place, self._started))
+        return self._watch_over(place, document)
+
+    def _watch_over(self, place: Place, pod: Json) -> Step | None:
+        reported = containers.statuses(pod)
+        wrong = [one for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, reported)]
+        if any("running" in reported[one["name"]]["state"] for one in wrong):
+            return Step("kill", self.pace.kill, lambda: self._report(place, self._killed))
+        if any(one["image"] not in self.broken_images for one in wrong):
+            return Step("restart", self.pace.restart, lambda: self._report(place, self._restarted))
+        if containers.conditions(pod, reported.values(), ""):
+            return Step("readiness", self.pace.readiness, lambda: self._report(place, self._same))
+        if COMPLETE_ANNOTATION in member(pod, "metadata", "annotations"):
+            return Step("complete", self.pace.complete, lambda: self._report(place, self._completed))
+        return None
+
+    def _runs_wrong(self, pod: Json, container: Json, reported: dict[str, Json]) -> bool:
+        status = reported[container["name"]]
+        crashed = (pod["metadata"]["uid"], container["name"]) in self.crashed
+        return crashed or "running" not in status["state"] or status["image"] != container["image"]
+
+    def _end(self, place: Place, pod: Json) -> Step | None:
+        metadata, status = pod["metadata"], member(pod, "status")
+        if status.get("phase") not in ("Succeeded", "Failed"):
+            asked = metadata.get("annotations", {}).get(STOP_ANNOTATION)
+            grace = metadata.get("deletionGracePeriodSeconds", 0)
+            delay = min(float(asked) if asked else self.pace.stop, grace)
+            return Step(f"stop within {grace}", delay, lambda: self._report(place, self._stopped))
+        if metadata.get("deletionGracePeriodSeconds"):
+            return Step("remove", 0, lambda: self._remove(place, metadata["uid"]))
+        return None  # only finalizers keep it
+
+    async def _remove(self, place: Place, uid: str) -> None:
+        await self.api.delete_with(POD, *place, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
+
+    async def _report(self, place: Place, change: Callable[[Json, str], Json]) -> None:
+        pod = self.stored(place)
+        if pod is None:
+            return
+        body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": change(pod, rfc3339(self.clock.now()))}
+        await self.api.patch(POD, *place, msgspec.json.encode(body), PatchType.STRATEGIC, subresource="status")
+
+    def _started(self, pod: Json, now: str) -> Json:
+        self._addresses += 1
+        address = f"10.0.{self._addresses // 250}.{self._addresses % 250 + 1}"
+        found = [self._run(pod, one, 0, now) for one in mappings(pod["spec"]["containers"])]
+        begun = {"startTime": now, "hostIP": "10.64.0.1", "podIP": address, "podIPs": [{"ip": address}]}
+        phase = "Running" if any("running" in one["state"] for one in found) else "Pending"
+        return begun | self._status(pod, found, now) | {"phase": phase}
+
+    def _run(self, pod: Json, container: Json, restarts: int, now: str) -> Json:
+        if container["image"] in self.broken_images:
+            return containers.waiting(container, "ImagePullBackOff")
+        return containers.running(pod, container, restarts, now)
+
+    def _killed(self, pod: Json, now: str) -> Json:
+        reported = containers.statuses(pod)
+        for one in mappings(pod["spec"]["containers"]):
+            if self._runs_wrong(pod, one, reported):
+                self.crashed.discard((pod["metadata"]["uid"], one["name"]))
+                reported[one["name"]] = containers.stopped(reported[one["name"]], now, "ContainerCreating")
+        return self._status(pod, list(reported.values()), now)
+
+    def _restarted(self, pod: Json, now: str) -> Json:
+        reported = containers.statuses(pod)
+        for one in mappings(pod["spec"]["containers"]):
+            if self._runs_wrong(pod, one, reported) and one["image"] not in self.broken_images:
+                old = reported[one["name"]]
+                restarts = old["restartCount"] + (1 if old["imageID"] else 0)
+                reported[one["name"]] = containers.running(pod, one, restarts, now) | {"lastState": old["lastState"]}
+        return self._status(pod, list(reported.values()), now) | {"phase": "Running"}
+
+    def _same(self, pod: Json, now: str) -> Json:
+        return self._status(pod, list(containers.statuses(pod).values()), now)
+
+    def _completed(self, pod: Json, now: str) -> Json:
+        return self._stopped(pod, now) | {"phase": "Succeeded"}
+
+    def _stopped(self, pod: Json, now: str) -> Json:
+        found = [containers.stopped(one, now, "", for_good=True) for one in containers.statuses(pod).values()]
+        return self._status(pod, found, now, ending=True) | {"phase": "Succeeded" if found else "Failed"}
+
+    def _status(self, pod: Json, found: list[Json], now: str, *, ending: bool = False) -> Json:
+        changes = containers.conditions(pod, found, now, ending=ending)
+        return {"containerStatuses": found} | ({"conditions": changes} if changes else {})

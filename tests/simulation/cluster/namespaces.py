@@ -1,0 +1,54 @@
+"""The namespace controller: a namespace in deletion is emptied, and goes when it is empty."""
+
+import msgspec
+
+from flotilla_common.api.resources import NAMESPACE
+from flotilla_common.control.plan import Json
+from tests.simulation.apiserver.kinds.base import Kind
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.store import Place
+from tests.simulation.apiserver.wire import Wire
+from tests.simulation.cluster.actor import Actor, Step
+from tests.simulation.cluster.pace import Pace
+from tests.simulation.history import Version
+
+
+class Namespaces(Actor):
+    """Ends namespaces."""
+
+    def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
+        super().__init__(server, "namespaces", NAMESPACE, wire)
+        self.pace = pace
+
+    def see(self, version: Version) -> None:
+        """A namespace changed, or something in one went."""
+        if version.resource == NAMESPACE:
+            self.touch(("", version.name))
+        elif version.after is None and version.namespace:
+            self.touch(("", version.namespace))
+
+    def next_step(self, place: Place, document: Json) -> Step | None:
+        if "deletionTimestamp" not in document["metadata"]:
+            return None
+        content = self._content(place[1])
+        if not content:
+            return Step("finalize", self.pace.collect, lambda: self._finalize(place, document))
+        if any("deletionTimestamp" not in one[2]["metadata"] for one in content):
+            return Step("empty", self.pace.collect, lambda: self._empty(place))
+        return None
+
+    def _content(self, namespace: str) -> list[tuple[Kind, Place, Json]]:
+        tables = [(kind, self.server.store.table(kind.resource)) for kind in self.server.kinds()]
+        return [(kind, place, stored.document) for kind, table in tables for place, stored in table.in_order(namespace)]
+
+    async def _empty(self, place: Place) -> None:
+        for kind, (namespace, name), document in self._content(place[1]):
+            metadata = document["metadata"]
+            if "deletionTimestamp" not in metadata:
+                options: Json = {"propagationPolicy": "Background", "preconditions": {"uid": metadata["uid"]}}
+                await self.api.delete_with(kind.resource, namespace, name, options)
+
+    async def _finalize(self, place: Place, document: Json) -> None:
+        unheld: Json = {"spec": {}}
+        body = document | unheld
+        await self.api.replace(NAMESPACE, "", place[1], msgspec.json.encode(body), "finalize")
