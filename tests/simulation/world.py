@@ -28,6 +28,7 @@ from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.wire import PlainWire, Wire
 from tests.simulation.bus.server import Server
+from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.history import History, Version
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 from tests.simulation.process import Process
@@ -46,6 +47,9 @@ SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_aft
 
 NAMESPACES = (SETTINGS.namespace, "default", "shop")
 """What exists from the start; scenarios take place in `shop`."""
+
+NODES = 3
+"""How many there are: `node-1` and so on."""
 
 READY_SECONDS = 30.0
 """Within which the processes of an undisturbed world are ready."""
@@ -94,6 +98,7 @@ class World:
                 process = Process(self, writer, SERVICES[name](), skew=(skews or {}).get(writer, 0.0))
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
+        self.cluster = Cluster(self.server, wire=self.wire)
 
     def wire(self, writer: str) -> Wire:
         """The network between a writer and the apiserver."""
@@ -116,6 +121,7 @@ class World:
         for name in NAMESPACES:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await self.api.create(NAMESPACE, "", msgspec.json.encode(body))
+        await self.cluster.add_nodes(NODES)
         for process in self.processes.values():
             process.start()
         await self.ready()
@@ -136,7 +142,7 @@ class World:
             self._check()
             now = self.loop.time()
             rest = max(started, self._changed) + quiet - now
-            if rest <= 0:
+            if rest <= 0 and not self.cluster.busy:
                 return
             if now - started > deadline:
                 raise Unsettled(f"still changing after {deadline:g} s: {self.history.versions[-1]}")

@@ -15,6 +15,7 @@ from tests.simulation.perturbation.kinds import KINDS
 from tests.simulation.scenarios.manifests import cloneset, image, label, rolling, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.steps import (
+    REPOSITORY,
     AnyStep,
     ChangePod,
     LoseNode,
@@ -67,7 +68,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         for step in self.steps:
             template = _member(step, "template")
             if isinstance(template, dict):
-                image = str(template["spec"]["containers"][0]["image"])
+                image = str(template["spec"]["containers"][0]["image"]).removeprefix(REPOSITORY)
         return image
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ simulated world has no threads, sockets or timers outside of the process, so a f
 never goes on itself: it forks one child after the other, each of which goes on with another fault and reports.
 """
 
+import asyncio
 import contextlib
 import gc
 import os
@@ -49,6 +50,7 @@ def branch(scenario: Scenario, setting: Setting, plan: Plan) -> None:
         run = Run(scenario, saboteur, world)
         await run.prepare()
         fault, pipe = _fork_each(plan)
+        asyncio._set_running_loop(world.loop)  # asyncio takes a loop of another process for none
         try:
             outcome = await run.play((fault,) if fault else ())
         except BaseException:  # noqa: BLE001 - whatever ends the run is what it came to

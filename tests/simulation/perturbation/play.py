@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from flotilla_common.api.resources import EVENT, LEASE
 from flotilla_common.kube.interface import ApiError
-from tests.simulation.history import History, Version
+from tests.simulation.history import History
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.judge import judge
 from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
@@ -41,7 +41,8 @@ class Run:
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
         self._began = 0.0
-        self._first = 0
+        self._settled = 0.0
+        self._first = self._last = 0  # what counts of the history
 
     async def prepare(self) -> None:
         """Play what is given."""
@@ -67,19 +68,23 @@ class Run:
         for step in scenario.when:
             self._saboteur.step()
             await step.play(self._stage)
-        await self._until_over()
         if scenario.restless:
             await world.clock.sleep(CONVERGENCE_SECONDS)
         else:
             await world.settle()
+        while (rest := self._until_over()) > 0:  # while a fault lasts, a quiet world is not a settled one
+            await world.clock.sleep(rest)
+            await world.settle()
+        self._settled = self._last_change() - self._began
+        self._last = len(world.history.versions)
         self._problems += scenario.problems(self._stage.sight)
         if not scenario.restless and not self._faults:
             await self._stay_still()
 
-    async def _until_over(self) -> None:
-        """While a fault lasts, a quiet world is not a settled one."""
-        if strikes := self._saboteur.strikes:
-            await self._world.clock.sleep(strikes[-1] + outage(self._faults) - self._world.loop.time())
+    def _until_over(self) -> float:
+        """Fake seconds until what went wrong is over."""
+        strikes = self._saboteur.strikes
+        return strikes[-1] + outage(self._faults) - self._world.loop.time() if strikes else 0.0
 
     async def _stay_still(self) -> None:
         """A change that asks for nothing makes no write, and neither does time."""
@@ -96,19 +101,20 @@ class Run:
 
     def _outcome(self) -> Outcome:
         scenario, history = self._scenario, self._world.history
-        versions = history.versions[self._first :]
+        played = history.versions[: self._last or None]
         breaches = [str(breach) for breach in judge(history.versions, epoch=EPOCH, blind=blindness(self._faults))]
         return Outcome(
-            settled=self._settled(versions),
-            end=end_of(history.versions, NAMESPACE_NAME, exact=scenario.exact),
-            writes=writes_of(versions),
+            settled=self._settled,
+            end=end_of(played, NAMESPACE_NAME, exact=scenario.exact),
+            writes=writes_of(played[self._first :]),
             problems=(*breaches, *self._problems),
             strikes=len(self._saboteur.strikes),
         )
 
-    def _settled(self, versions: Sequence[Version]) -> float:
+    def _last_change(self) -> float:
+        versions = self._world.history.versions[self._first :]
         changes = [version.at for version in versions if version.resource not in (LEASE, EVENT)]
-        return (changes[-1] if changes else self._began) - self._began
+        return changes[-1] if changes else self._began
 
 
 def run(

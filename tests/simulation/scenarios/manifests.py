@@ -1,7 +1,7 @@
 """Manifests as short as a scenario's sentence: `cloneset(3, claims=True, maxSurge=1)`."""
 
 from flotilla_common.control.plan import Json
-from tests.simulation.scenarios.steps import Change, ChangePod, ChangePods, Create, Step, Wait
+from tests.simulation.scenarios.steps import REPOSITORY, Change, ChangePod, ChangePods, Create, Step, Wait
 
 
 def cloneset(
@@ -39,7 +39,12 @@ def cloneset(
 
 def template(image: str, name: str = "web") -> Json:
     """A pod template of one container."""
-    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container(image)]}}
+
+
+def container(image: str) -> Json:
+    """A container of the shop in this version."""
+    return {"name": "main", "image": REPOSITORY + image}
 
 
 def running(document: Json) -> tuple[Step, ...]:
@@ -60,7 +65,7 @@ def rolling(**members: object) -> Change:
 
 def image(name: str) -> Change:
     """Another image in the template."""
-    return spec(template={"spec": {"containers": [{"name": "main", "image": name}]}})
+    return spec(template={"spec": {"containers": [container(name)]}})
 
 
 def label(nth: int, **labels: str | None) -> ChangePod:

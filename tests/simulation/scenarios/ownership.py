@@ -2,7 +2,7 @@
 
 from tests.simulation.scenarios.manifests import cloneset, image, label, running
 from tests.simulation.scenarios.scenario import End, Scenario
-from tests.simulation.scenarios.steps import Create, Remove, Wait
+from tests.simulation.scenarios.steps import Create, Remove, Wait, WaitGone
 
 GONE = End(pods={}, claims=0, revisions=0, exists=False)
 NAMESAKE = Create(document=cloneset(2, image="two"))
@@ -34,14 +34,14 @@ SCENARIOS = (
     Scenario(
         name="followed-by-a-namesake",
         given=running(cloneset(2)),
-        when=(Remove(), NAMESAKE, Wait(image="two", matching=2, serving=2)),
+        when=(Remove(), WaitGone(), NAMESAKE, Wait(image="two", matching=2, serving=2)),
         then=End(pods={"two": 2}),
         exact=False,
     ),
     Scenario(
         name="orphans-left-alone-by-a-namesake",
         given=running(cloneset(2)),
-        when=(Remove(propagation="Orphan"), NAMESAKE, Wait(image="two", matching=2, serving=2)),
+        when=(Remove(propagation="Orphan"), WaitGone(), NAMESAKE, Wait(image="two", matching=2, serving=2)),
         then=End(pods={"two": 2}, loose=2),
         exact=False,
     ),

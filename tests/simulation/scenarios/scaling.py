@@ -1,6 +1,6 @@
 """Scaling: more pods, fewer pods, and minds that change on the way (cloneset.md §8.3)."""
 
-from tests.simulation.scenarios.manifests import cloneset, running, spec
+from tests.simulation.scenarios.manifests import cloneset, image, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.steps import Create, Sleep, Wait
 
@@ -51,7 +51,7 @@ SCENARIOS = (
     Scenario(
         name="available-after-a-while",
         given=running(cloneset(2, top={"minReadySeconds": 2}, policy="ReCreate")),
-        when=(Sleep(seconds=4), spec(template={"spec": {"containers": [{"name": "main", "image": "two"}]}})),
+        when=(Sleep(seconds=4), image("two")),
         then=End(pods={"two": 2}, status={"availableReplicas": 2, "updatedAvailableReplicas": 2}),
         timed=True,
     ),

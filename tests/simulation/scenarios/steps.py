@@ -5,7 +5,7 @@ same in every run, though pods have other names in each.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import msgspec
@@ -21,6 +21,9 @@ NAMESPACE_NAME = "shop"
 PATIENCE = 120.0
 """Fake seconds that a step waits at most: longer than anything takes with any one fault."""
 
+REPOSITORY = "registry.test/shop:"
+"""Of all images; scenarios speak of tags."""
+
 MERGE = "application/merge-patch+json"
 
 QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
@@ -35,7 +38,10 @@ class Stalled(Exception):
 class Nodes(Protocol):
     """The part of the cluster that steps may hurt."""
 
-    broken_images: set[str]
+    @property
+    def broken_images(self) -> set[str]: ...
+
+    def mend_image(self, image: str) -> None: ...
 
     def lose_node(self, name: str) -> None: ...
 
@@ -203,17 +209,14 @@ class ReturnNodes(Step):
 
 
 class BreakImage(Step):
-    """Containers with this image never become ready; with `mend`, they do again."""
+    """Containers with an image of this tag do not start; with `mend`, they do again."""
 
     image: str
     mend: bool = False
 
     async def play(self, stage: Stage) -> None:
-        broken = stage.world.cluster.broken_images
-        if self.mend:
-            broken.discard(self.image)
-        else:
-            broken.add(self.image)
+        cluster = stage.world.cluster
+        (cluster.mend_image if self.mend else cluster.broken_images.add)(REPOSITORY + self.image)
 
 
 class Sleep(Step):
@@ -223,6 +226,16 @@ class Sleep(Step):
 
     async def play(self, stage: Stage) -> None:
         await stage.world.clock.sleep(self.seconds)
+
+
+class WaitGone(Step):
+    """Until an object does not exist any more."""
+
+    name: str = "web"
+    kind: str = "CloneSet"
+
+    async def play(self, stage: Stage) -> None:
+        await _until(stage, lambda: stage.sight.get(KINDS[self.kind], NAMESPACE_NAME, self.name) is None, str(self))
 
 
 class Wait(Step):
@@ -243,11 +256,15 @@ class Wait(Step):
             enough = len(fitting) >= self.matching or not (self.image or self.state)
             return self.pods in (None, len(pods)) and sum(pod.serving for pod in fitting) >= self.serving and enough
 
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await stage.sight.until(reached)
-        except TimeoutError:
-            raise Stalled(f"{self} did not come") from None
+        await _until(stage, reached, str(self))
+
+
+async def _until(stage: Stage, condition: Callable[[], bool], what: str) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await stage.sight.until(condition)
+    except TimeoutError:
+        raise Stalled(f"{what} did not come") from None
 
 
 async def _expect(call: Awaitable[bytes], refused: str) -> None:
@@ -259,7 +276,7 @@ async def _expect(call: Awaitable[bytes], refused: str) -> None:
             raise
     else:
         if refused:
-            raise AssertionError(f"not refused: {refused}")
+            raise Stalled(f"not refused: {refused}")
 
 
 async def _while_it_exists(change: Change, stage: Stage) -> None:
@@ -283,4 +300,5 @@ AnyStep = (
     | BreakImage
     | Sleep
     | Wait
+    | WaitGone
 )

@@ -1,13 +1,11 @@
 """Updates of every type, with second thoughts in the middle (cloneset.md §8.2)."""
 
-from tests.simulation.scenarios.manifests import cloneset, image, rolling, running, spec
+from tests.simulation.scenarios.manifests import cloneset, container, image, rolling, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.steps import BreakImage, RemovePod, Wait
 
 DONE = {"updatedReplicas": 3, "updatedReadyReplicas": 3, "readyReplicas": 3}
-ENVIRONMENT = spec(
-    template={"spec": {"containers": [{"name": "main", "image": "one", "env": [{"name": "A", "value": "b"}]}]}}
-)
+ENVIRONMENT = spec(template={"spec": {"containers": [container("one") | {"env": [{"name": "A", "value": "b"}]}]}})
 
 SCENARIOS = (
     Scenario(
