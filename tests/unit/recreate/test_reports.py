@@ -9,9 +9,10 @@ from flotilla_common.api.containerrecreaterequest import ContainerRecreateReques
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.node.reports import Answer, RecreateReport
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.containerrecreate import reports
-from flotilla_jobs.containerrecreate.reports import Inbox
-from tests.support.fake_clock import FakeClock
+from flotilla_jobs import inbox
+from flotilla_jobs.containerrecreate.merge import absorbed
+from flotilla_jobs.containerrecreate.reports import Receiver
+from flotilla_jobs.inbox import Inbox
 from tests.unit.recreate.world import Json, World, request_document, state
 
 HERE = Sender("n", "ns", "r")
@@ -28,12 +29,12 @@ class Replica:
         self.read: list[str] = []
         self.unseen: Json | None = None
         self.trouble: Exception | None = None
-        self.inbox = Inbox(
-            requests=self.world.requests,
+        self.inbox = Inbox[ContainerRecreateRequest, RecreateReport](
+            self.world.requests,
+            absorbed=lambda request, report: absorbed(request, report, self.world.now),
             owns=lambda _namespace, _name: self.mine,
             read=self._read,
             again=lambda _, name: self.planned.append(name),
-            clock=FakeClock(),
         )
 
     async def _read(self, namespace: str, name: str) -> object:
@@ -45,7 +46,7 @@ class Replica:
         return None
 
     async def hear(self, report: RecreateReport = REPORT, sender: Sender = HERE) -> "asyncio.Task[Answer | None]":
-        task = asyncio.create_task(self.inbox.receive(sender, report))
+        task = asyncio.create_task(Receiver(self.inbox).receive(sender, report))
         await asyncio.sleep(0)
         return task
 
@@ -87,7 +88,7 @@ async def test_of_two_reports_the_newer_one_counts(replica: Replica):
     first = await replica.hear()
     newer = RecreateReport(uid="uid-r", phase="Recreating", states=[state("app", "Recreating", killed=True)])
     second = await replica.hear(newer)
-    assert await first == Answer(why="a newer report about the same request came", again=True)
+    assert await first == Answer(why="a newer report about the same object came", again=True)
     replica.plan()
     answer = await second
     assert answer is not None
@@ -114,10 +115,10 @@ async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
         pytest.param(
             msgspec.structs.replace(REPORT, uid="other"),
             HERE,
-            "there is no such request with uid other",
+            "there is no such object with uid other",
             id="another uid",
         ),
-        pytest.param(REPORT, Sender("n", "ns", "x"), "there is no such request with uid uid-r", id="no request"),
+        pytest.param(REPORT, Sender("n", "ns", "x"), "there is no such object with uid uid-r", id="no request"),
         pytest.param(
             msgspec.structs.replace(REPORT, states=[state("db", "Pending")]),
             HERE,
@@ -152,11 +153,11 @@ async def test_an_apiserver_that_does_not_tell():
 async def test_a_request_that_goes_while_a_report_waits(replica: Replica):
     answer = await replica.hear()
     replica.world.requests.remove("ns", "r", "uid-r")
-    assert await answer == Answer(why="there is no such request with uid uid-r")
+    assert await answer == Answer(why="there is no such object with uid uid-r")
 
 
 async def test_what_cannot_be_written_is_to_be_sent_again(replica: Replica, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reports, "WRITTEN_WITHIN", 0.01)
+    monkeypatch.setattr(inbox, "WRITTEN_WITHIN", 0.01)
     assert await (await replica.hear()) == Answer(why="the status could not be written in time", again=True)
     assert replica.inbox._waiting == {}
 
@@ -169,4 +170,4 @@ async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: R
     held = replica.world.requests.get("ns", "r")
     assert isinstance(held, ContainerRecreateRequest)
     assert replica.inbox.latest(held) is None
-    assert await answer == Answer(why="there is no such request with uid uid-r")
+    assert await answer == Answer(why="there is no such object with uid uid-r")

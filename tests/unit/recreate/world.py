@@ -4,7 +4,7 @@ The kubelet and the node's agent are the test: it changes the pod and reports.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -14,6 +14,7 @@ from flotilla_common.api.resources import POD, RECREATE_REQUEST
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import RecreateReport
+from flotilla_jobs.asking import Asking
 from flotilla_jobs.containerrecreate.gather import POD_UID, Gatherer, open_pod_uid
 from flotilla_jobs.containerrecreate.merge import absorbed
 from flotilla_jobs.containerrecreate.plan import plan
@@ -85,6 +86,7 @@ class World:
         self.documents: dict[tuple[str, str], Json] = {}
         self.reports: dict[str, RecreateReport] = {}
         self.looked_up = True
+        self.unreadable: set[str] = set()
         self.log: list[str] = []
         self.last = Plan()
         self._version = 100
@@ -92,7 +94,9 @@ class World:
             requests=self.requests,
             pods=self.pods,
             report=lambda request: self.reports.get(request.metadata.name),
-            surely_gone=lambda _: self.looked_up,
+            asking=cast("Asking", self),
+            unreadable=lambda uid: uid in self.unreadable,
+            again=lambda _namespace, _name: None,
         )
         if heard_of_pod:
             self.put("pods", pod or pod_document())
@@ -108,6 +112,10 @@ class World:
             self.pods.apply(msgspec.json.decode(body, type=Pod))
         else:
             self.requests.apply(msgspec.json.decode(body, type=ContainerRecreateRequest))
+
+    def surely_gone(self, *_: object) -> bool:
+        """What the apiserver says about a pod that the mirror lacks."""
+        return self.looked_up
 
     @property
     def pod(self) -> Json:

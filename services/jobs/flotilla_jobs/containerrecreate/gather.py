@@ -8,6 +8,7 @@ from flotilla_common.api.keys import RECREATE_UNREADY
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import RecreateReport
+from flotilla_jobs.asking import Asking
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot, pod_uid
 
 POD_UID = "pod"
@@ -23,8 +24,9 @@ def open_pod_uid(request: ContainerRecreateRequest) -> Iterable[str]:
 class Gatherer:
     """Builds the snapshot of one request.
 
-    `report` tells what the agent said last; `surely_gone` whether the apiserver itself has said that a request's pod is
-    gone.
+    A request ends for good when its pod is gone, so a pod that the mirror lacks is asked for first. `report` tells what
+    the agent said last, `unreadable` whether there is a pod of this uid that could not be decoded; `again` plans a
+    request once the apiserver has answered.
     """
 
     def __init__(
@@ -33,12 +35,16 @@ class Gatherer:
         requests: Table[ContainerRecreateRequest],
         pods: Table[Pod],
         report: Callable[[ContainerRecreateRequest], RecreateReport | None],
-        surely_gone: Callable[[ContainerRecreateRequest], bool],
+        asking: Asking,
+        unreadable: Callable[[str], bool],
+        again: Callable[[str, str], None],
     ) -> None:
         self._requests = requests
         self._pods = pods
         self._report = report
-        self._surely_gone = surely_gone
+        self._asking = asking
+        self._unreadable = unreadable
+        self._again = again
 
     def keys(self) -> list[Key]:
         """All requests."""
@@ -65,6 +71,13 @@ class Gatherer:
             report=self._report(request),
             ahead=self._ahead(request),
         )
+
+    def _surely_gone(self, request: ContainerRecreateRequest) -> bool:
+        namespace, name, uid = request.metadata.namespace, request.metadata.name, pod_uid(request)
+        if self._unreadable(uid):
+            return False
+        pod = (namespace, request.spec.pod_name)
+        return self._asking.surely_gone(pod, uid, lambda: self._again(namespace, name))
 
     def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
         """Requests that the agent works on, or will, before this one."""

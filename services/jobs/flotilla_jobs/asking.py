@@ -1,0 +1,59 @@
+"""Asking the apiserver itself before an object is taken for gone.
+
+Objects that refer to each other come in different streams, so a mirror may hear of the one before it hears of the
+other. Absence from the mirror is only a reason to ask.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from flotilla_common.clock import Clock
+from flotilla_common.control.controller import Key
+from flotilla_common.kube.interface import ApiError, Unreachable
+
+RETRY_SECONDS = 2.0
+"""Between questions that were not answered."""
+
+REMEMBERED = 10_000
+"""Answers that are kept."""
+
+
+class Asking:
+    """Remembers what the apiserver has said about absent objects, each under a tag of its own such as its uid."""
+
+    def __init__(
+        self, *, read: Callable[[str, str], Awaitable[object]], held: Callable[[Key, str], bool], clock: Clock
+    ) -> None:
+        """`read` brings an object into the mirror; `held` says whether it is there under the tag."""
+        self._read = read
+        self._held = held
+        self._clock = clock
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._log = structlog.get_logger()
+
+    def surely_gone(self, key: Key, tag: str, then: Callable[[], None]) -> bool:
+        """The apiserver has said so. If it has not been asked yet, it is, and `then` is called after."""
+        if tag in self._gone:
+            return True
+        if tag not in self._asking:
+            task = self._asking[tag] = asyncio.get_running_loop().create_task(self._ask(key, tag, then))
+            task.add_done_callback(lambda _: self._asking.pop(tag, None))
+        return False
+
+    async def _ask(self, key: Key, tag: str, then: Callable[[], None]) -> None:
+        while True:
+            try:
+                await self._read(*key)
+                break
+            except (ApiError, Unreachable) as error:
+                self._log.warning("cannot look an object up", object="/".join(key), error=str(error))
+                await self._clock.sleep(RETRY_SECONDS)
+        if not self._held(key, tag):
+            self._gone[tag] = None
+            if len(self._gone) > REMEMBERED:
+                self._gone.popitem(last=False)
+        then()
