@@ -6,9 +6,11 @@ assert all(image(pod) == "nginx:mainline" for pod in space.pods.values())
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -205,6 +207,14 @@ class Workspace:
             for name, pod in self.pods.items()
         ]
         return "\n".join([*lines, *map(str, sorted(self.events()))])
+
+
+def fresh(cluster: Cluster, recorder: Recorder, title: str) -> Workspace:
+    """A new namespace for the test of this title."""
+    words = re.sub("[^a-z0-9]+", "-", title.removeprefix("test_").lower())[:40].strip("-")
+    name = f"{words}-{crc32(title.encode()):08x}"
+    cluster.kubectl("create", "namespace", name)
+    return Workspace(cluster, recorder, name)
 
 
 def image(pod: Json) -> str:

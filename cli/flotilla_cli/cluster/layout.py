@@ -16,6 +16,11 @@ def default_state_dir() -> Path:
     return Path(own) if own else _xdg("XDG_STATE_HOME", ".local/state") / "flotilla" / "up"
 
 
+def default_bus_dir() -> Path:
+    """The state folder of the bus of `flotilla run --nats-listen`: `flotilla/bus` in the user's state folder."""
+    return _xdg("XDG_STATE_HOME", ".local/state") / "flotilla" / "bus"
+
+
 def _xdg(variable: str, fallback: str) -> Path:
     return Path(os.environ.get(variable) or Path.home() / fallback)
 

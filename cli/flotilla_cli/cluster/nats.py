@@ -1,12 +1,19 @@
-"""An embedded nats-server: JetStream on disk, loopback only, messages up to 8 MiB."""
+"""An embedded nats-server: JetStream on disk, messages up to 8 MiB.
+
+On the loopback address it is open to every program of this machine, so that a stock `nats` is a debugging tool. On any
+other address only users with credentials get in, each to its own subjects (docs/adr/0007).
+"""
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
 import msgspec
 
+from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
@@ -16,15 +23,17 @@ from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock, SystemClock
 
 NAME = "nats-server"
+ANY = ("0.0.0.0", "::")
+"""What users may write for all addresses."""
 MAX_PAYLOAD = 8 * 1024 * 1024
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
 POLL = 0.02
 
 CONFIGURATION = """\
-server_name: flotilla
+{users}server_name: flotilla
 host: {host}
 port: {port}
-http: "{host}:{monitor}"
+http: "{local}:{monitor}"
 max_payload: {max_payload}
 # The mirrors of a large cluster are filled in one burst: a slow consumer is better served late than cut off.
 max_pending: 268435456
@@ -38,12 +47,14 @@ jetstream {{
 
 
 class NatsServer(msgspec.Struct, frozen=True):
-    """A running nats-server. `url` is for clients, `monitor` serves /healthz, /varz, /jsz."""
+    """A running nats-server. `url` is for clients, `monitor` serves /healthz, /varz, /jsz. `credentials` is the folder
+    with the services' credentials, empty when none are asked for."""
 
     url: str
     monitor: str
     process: Process
     state_dir: Path
+    credentials: str = ""
 
     async def close(self, clock: Clock, grace: float = 5) -> None:
         """Stop it. What it stored stays in the state folder."""
@@ -62,33 +73,53 @@ async def start_nats(
     monitor_port: int = 0,
     bound: bool = True,
     clock: Clock | None = None,
+    host: str = HOST,
 ) -> NatsServer:
     """Start nats-server on the given or free ports, or take the running one of this state folder; return when it
-    serves. `bound`: it dies with us. Without a `program` it is looked for, and downloaded or built if there is none."""
+    serves. `bound`: it dies with us. Without a `program` it is looked for, and downloaded or built if there is none.
+    On a `host` other than the loopback address, users need credentials; so do those of a state folder in which nodes
+    have some."""
     clock = clock or SystemClock()
     program = program or await provide([NAME], clock)
     chosen = free_ports(2)
     port, monitor_port = port or chosen[0], monitor_port or chosen[1]
     records = Records(state_dir)
     process = records.get(NAME)
+    users = BusUsers(state_dir)
+    guarded = host != HOST or bool(users.nodes())
+    if guarded:
+        users.prepare()
     if process is None or not is_alive(process):
         config = state_dir / "nats.conf"
         text = CONFIGURATION.format(
-            host=HOST,
+            users=f'include "{users.configuration.relative_to(state_dir)}"\n' if guarded else "",
+            host=host,
+            local=HOST,
             port=port,
             monitor=monitor_port,
             max_payload=MAX_PAYLOAD,
             store=msgspec.json.encode(str(state_dir / "nats")).decode(),
         )
         write_private(config, text)
-        write_private(state_dir / "nats.json", msgspec.json.encode([port, monitor_port]))
+        write_private(state_dir / "nats.json", msgspec.json.encode([host, port, monitor_port]))
         process = records.spawn(
             NAME, [str(program(NAME)), "--config", str(config)], state_dir / "logs" / f"{NAME}.log", bound=bound
         )
-    port, monitor_port = msgspec.json.decode((state_dir / "nats.json").read_bytes(), type=tuple[int, int])
-    server = NatsServer(f"nats://{HOST}:{port}", f"http://{HOST}:{monitor_port}", process, state_dir)
+    host, port, monitor_port = msgspec.json.decode((state_dir / "nats.json").read_bytes(), type=tuple[str, int, int])
+    server = NatsServer(
+        url=f"nats://{HOST if host in ANY else host}:{port}",
+        monitor=f"http://{HOST}:{monitor_port}",
+        process=process,
+        state_dir=state_dir,
+        credentials=str(users.credentials) if guarded else "",
+    )
     await _ready(server, clock)
     return server
+
+
+def reload_users(process: Process) -> None:
+    """Have a running nats-server read its configuration anew; users that are gone are cut off."""
+    os.kill(process.pid, signal.SIGHUP)
 
 
 async def _ready(server: NatsServer, clock: Clock) -> None:

@@ -3,11 +3,9 @@
 A file may name flags of the services in `FLAGS`.
 """
 
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
-from zlib import crc32
 
 import pytest
 import pytest_asyncio
@@ -16,7 +14,7 @@ from flotilla_cli.cluster.kwok import Pace
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Recorder
-from tests.support.workspace import Workspace
+from tests.support.workspace import Workspace, fresh
 
 FAST = Pace(start=50, restart=50, stop=50)
 NODES = 3
@@ -51,11 +49,4 @@ async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
 @pytest.fixture
 def space(running: Running, request: pytest.FixtureRequest) -> Workspace:
     """A fresh namespace, named after the test."""
-    title = request.node.name
-    name = re.sub("[^a-z0-9]+", "-", title.removeprefix("test_").lower())[:40].strip("-")
-    return workspace(running, f"{name}-{crc32(title.encode()):08x}")
-
-
-def workspace(running: Running, name: str) -> Workspace:
-    running.cluster.kubectl("create", "namespace", name)
-    return Workspace(running.cluster, running.recorder, name)
+    return fresh(running.cluster, running.recorder, request.node.name)

@@ -82,8 +82,10 @@ def interface(switch: Process) -> str:
 
 def attach(network: Network, index: int, name: str, node: Process, switch: Process) -> None:
     """Connect a node, unless it is connected."""
-    if UPLINK in Path(f"/proc/{node.pid}/net/dev").read_text(encoding="ascii"):
+    if not _fails(inside(node, ["ip", "link", "show", UPLINK])):
         return
+    # The cable of a node that was killed goes a moment later than the node.
+    _fails(inside_network(switch, ["ip", "link", "delete", name]))
     cable = ("link", "add", name, "type", "veth", "peer", "name", UPLINK, "netns", str(node.pid))
     _run(inside_network(switch, ["ip", *cable]))
     _run(inside_network(switch, ["ip", "link", "set", name, "master", BRIDGE, "up"]))

@@ -4,6 +4,7 @@ It keeps manifests in memory, so it is filled again by every command that needs 
 """
 
 import asyncio
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -60,7 +61,7 @@ class Registry:
     async def _send(
         self, session: aiohttp.ClientSession, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> str:
-        async with session.request(method, path, data=body, headers=headers) as reply:
+        async with session.request(method, path, data=io.BytesIO(body), headers=headers) as reply:
             if reply.status >= 300:
                 raise ClusterError(f"{method} {self.url}{path}: {reply.status} {await reply.text()}")
             return reply.headers.get("Location", "")

@@ -1,0 +1,110 @@
+"""The users of an embedded bus: one key per service, one per node, each with what it may say and hear.
+
+Keys are nkeys: the server knows the public halves, and each user holds its seed in a file that only its owner can read.
+A node's seed is not kept here; losing it means to make new credentials, which replace the old ones.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster.layout import write_private
+from flotilla_common.bus.nkey import USER, KeyPair
+from flotilla_common.bus.permissions import SERVICES, Permissions, node_permissions
+
+CONFIGURATION = "users.conf"
+_SEED_FILE = """\
+# {what} on Flotilla's bus. Whoever has this file is it: keep it secret.
+-----BEGIN USER NKEY SEED-----
+{seed}
+------END USER NKEY SEED------
+"""
+
+
+class BusUsers:
+    """The users of the bus whose state lies in a folder."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._folder = state_dir / "users"
+
+    @property
+    def credentials(self) -> Path:
+        """The folder with one credentials file per service."""
+        return self._folder / "services"
+
+    @property
+    def configuration(self) -> Path:
+        """What the server's configuration includes."""
+        return self._folder / CONFIGURATION
+
+    def prepare(self) -> None:
+        """Make what is missing, and write the server's side."""
+        for service in SERVICES:
+            if not self._seed(service).exists():
+                seed, public = new_user()
+                write_private(self._seed(service), _SEED_FILE.format(what=f"The user {service}", seed=seed))
+                write_private(self._public("services", service), public)
+        self._write()
+
+    def add_node(self, node: str) -> str:
+        """New credentials for a node, as the content of a file; earlier ones stop being valid. ValueError for what is
+        no node's name."""
+        node_permissions(node)
+        seed, public = new_user()
+        write_private(self._public("nodes", node), public)
+        self._write()
+        return _SEED_FILE.format(what=f"The agent of node {node}", seed=seed)
+
+    def remove_node(self, node: str) -> bool:
+        """Take a node's credentials back. False when it had none."""
+        file = self._public("nodes", node)
+        known = file.exists()
+        file.unlink(missing_ok=True)
+        self._write()
+        return known
+
+    def nodes(self) -> list[str]:
+        """The nodes that have credentials."""
+        return sorted(file.name.removesuffix(".pub") for file in (self._folder / "nodes").glob("*.pub"))
+
+    def _seed(self, service: str) -> Path:
+        return self.credentials / f"{service}.seed"
+
+    def _public(self, kind: str, name: str) -> Path:
+        return self._folder / ("public" if kind == "services" else "nodes") / f"{name}.pub"
+
+    def _write(self) -> None:
+        write_private(self.configuration, authorization(self._all()))
+
+    def _all(self) -> Iterator[tuple[str, Permissions]]:
+        for service, permissions in SERVICES.items():
+            file = self._public("services", service)
+            if file.exists():
+                yield file.read_text(encoding="ascii"), permissions
+        for node in self.nodes():
+            yield self._public("nodes", node).read_text(encoding="ascii"), node_permissions(node)
+
+
+def new_user() -> tuple[str, str]:
+    """A fresh user: seed and public key."""
+    pair = KeyPair.generate(USER)
+    return pair.seed, pair.public
+
+
+def authorization(users: Iterator[tuple[str, Permissions]]) -> str:
+    """The server's `authorization` block."""
+    lines = [f"    {{ nkey: {public}, permissions: {_block(permissions)} }}" for public, permissions in users]
+    return "authorization {\n  users: [\n" + "\n".join(lines) + "\n  ]\n}\n"
+
+
+def _block(permissions: Permissions) -> str:
+    answers = ", allow_responses: true" if permissions.answers else ""
+    return (
+        f"{{ publish: {{ allow: {_list(permissions.publish)} }}, "
+        f"subscribe: {{ allow: {_list(permissions.subscribe)} }}{answers} }}"
+    )
+
+
+def _list(subjects: tuple[str, ...]) -> str:
+    return msgspec.json.encode(subjects).decode()
