@@ -55,10 +55,7 @@ def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | Non
     if output == "json":
         click.echo(msgspec.json.encode(why))
     else:
-        console = Console(highlight=False)
-        console.print(render(why, clock.now())) if console.is_terminal else click.echo(
-            plain(why, clock.now()), nl=False
-        )
+        printed(render(why, clock.now()), Console(highlight=False))
 
 
 async def _explain(url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> Why:
@@ -114,8 +111,16 @@ def _append_facts(text: Text, why: Why, now: datetime) -> None:
         text.append(f"  {name:<{width}}  {number}\n")
 
 
-def plain(why: Why, now: datetime) -> str:
-    """The record as text without colours, never wrapped."""
+def printed(text: Text, console: Console) -> None:
+    """Print in colours for a terminal, else plainly."""
+    if console.is_terminal:
+        console.print(text)
+    else:
+        click.echo(plain(text), nl=False)
+
+
+def plain(text: Text) -> str:
+    """The text without colours, never wrapped."""
     output = io.StringIO()
-    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(render(why, now), end="")
+    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(text, end="")
     return output.getvalue()

@@ -12,9 +12,12 @@ VERBS = {
     "install": "flotilla_cli.install_verbs:install",
     "uninstall": "flotilla_cli.install_verbs:uninstall",
     "run": "flotilla_cli.run:run",
+    "node-creds": "flotilla_cli.node_creds:node_creds",
     "get": "flotilla_cli.get:get",
     "explain": "flotilla_cli.explain:explain",
     "tail": "flotilla_cli.tail:tail",
+    "bundle": "flotilla_cli.bundle.verb:bundle",
+    "replay": "flotilla_cli.replay.verb:replay",
 }
 
 SHORT = {  # what --help says of each, so that it need not import them
@@ -24,9 +27,12 @@ SHORT = {  # what --help says of each, so that it need not import them
     "install": "Install Flotilla on a cluster: CRDs, roles, webhook configurations.",
     "uninstall": "Remove Flotilla from a cluster.",
     "run": "Run services outside the cluster, against any cluster.",
+    "node-creds": "Make credentials for the agent of a node.",
     "get": "Show a workload as a tree: revisions, pods, what they wait for.",
     "explain": "Say why a workload does what it does.",
     "tail": "Follow what the services do, in time order.",
+    "bundle": "Record a workload in a file, for support.",
+    "replay": "Plan a recorded workload again, step by step.",
 }
 
 

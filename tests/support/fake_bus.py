@@ -143,6 +143,9 @@ class FakeBus:
         found = self.streams.get(stream)
         return found.messages.get(subject) if found else None
 
+    async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
+        raise NotImplementedError
+
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:

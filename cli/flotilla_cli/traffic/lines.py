@@ -138,7 +138,8 @@ def _why(body: Json, now: datetime) -> Line:
 
 
 def _heartbeat(body: Json, now: datetime, service: str, replica: str) -> Line:
-    facts = [f"{name}={value}" for name, value in body.items() if name not in ("service", "replica") and value]
+    known = ("service", "replica", "planning")  # the last is for bundles, and long
+    facts = [f"{name}={value}" for name, value in body.items() if name not in known and value]
     return Line(
         at=now,
         stream="heartbeat",

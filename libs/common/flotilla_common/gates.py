@@ -117,6 +117,10 @@ class Gates(msgspec.Struct, frozen=True):
             raise KeyError(name)
         return name in self.enabled
 
+    def changes(self) -> str:
+        """The gates that differ from the defaults, as `parse` reads them; empty when none does."""
+        return ",".join(f"{name}={str(name in self.enabled).lower()}" for name in sorted(self.enabled ^ _DEFAULT_ON))
+
     def text(self) -> str:
         """All gates as `parse` reads them, sorted by name: for logs, and to hand the same set to a child process."""
         return ",".join(f"{name}={str(name in self.enabled).lower()}" for name in sorted(NAMES))

@@ -1,20 +1,21 @@
 """The CloneSet service on one page: what it watches, how it plans, what it writes."""
 
+import msgspec
+
 from flotilla_cloneset import metrics
 from flotilla_cloneset.cloneset.plan import plan
 from flotilla_cloneset.cloneset.snapshot import Options
-from flotilla_cloneset.gather import ORPHANS, OWNER, Gatherer, keys_of, orphan_namespace, owner_uids
+from flotilla_cloneset.gather import OWNER, CloneSetTables, Gatherer, keys_of, owner_uids
+from flotilla_cloneset.offline import CLONE_SETS, DEPENDENTS
 from flotilla_cloneset.podreadiness import gather as podreadiness
 from flotilla_cloneset.podreadiness.plan import plan as plan_readiness
-from flotilla_common.api.cloneset import CloneSet
-from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
-from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, REVISION
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import CLONE_SET, POD
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Key
+from flotilla_common.control.offline import Planning
 from flotilla_common.mirror.table import Table
 from flotilla_common.service import Context, Service
-
-DEPENDENTS = (POD, CLAIM, REVISION)
 
 CLONESET_CONTROLLER, READINESS_CONTROLLER = "cloneset-controller", "pod-readiness-controller"
 """Names in events and metrics (install.md §10)."""
@@ -41,26 +42,17 @@ async def run(context: Context) -> None:
 
 
 async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
-    context, mirror = assembly.context, assembly.mirror
-    clonesets = mirror.add(CLONE_SET, CloneSet)
-    claims = mirror.add(CLAIM, PersistentVolumeClaim, {OWNER: owner_uids})
-    revisions = mirror.add(REVISION, ControllerRevision, {OWNER: owner_uids, ORPHANS: orphan_namespace})
-    nodes = mirror.add(NODE, Node)
-    settings = context.settings
-    gatherer = Gatherer(
-        clonesets=clonesets,
-        pods=pods,
-        claims=claims,
-        revisions=revisions,
-        nodes=nodes,
-        gates=context.gates,
-        options=Options(
-            exclude_preparing_delete=settings.cloneset_scaling_exclude_preparing_delete,
-            system_namespace=settings.namespace,
-            drop_field_owners=not settings.keep_managed_fields,
-            server_version=await context.server_version(),
-        ),
+    context, mirror, settings = assembly.context, assembly.mirror, assembly.context.settings
+    tables = CloneSetTables.of(mirror, pods)
+    options = Options(
+        exclude_preparing_delete=settings.cloneset_scaling_exclude_preparing_delete,
+        system_namespace=settings.namespace,
+        drop_field_owners=not settings.keep_managed_fields,
+        server_version=await context.server_version(),
     )
+    gatherer = Gatherer(tables, context.gates, options)
+    planning = Planning(gates=context.gates.changes(), options=msgspec.to_builtins(options))
+    context.vitals["planning"] = lambda: {CLONE_SET.plural: planning}
 
     async def reread(key: Key) -> None:
         namespace, name = key
@@ -77,8 +69,8 @@ async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
         keys=gatherer.keys,
         workers=settings.cloneset_workers,
     )
-    clonesets.listen(lambda old, new: controller.enqueue_object(new or old))
-    for table in (pods, claims, revisions):
+    tables.clonesets.listen(lambda old, new: controller.enqueue_object(new or old))
+    for table in (pods, tables.claims, tables.revisions):
         table.listen(lambda old, new: controller.enqueue_all(keys_of(old, new)))
     metrics.export_scale_expectation_leakage()
 
@@ -108,4 +100,4 @@ def _serve_pod_readiness(assembly: Assembly, gatherer: podreadiness.Gatherer, po
 
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("cloneset", run)
+    return Service("cloneset", run, offline=(CLONE_SETS,))

@@ -2,12 +2,15 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 
+import msgspec
+
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import Object, controller_of, group_of
-from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, REVISION
 from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.offline import Tables
 from flotilla_common.gates import Gates
 from flotilla_common.mirror.table import Table
 
@@ -42,25 +45,36 @@ def _owners(obj: Object) -> Iterable[tuple[str, str]]:
     ]
 
 
+class CloneSetTables(msgspec.Struct, frozen=True):
+    """What there is to plan with."""
+
+    clonesets: Table[CloneSet]
+    pods: Table[Pod]
+    claims: Table[PersistentVolumeClaim]
+    revisions: Table[ControllerRevision]
+    nodes: Table[Node]
+
+    @classmethod
+    def of(cls, tables: Tables, pods: Table[Pod]) -> "CloneSetTables":
+        """The tables; that of `pods` is there already, others may use it too, and has the index OWNER."""
+        return cls(
+            clonesets=tables.add(CLONE_SET, CloneSet),
+            pods=pods,
+            claims=tables.add(CLAIM, PersistentVolumeClaim, {OWNER: owner_uids}),
+            revisions=tables.add(REVISION, ControllerRevision, {OWNER: owner_uids, ORPHANS: orphan_namespace}),
+            nodes=tables.add(NODE, Node),
+        )
+
+
 class Gatherer:
     """Builds the snapshot of one CloneSet from the mirror's tables."""
 
-    def __init__(
-        self,
-        *,
-        clonesets: Table[CloneSet],
-        pods: Table[Pod],
-        claims: Table[PersistentVolumeClaim],
-        revisions: Table[ControllerRevision],
-        nodes: Table[Node],
-        gates: Gates,
-        options: Options,
-    ) -> None:
-        self._clonesets = clonesets
-        self._pods = pods
-        self._claims = claims
-        self._revisions = revisions
-        self._nodes = nodes
+    def __init__(self, tables: CloneSetTables, gates: Gates, options: Options) -> None:
+        self._clonesets = tables.clonesets
+        self._pods = tables.pods
+        self._claims = tables.claims
+        self._revisions = tables.revisions
+        self._nodes = tables.nodes
         self._gates = gates
         self._options = options
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.explain import explain, plain
+from flotilla_cli.explain import explain, plain, render
 from flotilla_cli.tree.why import decode_why
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -41,7 +41,7 @@ RECORD = {
 def test_record():
     why = decode_why(msgspec.json.encode(RECORD))
     assert why is not None
-    assert plain(why, NOW) == (GOLDEN / "explain.txt").read_text(encoding="utf-8")
+    assert plain(render(why, NOW)) == (GOLDEN / "explain.txt").read_text(encoding="utf-8")
 
 
 def test_record_without_reasons():
@@ -49,7 +49,7 @@ def test_record_without_reasons():
         msgspec.json.encode(RECORD | {"reasons": [], "errors": [], "numbers": {}, "wakeAt": None, "actions": {}})
     )
     assert why is not None
-    assert plain(why, NOW).splitlines()[1:] == ["nothing to wait for", "writes planned: none"]
+    assert plain(render(why, NOW)).splitlines()[1:] == ["nothing to wait for", "writes planned: none"]
 
 
 def test_record_survives_the_way_to_json_and_back():

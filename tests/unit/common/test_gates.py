@@ -104,3 +104,23 @@ def test_unknown_name_is_a_slip_in_the_code() -> None:
 def test_text_reads_back() -> None:
     gates = Gates.parse("AllAlpha=true,KruiseDaemon=false")
     assert Gates.parse(gates.text()) == gates
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        pytest.param("", "", id="defaults"),
+        pytest.param("CloneSetShortHash=true,WorkloadSpread=true", "CloneSetShortHash=true", id="one that differs"),
+        pytest.param("ResourceDistributionGate=false", "ResourceDistributionGate=false", id="one that is off"),
+    ],
+)
+def test_changes_are_what_differs_from_the_defaults(text: str, changes: str):
+    assert Gates.parse(text).changes() == changes
+
+
+@pytest.mark.parametrize(
+    "text", ["", "AllAlpha=true,AllBeta=true", "AllBeta=false", "PodWebhook=false,KruiseDaemon=false"]
+)
+def test_changes_give_the_same_gates_again(text: str):
+    gates = Gates.parse(text)
+    assert Gates.parse(gates.changes()) == gates

@@ -170,12 +170,7 @@ class Controller(Generic[S]):
             return self._plan(snapshot, self._clock.now())
         except Exception as error:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
             self._log.exception("planning failed")
-            text = f"{type(error).__name__}: {error}"
-            return Plan(
-                notices=(Notice(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
-                reasons=(Reason(code="PlanningFailed", message=f"planning failed: {text}"),),
-                errors=(("plan", text),),
-            )
+            return failed_plan(error)
 
     def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
         """Publish the reasons when there are any and they changed."""
@@ -237,3 +232,13 @@ class Controller(Generic[S]):
         for memory in (self._memory, self._said, self._status_at):
             memory.pop(key, None)
         self._unknown.discard(key)
+
+
+def failed_plan(error: Exception) -> Plan:
+    """What is planned for an object that the planner cannot digest: to say so, and to try again."""
+    text = f"{type(error).__name__}: {error}"
+    return Plan(
+        notices=(Notice(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
+        reasons=(Reason(code="PlanningFailed", message=f"planning failed: {text}"),),
+        errors=(("plan", text),),
+    )

@@ -1,0 +1,146 @@
+"""Records one object from the bus: first what the streams hold, then what comes.
+
+It listens before it reads, so nothing falls between the two; what arrives while it still reads counts as known before.
+"""
+
+import asyncio
+import contextlib
+from importlib.metadata import version
+
+import msgspec
+
+from flotilla_cli.bundle.interest import Interest
+from flotilla_cli.bundle.records import Bundle, Header, Recorded, Replica
+from flotilla_cli.bundle.redact import Redactor
+from flotilla_common.api.documents import Json, mapping, member, text
+from flotilla_common.api.resources import NODE
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, Message
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.offline import Offline, Planning
+
+HEARTBEAT_SECONDS = 6.0
+"""Services show a heartbeat every 5 seconds; it tells the settings that decide about plans."""
+
+LOOK_SECONDS = 0.1
+"""How often it looks whether the settings are known."""
+
+
+class NothingPublished(Exception):
+    """The bus knows no such object."""
+
+
+class Capture:
+    """One recording."""
+
+    def __init__(self, bus: Bus, clock: Clock, entropy: Entropy, kind: Offline, namespace: str, name: str) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._kind = kind
+        self._namespace = namespace
+        self._name = name
+        self._interest = Interest(kind, namespace, name)
+        self._redactor = Redactor(entropy.token())
+        self._records: list[Recorded] = []
+        self._early: list[Message] = []  # heard while the streams are still being read
+        self._reading = True
+        self._planning: Planning | None = None
+        self._replicas: dict[tuple[str, str], Replica] = {}
+
+    async def run(self, seconds: float) -> Bundle:
+        """Record for so long, or until cancelled, but at least until the settings are known or surely not told.
+        Raises NothingPublished, BusError."""
+        await self._bus.subscribe("heartbeat.v1.*.*", self._beat)
+        for subject in self._interest.live:
+            await self._bus.subscribe(subject, self._hear)
+        await self._read_streams()
+        begin, known = self._clock.now(), len(self._records)
+        patience = self._clock.monotonic() + HEARTBEAT_SECONDS
+        with contextlib.suppress(asyncio.CancelledError):  # Ctrl-C ends the recording, not the command
+            await self._clock.sleep(seconds)
+            await self._settings(patience)
+        end, heard = self._clock.now(), len(self._records)
+        await self._settings(patience)
+        nodes = await self._nodes()
+        return Bundle(
+            header=self._header(),
+            known=(*nodes, *self._records[:known]),
+            begin=begin,
+            heard=tuple(self._records[known:heard]),
+            end=end,
+        )
+
+    async def _settings(self, patience: float) -> None:
+        """Wait for the service's settings, but not for ever: it may be down."""
+        while self._planning is None and self._clock.monotonic() < patience:
+            await self._clock.sleep(LOOK_SECONDS)
+
+    async def _read_streams(self) -> None:
+        """The object first: its uid tells which dependents are its own."""
+        stream = subjects.kube_stream(self._kind.resource).name
+        found = await self._bus.get_last(stream, self._interest.object_subject)
+        if found is None or found.headers.get(subjects.OP) == subjects.DELETED:
+            raise NothingPublished
+        self._take(found)
+        for resource, subject in self._interest.dependents.items():
+            await self._bus.history(subjects.kube_stream(resource).name, subject, self._take)
+        await self._bus.history(subjects.ACT_STREAM.name, self._interest.act_filter, self._take)
+        why = await self._bus.get_last(subjects.WHY_STREAM.name, self._interest.why_subject)
+        if why is not None:
+            self._take(why)
+        self._reading = False
+        for message in self._early:
+            self._take(message)
+
+    async def _nodes(self) -> list[Recorded]:
+        """The nodes of its pods, as they are at the end: only their labels decide, and those hardly ever change."""
+        stream = subjects.kube_stream(NODE).name
+        found = [await self._bus.get_last(stream, subjects.kube(NODE, "", name)) for name in self._interest.nodes]
+        return [self._record(message, _without_images(_body(message))) for message in found if message is not None]
+
+    def _hear(self, message: Message) -> None:
+        if self._reading:
+            self._early.append(message)
+        else:
+            self._take(message)
+
+    def _take(self, message: Message) -> None:
+        body = _body(message)
+        if self._interest.picks(message, body):
+            self._records.append(self._record(message, body))
+
+    def _record(self, message: Message, body: Json) -> Recorded:
+        headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
+        return Recorded(at=self._clock.now(), subject=message.subject, headers=headers, body=self._redactor.body(body))
+
+    def _beat(self, message: Message) -> None:
+        body = _body(message)
+        replica = Replica(text(body.get("service")), text(body.get("replica")), text(body.get("version")))
+        self._replicas[replica.service, replica.replica] = replica
+        planning = mapping(member(body, "planning").get(self._kind.resource.plural))
+        if planning:
+            self._planning = msgspec.convert(planning, Planning)
+
+    def _header(self) -> Header:
+        return Header(
+            version=version("flotilla-cli"),
+            resource=self._kind.resource,
+            namespace=self._namespace,
+            name=self._name,
+            redacted=self._redactor.count,
+            planning=self._planning,
+            replicas=tuple(self._replicas[key] for key in sorted(self._replicas)),
+        )
+
+
+def _body(message: Message) -> Json:
+    """The payload; empty for one that cannot be read."""
+    try:
+        return mapping(msgspec.json.decode(message.data)) if message.data else {}
+    except msgspec.MsgspecError:
+        return {}
+
+
+def _without_images(node: Json) -> Json:
+    """Most of a node is the list of its images."""
+    return node | {"status": {key: value for key, value in member(node, "status").items() if key != "images"}}

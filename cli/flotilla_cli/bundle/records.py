@@ -1,0 +1,128 @@
+"""The file: JSON lines. A header, what was known when the recording began, the beginning, what was heard then, the end.
+
+Messages stand in the order in which they arrived, with the bodies that were published, so that `jq` and `grep` are
+enough to read a bundle. `flotilla replay` plans it again.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus.interface import Message
+from flotilla_common.control.offline import Planning
+
+FORMAT = 1
+"""Raised when older releases could not read the file any more."""
+
+
+class UnreadableBundle(Exception):
+    """The file is no bundle, or one that this release cannot read."""
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """A replica that was heard."""
+
+    service: str
+    replica: str
+    version: str = ""
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, tag="bundle", tag_field="record"):
+    """What the bundle is about. Without `planning` no service of the kind was heard: defaults are planned with."""
+
+    format: int = FORMAT
+    version: str  # of the command that wrote the file
+    resource: Resource
+    namespace: str
+    name: str
+    redacted: int = 0  # texts that were replaced
+    planning: Planning | None = None
+    replicas: tuple[Replica, ...] = ()
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="message", tag_field="record", omit_defaults=True):
+    """One message, when it arrived, on this machine's clock."""
+
+    at: datetime
+    subject: str
+    headers: dict[str, str] = {}
+    body: Json = {}
+
+    def message(self) -> Message:
+        """The message as it was on the bus."""
+        return Message(
+            subject=self.subject, headers=self.headers, data=msgspec.json.encode(self.body) if self.body else b""
+        )
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin", tag_field="record"):
+    """From here on everything was heard; what stands before is what the bus held."""
+
+    at: datetime
+
+
+class End(msgspec.Struct, frozen=True, tag="end", tag_field="record"):
+    """The recording is whole up to this time."""
+
+    at: datetime
+
+
+Record = Header | Recorded | Begin | End
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Record).decode
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole file."""
+
+    header: Header
+    known: tuple[Recorded, ...]
+    begin: datetime
+    heard: tuple[Recorded, ...]
+    end: datetime
+
+
+def write(bundle: Bundle) -> bytes:
+    """The file of a bundle."""
+    records: list[Record] = [
+        bundle.header,
+        *bundle.known,
+        Begin(bundle.begin),
+        *bundle.heard,
+        End(bundle.end),
+    ]
+    return b"".join(_encode(record) + b"\n" for record in records)
+
+
+def read(data: bytes) -> Bundle:
+    """The bundle in a file. Raises UnreadableBundle with the line that is wrong."""
+    records = _lines(data)
+    if not records or not isinstance(header := records.pop(0), Header):
+        raise UnreadableBundle("it does not begin with a bundle's header")
+    if header.format != FORMAT:
+        raise UnreadableBundle(f"its format is {header.format}, this release reads {FORMAT}")
+    begin = next((record.at for record in records if isinstance(record, Begin)), None)
+    end = next((record.at for record in records if isinstance(record, End)), None)
+    if begin is None or end is None:
+        raise UnreadableBundle("it is not whole: its beginning or end is missing")
+    split = next(index for index, record in enumerate(records) if isinstance(record, Begin))
+    return Bundle(
+        header=header, known=_messages(records[:split]), begin=begin, heard=_messages(records[split:]), end=end
+    )
+
+
+def _messages(records: Iterable[Record]) -> tuple[Recorded, ...]:
+    return tuple(record for record in records if isinstance(record, Recorded))
+
+
+def _lines(data: bytes) -> list[Record]:
+    found: list[Record] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            found.append(_decode(line))
+        except msgspec.MsgspecError as error:
+            raise UnreadableBundle(f"line {number}: {error}") from error
+    return found

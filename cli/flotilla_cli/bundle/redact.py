@@ -1,0 +1,63 @@
+"""Takes out what templates may hold of secrets, in such a way that planning does not notice.
+
+A text becomes a token, and the same text the same token all over the file: what was equal stays equal, and so does
+every decision. The key of the tokens is thrown away. Names of revisions are hashes of templates; a revision that is new
+in the recording therefore gets another name when it is planned again, which `flotilla replay` allows for.
+"""
+
+import hashlib
+from typing import cast
+
+from flotilla_common.api.documents import Json, mapping
+
+_TEXTS = frozenset({"command", "args"})
+"""Lists of free text: of containers, probes and hooks."""
+
+_PAIRS = frozenset({"env", "httpHeaders"})
+"""Lists of names with values."""
+
+_MAPPINGS = frozenset({"volumeAttributes"})
+"""Free text by name: what CSI drivers are told."""
+
+_DROPPED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+"""Annotations that repeat the whole object; no planner reads them."""
+
+
+class Redactor:
+    """Redacts the bodies of one bundle."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key.encode()
+        self.count = 0
+
+    def body(self, document: Json) -> Json:
+        """The document with tokens in the place of texts that may be secret."""
+        return mapping(self._walk("", document))
+
+    def _walk(self, name: str, value: object) -> object:
+        if isinstance(value, dict):
+            kept = {key: item for key, item in cast("Json", value).items() if not self._drops(key)}
+            if name in _MAPPINGS:
+                return {key: self._token(item) for key, item in kept.items()}
+            return {key: self._walk(key, item) for key, item in kept.items()}
+        if isinstance(value, list):
+            return [self._item(name, item) for item in cast("list[object]", value)]
+        return value
+
+    def _item(self, name: str, item: object) -> object:
+        if name in _TEXTS:
+            return self._token(item)
+        if name in _PAIRS and isinstance(item, dict) and "value" in item:
+            pair = cast("Json", item)
+            return pair | {"value": self._token(pair["value"])}
+        return self._walk("", cast("object", item))
+
+    def _drops(self, key: str) -> bool:
+        self.count += key in _DROPPED
+        return key in _DROPPED
+
+    def _token(self, text: object) -> object:
+        if not isinstance(text, str) or not text:
+            return text
+        self.count += 1
+        return f"redacted-{hashlib.blake2b(text.encode(), key=self._key, digest_size=6).hexdigest()}"

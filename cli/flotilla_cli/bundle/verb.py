@@ -1,0 +1,72 @@
+"""`flotilla bundle`: everything that is known about one object, in one file to send or to plan again."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from flotilla_cli.bundle.capture import Capture, NothingPublished
+from flotilla_cli.bundle.records import Bundle, write
+from flotilla_cli.connection import (
+    bus_option,
+    connected,
+    namespace_of,
+    namespace_option,
+    nats_url_of,
+    open_bus,
+    reported,
+    target_of,
+)
+from flotilla_cli.explain import NO_BUS
+from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.services import offline_kinds
+from flotilla_common.clock import SystemClock, SystemEntropy
+from flotilla_common.control.offline import Offline
+
+
+@click.command()
+@object_argument
+@namespace_option
+@bus_option
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file; default: KIND-NAME.bundle.jsonl."
+)
+@click.option("-w", "--seconds", type=click.FloatRange(min=0), default=0, help="Go on recording for so long.")
+def bundle(words: tuple[str, ...], namespace: str, nats: str, output: Path | None, seconds: float) -> None:
+    """Record a workload for support: its objects, what was written for it, and why.
+
+    Values of environment variables, commands and arguments are replaced by tokens. Ctrl-C ends the recording early.
+    """
+    resource, name = find_object(words)
+    kind = offline_kinds().get(resource)
+    if kind is None:
+        raise click.ClickException(f"no installed service plans {resource.plural}")
+    url = nats_url_of(nats)
+    if not url:
+        raise click.ClickException(NO_BUS)
+    namespace = namespace_of(namespace, target_of("", ""))
+    with reported():
+        recorded = asyncio.run(_record(url, kind, namespace, name, seconds))
+    path = output or Path(f"{resource.kind.lower()}-{name}.bundle.jsonl")
+    path.write_bytes(write(recorded))
+    click.echo(_summary(recorded, path))
+
+
+async def _record(url: str, kind: Offline, namespace: str, name: str, seconds: float) -> Bundle:
+    clock = SystemClock()
+    async with open_bus(url) as bus:
+        await connected(bus, clock)
+        try:
+            return await Capture(bus, clock, SystemEntropy(), kind, namespace, name).run(seconds)
+        except NothingPublished:
+            what = f"{kind.resource.kind.lower()} {namespace}/{name}"
+            raise click.ClickException(f"the bus knows no {what}: see flotilla explain") from None
+
+
+def _summary(recorded: Bundle, path: Path) -> str:
+    seconds = (recorded.end - recorded.begin).total_seconds()
+    told = "" if recorded.header.planning else "; no service told its settings, the defaults will be planned with"
+    return (
+        f"{path}: {len(recorded.known)} messages that the bus held, {len(recorded.heard)} heard in {seconds:.0f}s, "
+        f"{recorded.header.redacted} texts replaced{told}"
+    )

@@ -1,0 +1,170 @@
+"""Plans a recorded object again, pass by pass.
+
+A service hears of a change some moments after it is published, so what it saw in a pass lies between what it saw in the
+pass before and everything that was heard before it spoke; its own writes it always saw. Each state between the two is
+tried, oldest first: when one of them gives what the service did, that is what it saw. Only when none does, the decision
+differs, and the nearest plan is shown.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_cli.bundle.records import Bundle, Recorded
+from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare
+from flotilla_cli.replay.passes import Act, Pass, act_of, last_why, passes
+from flotilla_cli.replay.recording import RecordedTables
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.executor import Report
+from flotilla_common.control.offline import Decision, Offline, Planning
+from flotilla_common.control.plan import Outcome, OutcomeKind, Plan
+
+MOST_STATES = 200
+"""States that are tried for one pass: a service that is further behind than so many changes is behind by seconds."""
+
+IDLE = timedelta(seconds=2)
+"""A service that has heard nothing for so long has planned everything that it heard."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision, planned again. Without `done` it is the one that follows from the state at the end."""
+
+    at: datetime
+    done: Pass | None
+    generation: int
+    resource_version: str
+    behind: int  # changes that had been published and that the service had not yet seen
+    plan: Plan
+    writes: tuple[Planned, ...]
+    differences: tuple[str, ...]
+
+
+class Replay:
+    """One bundle on a bench."""
+
+    def __init__(self, bundle: Bundle, kind: Offline) -> None:
+        self._bundle = bundle
+        self._tables = RecordedTables((*bundle.known, *bundle.heard))
+        self._decide = kind.bench(self._tables, bundle.header.planning or Planning())
+        self._key = (bundle.header.namespace, bundle.header.name)
+        self._memory = Memory()
+        self._replica = ""
+        self._seen = 0  # of the messages that were heard: all before this one are in the tables
+        self._said = last_why(bundle.known)
+        self.missing = 0  # versions that writes left and that the file does not hold
+        for recorded in bundle.known:
+            self._tables.take(recorded)
+
+    def steps(self) -> Iterator[Step]:
+        """All passes, then what follows from the end."""
+        for done in passes(self._bundle):
+            step = self._step(done)
+            if step is not None:
+                yield step
+        last = self._last()
+        if last is not None:
+            yield last
+
+    def _step(self, done: Pass) -> Step | None:
+        if done.replica != self._replica:  # who takes over lists everything first, and remembers nothing
+            self._memory = Memory()
+            self._advance(done.position if self._replica else 0)
+            self._replica = done.replica
+        self._learn_writes(done.position)
+        self._advance(done.position - MOST_STATES)
+        best = self._search(done)
+        if best is not None:
+            self._memory = _memory(best.plan, done.acts)
+        self._said = done.why or self._said
+        return best
+
+    def _search(self, done: Pass) -> Step | None:
+        best: Step | None = None
+        while True:
+            decision = self._decision(done.at)
+            if decision is not None:
+                verdict = compare(decision.plan, done, self._said)
+                if best is None or len(verdict.differences) <= len(best.differences):
+                    best = self._made(decision, done, verdict)
+                if not verdict.differences:
+                    return best
+            if not self._see_next(done.position):
+                return best
+
+    def _decision(self, now: datetime) -> Decision | None:
+        decision = self._decide(self._key, self._memory, now)
+        return decision if decision is not None and self._tables.readable(decision.subject) else None
+
+    def _made(self, decision: Decision, done: Pass, verdict: Verdict) -> Step:
+        ahead = self._bundle.heard[self._seen : done.position]
+        return Step(
+            at=done.at,
+            done=done,
+            generation=decision.subject.generation,
+            resource_version=decision.subject.resource_version,
+            behind=sum(map(self._tables.lacks, ahead)),
+            plan=decision.plan,
+            writes=verdict.writes,
+            differences=verdict.differences,
+        )
+
+    def _last(self) -> Step | None:
+        """The state at the end. Only when the service had time to see it, a difference is one."""
+        heard, end = self._bundle.heard, self._bundle.end
+        self._learn_writes(len(heard))
+        self._advance(len(heard))
+        decision = self._decision(end)
+        if decision is None:
+            return None
+        since = heard[-1].at if heard else self._bundle.begin
+        wakes = self._said.wake_at if self._said is not None else None
+        idle = end - since >= IDLE and (wakes is None or wakes > end) and not self._memory.failures
+        verdict = at_rest(decision.plan, self._said, idle=idle)
+        return Step(
+            at=end,
+            done=None,
+            generation=decision.subject.generation,
+            resource_version=decision.subject.resource_version,
+            behind=0,
+            plan=decision.plan,
+            writes=verdict.writes,
+            differences=verdict.differences,
+        )
+
+    def _learn_writes(self, position: int) -> None:
+        """Its own writes before that place are in the tables, whatever else it has not seen."""
+        for recorded in self._bundle.heard[self._seen : position]:
+            act = act_of(recorded)
+            if act is not None and act.replica == self._replica and not self._tables.wrote(act):
+                self.missing += 1
+
+    def _advance(self, position: int) -> None:
+        while self._seen < position:
+            self._take(self._bundle.heard[self._seen])
+
+    def _see_next(self, position: int) -> bool:
+        """Take in messages up to and including the next that changes anything; False when there is none before the
+        place."""
+        while self._seen < position:
+            if self._take(self._bundle.heard[self._seen]):
+                return True
+        return False
+
+    def _take(self, recorded: Recorded) -> bool:
+        self._seen += 1
+        return self._tables.take(recorded)
+
+
+def _memory(plan: Plan, acts: tuple[Act, ...]) -> Memory:
+    """What the pass left for the next one, told with the controller's own report."""
+    actions = [action for stage in plan.stages for chain in stage.chains for action in chain]
+    actions += [plan.status] if plan.status is not None else []
+    report = Report()
+    for act in acts:
+        kind = OutcomeKind(act.outcome)
+        for action in actions:
+            if (action.name, action.resource.kind, action.cause) == (act.name, act.kind, act.cause):
+                report.add(action, Outcome(kind=kind, message=act.message))
+                break
+    return Memory({**dict(plan.errors), **report.failures}, tuple(report.unconfirmed))

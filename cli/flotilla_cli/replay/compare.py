@@ -1,0 +1,177 @@
+"""A decision beside what the service said and did.
+
+Not every planned write is made: after a failure the rest of a plan is held back, and a status that only changes counts
+may wait for the next pass. Those are no differences. Bodies of writes are not on the bus, so they are not compared.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_cli.replay.passes import Act, Pass
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.resources import REVISION
+from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan, Reason
+
+WAKE_TOLERANCE = timedelta(seconds=1)
+"""Times that count from the moment of planning are known only as well as that moment."""
+
+STATUS, AFTER_STATUS = "status", "after status"
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """One write of a plan, and what became of it; no outcome: it was not made, or the bundle does not tell."""
+
+    action: str  # create, patch, delete
+    kind: str
+    namespace: str
+    name: str
+    subresource: str = ""
+    cause: str
+    part: str = ""  # STATUS, AFTER_STATUS, or empty for the stages
+    outcome: str = ""
+    message: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells one write from another."""
+        return self.action, self.kind, self.namespace, self.name, self.subresource, self.cause
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan compared: its writes, and a sentence for everything that differs."""
+
+    writes: tuple[Planned, ...]
+    differences: tuple[str, ...]
+
+
+def compare(plan: Plan, done: Pass, said: Why | None) -> Verdict:
+    """Hold a plan against a pass. `said` is what was last published when the pass itself published nothing."""
+    renamed = _renamed(plan, done.acts)
+    writes = _with_outcomes([_rename(write, renamed) for write in _writes(plan)], done.acts)
+    words = list(_words(plan, done.why or said, renamed))
+    if done.why is not None:
+        words += _counts(plan, done.why)
+        words += _times(plan.wake_at, done.why.wake_at)
+    return Verdict(writes=writes, differences=(*words, *_unplanned(writes, done.acts), *_undone(writes, plan, done)))
+
+
+def at_rest(plan: Plan, said: Why | None, *, idle: bool) -> Verdict:
+    """Hold the plan for the state at the end against the last words. `idle`: the service surely has seen this state."""
+    writes = tuple(_writes(plan))
+    if not idle:
+        return Verdict(writes=writes, differences=())
+    undone = [f"{_title(write)} is planned, and the service does not do it" for write in writes if not write.part]
+    return Verdict(writes=writes, differences=(*_words(plan, said, {}), *undone))
+
+
+def _writes(plan: Plan) -> list[Planned]:
+    chains = [(chain, "") for stage in plan.stages for chain in stage.chains]
+    chains += [((plan.status,), STATUS)] if plan.status is not None else []
+    chains += [(chain, AFTER_STATUS) for stage in plan.after_status for chain in stage.chains]
+    return [_planned(action, part) for chain, part in chains for action in chain]
+
+
+def _planned(action: Action, part: str) -> Planned:
+    return Planned(
+        action="create" if isinstance(action, Create) else "delete" if isinstance(action, Delete) else "patch",
+        kind=action.resource.kind,
+        namespace=action.namespace,
+        name=action.name,
+        subresource=action.subresource if isinstance(action, Patch) else "",
+        cause=action.cause,
+        part=part,
+    )
+
+
+def _renamed(plan: Plan, acts: Iterable[Act]) -> dict[str, str]:
+    """The name of a new revision is a hash of its template, which a bundle holds without its secrets."""
+    planned = [write.name for write in _writes(plan) if (write.action, write.kind) == ("create", REVISION.kind)]
+    made = [act.name for act in acts if (act.action, act.kind) == ("create", REVISION.kind)]
+    return {planned[0]: made[0]} if planned and made and planned[0] != made[0] else {}
+
+
+def _rename(write: Planned, renamed: dict[str, str]) -> Planned:
+    for planned, made in renamed.items():
+        name, cause = write.name.replace(planned, made), write.cause.replace(planned, made)
+        write = msgspec.structs.replace(write, name=name, cause=cause)
+    return write
+
+
+def _with_outcomes(writes: Iterable[Planned], acts: Iterable[Act]) -> tuple[Planned, ...]:
+    done: dict[tuple[str, ...], list[Act]] = {}
+    for act in acts:
+        done.setdefault(_identity(act), []).append(act)
+    found: list[Planned] = []
+    for write in writes:
+        matching = done.get(write.identity)
+        act = matching.pop(0) if matching else None
+        found.append(msgspec.structs.replace(write, outcome=act.outcome, message=act.message) if act else write)
+    return tuple(found)
+
+
+def _identity(act: Act) -> tuple[str, ...]:
+    return act.action, act.kind, act.namespace, act.name, act.subresource, act.cause
+
+
+def _unplanned(writes: Iterable[Planned], acts: Iterable[Act]) -> Iterator[str]:
+    left = Counter(map(_identity, acts)) - Counter(write.identity for write in writes)
+    for action, kind, _, name, part, cause in left.elements():
+        yield f"the service did {' '.join(filter(None, (action, kind, name, part)))} ({cause}), which is not planned"
+
+
+def _undone(writes: Iterable[Planned], plan: Plan, done: Pass) -> Iterator[str]:
+    if not done.complete:
+        return
+    for write in writes:
+        put_off = write.part == AFTER_STATUS or (write.part == STATUS and not plan.urgent_status)
+        if not write.outcome and not put_off:
+            yield f"{_title(write)} is planned, and the service did not do it"
+
+
+def _title(write: Planned) -> str:
+    return f"{' '.join(filter(None, (write.action, write.kind, write.name, write.subresource)))} ({write.cause})"
+
+
+def _words(plan: Plan, said: Why | None, renamed: dict[str, str]) -> Iterator[str]:
+    """Reasons, numbers and errors. Nothing is published while there are none of them, so then older words stand."""
+    if said is None or not (plan.reasons or plan.numbers or plan.errors):
+        return
+    here, there = [_line(reason, renamed) for reason in plan.reasons], [_line(reason, {}) for reason in said.reasons]
+    yield from (f"reason {line!r} is not what the service said" for line in here if line not in there)
+    yield from (f"the service said {line!r}" for line in there if line not in here)
+    for name in sorted(plan.numbers.keys() | said.numbers.keys()):
+        mine, theirs = plan.numbers.get(name), said.numbers.get(name)
+        if mine != theirs:
+            yield f"{name} is {_shown(mine)}, the service said {_shown(theirs)}"
+    failed = [(failure.phase, failure.message) for failure in said.errors]
+    if list(plan.errors) != failed:
+        yield f"errors {list(plan.errors)}, the service said {failed}"
+
+
+def _line(reason: Reason, renamed: dict[str, str]) -> str:
+    text = f"{reason.message} [{reason.code}]"
+    for planned, made in renamed.items():
+        text = text.replace(planned, made)
+    return text
+
+
+def _shown(number: int | None) -> str:
+    return "not told" if number is None else str(number)
+
+
+def _counts(plan: Plan, why: Why) -> Iterator[str]:
+    """Writes that the service planned, made or not."""
+    mine = Counter(write.action for write in _writes(plan) if not write.part)
+    for action in ("create", "patch", "delete"):
+        theirs = why.actions.get(action, 0)
+        if mine[action] != theirs:
+            yield f"{mine[action]} {action} planned, the service planned {theirs}"
+
+
+def _times(mine: datetime | None, theirs: datetime | None) -> Iterator[str]:
+    same = mine is theirs if mine is None or theirs is None else abs(mine - theirs) <= WAKE_TOLERANCE
+    if not same:
+        yield f"it would look again at {mine or 'no set time'}, the service at {theirs or 'no set time'}"

@@ -1,0 +1,49 @@
+"""`flotilla replay`: a bundle planned again, each decision beside what the service did. Needs no cluster and no bus."""
+
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from flotilla_cli.bundle.records import Bundle, UnreadableBundle, read
+from flotilla_cli.explain import printed
+from flotilla_cli.replay.again import Replay
+from flotilla_cli.replay.render import document, render
+from flotilla_cli.services import offline_kinds
+from flotilla_common import logs
+from flotilla_common.control.offline import Offline
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=click.Choice(["json"]), help="Whole plans, as one JSON document.")
+@click.pass_context
+def replay(context: click.Context, file: Path, output: str | None) -> None:
+    """Plan a recorded workload again, step by step, with this release's planner.
+
+    Exit code 1 tells that a decision differs from what the service did.
+    """
+    logs.configure("error", "text")
+    bundle = _bundle(file)
+    again = Replay(bundle, _kind(bundle))
+    steps = list(again.steps())
+    if output == "json":
+        click.echo(msgspec.json.encode(document(bundle, steps, again.missing)))
+    else:
+        printed(render(bundle, steps, again.missing), Console(highlight=False))
+    context.exit(int(any(step.differences for step in steps)))
+
+
+def _bundle(file: Path) -> Bundle:
+    try:
+        return read(file.read_bytes())
+    except UnreadableBundle as error:
+        raise click.ClickException(f"{file}: {error}") from error
+
+
+def _kind(bundle: Bundle) -> Offline:
+    kind = offline_kinds().get(bundle.header.resource)
+    if kind is None:
+        raise click.ClickException(f"no installed service plans {bundle.header.resource.plural}")
+    return kind

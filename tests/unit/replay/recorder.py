@@ -1,0 +1,126 @@
+"""Makes recordings by hand: a stand-in for the service plans on tables of its own, and says what a service says."""
+
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+
+from flotilla_cli.bundle.records import Bundle, Header, Recorded
+from flotilla_cli.replay.recording import RecordedTables
+from flotilla_cloneset.offline import CLONE_SETS
+from flotilla_common.api.resources import CLONE_SET, Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.journal import Journal
+from flotilla_common.control.offline import Planning
+from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
+from flotilla_common.control.subject import Subject
+from tests.support.fake_clock import FakeClock
+
+Json = dict[str, Any]
+KEY = ("shop", "web")
+RESOURCES = {resource.kind: resource for resource in (CLONE_SET, *CLONE_SETS.dependents)}
+
+
+class Wire:
+    """What the journal publishes ends here."""
+
+    def __init__(self) -> None:
+        self.published: list[tuple[str, bytes]] = []
+
+    def publish_soon(self, subject: str, data: bytes) -> None:
+        self.published.append((subject, data))
+
+
+class Recording:
+    """A bundle in the making. `known` and `heard` can be shuffled by tests as they please."""
+
+    def __init__(self, planning: Planning | None = None) -> None:
+        self.clock = FakeClock()
+        self.planning = planning
+        self.known: list[Recorded] = []
+        self.heard: list[Recorded] = []
+        self.version = 100
+        self.bodies: dict[tuple[str, str], Json] = {}
+        self._tables = RecordedTables(())
+        self._decide = CLONE_SETS.bench(self._tables, planning or Planning())
+        self._wire = Wire()
+        self._traces = 0
+
+    def kube(self, kind: str, body: Json, operation: str = subjects.MODIFIED) -> Recorded:
+        """The watcher's message of an object, at its next version."""
+        self.version += 1
+        body = msgspec.json.decode(msgspec.json.encode({"kind": kind, **body}))
+        resource, meta = RESOURCES[kind], body["metadata"]
+        meta |= {"namespace": "shop", "resourceVersion": str(self.version)}
+        meta.setdefault("uid", f"uid-{meta['name']}")
+        self.bodies[kind, meta["name"]] = body
+        return Recorded(
+            at=self.clock.now(),
+            subject=subjects.kube(resource, "shop", meta["name"]),
+            headers={subjects.OP: operation, subjects.RV: meta["resourceVersion"], subjects.UID: meta["uid"]},
+            body=body,
+        )
+
+    def see(self, *messages: Recorded) -> None:
+        """The service hears of these."""
+        for message in messages:
+            self._tables.take(message)
+
+    def plan(self, memory: Memory | None = None) -> tuple[Subject, Plan]:
+        """What the service decides now."""
+        decision = self._decide(KEY, memory or Memory(), self.clock.now())
+        assert decision is not None
+        return decision.subject, decision.plan
+
+    def say(
+        self, subject: Subject, plan: Plan, *, outcomes: dict[int, Outcome] | None = None, replica: str = "r1",
+        words: bool = True, writes: int | None = None,
+    ) -> list[Recorded]:  # fmt: skip
+        """Publish a pass: its words, and its first `writes` writes; returns what the writes left, not yet published."""
+        self._traces += 1
+        trace = f"trace{self._traces}"
+        journal = Journal(cast("Bus", self._wire), self.clock, "cloneset", replica)
+        if words:
+            journal.why(subject, plan, trace=trace)
+        left: list[Recorded] = []
+        actions = [action for stage in plan.stages for chain in stage.chains for action in chain]
+        actions += [plan.status] if plan.status is not None else []
+        for index, action in enumerate(actions[:writes]):
+            outcome = (outcomes or {}).get(index, Outcome(kind=OutcomeKind.OK))
+            version = ""
+            if outcome.ok and not isinstance(action, Delete):
+                left.append(self._result(action))
+                version = left[-1].headers[subjects.RV]
+            journal.act(subject, action, outcome, latency=0.001, version=version, trace=trace)
+        self.heard += [
+            Recorded(at=self.clock.now(), subject=name, body=msgspec.json.decode(data))
+            for name, data in self._wire.published
+        ]
+        self._wire.published.clear()
+        self.see(*left)
+        return left
+
+    def bundle(self, quiet: float = 0) -> Bundle:
+        """The whole; `quiet` seconds passed after the last message."""
+        begin = self.known[-1].at if self.known else self.clock.now()
+        header = Header(version="test", resource=CLONE_SET, namespace="shop", name="web", planning=self.planning)
+        end: datetime = (self.heard[-1].at if self.heard else begin) + timedelta(seconds=quiet)
+        return Bundle(header=header, known=tuple(self.known), begin=begin, heard=tuple(self.heard), end=end)
+
+    def _result(self, action: Action) -> Recorded:
+        resource: Resource = action.resource
+        if isinstance(action, Create):
+            return self.kube(resource.kind, msgspec.json.decode(msgspec.json.encode(action.body)), subjects.ADDED)
+        assert isinstance(action, Patch)
+        return self.kube(resource.kind, merged(self.bodies[resource.kind, action.name], action.body))
+
+
+def merged(base: Any, patch: Any) -> Any:
+    """A JSON merge patch."""
+    if not isinstance(patch, dict):
+        return patch
+    held = base if isinstance(base, dict) else {}
+    both = {**held, **{key: merged(held.get(key), value) for key, value in patch.items()}}
+    return {key: value for key, value in both.items() if value is not None}

@@ -1,0 +1,233 @@
+"""`flotilla bundle`: what is picked, what is taken out, in which order it is written."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from flotilla_cli.bundle.capture import Capture, NothingPublished
+from flotilla_cli.bundle.records import Bundle, read, write
+from flotilla_cli.bundle.redact import Redactor
+from flotilla_cli.services import offline_kinds
+from flotilla_cloneset.offline import CLONE_SETS
+from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Bus, Message, OnMessage
+from flotilla_common.control.offline import Planning
+from tests.support.fake_clock import FakeClock
+from tests.unit.control.fakes import NoChance
+
+Json = dict[str, Any]
+OWNERS = [{"kind": "CloneSet", "name": "web", "uid": "u-web", "controller": True}]
+BEAT = {
+    "service": "cloneset",
+    "replica": "r1",
+    "version": "1.0",
+    "planning": {"clonesets": {"gates": "PodWebhook=false"}},
+}
+
+
+def kube(resource: Resource, name: str, operation: str = "ADDED", namespace: str = "shop", **members: Any) -> Message:
+    meta = {"name": name, "namespace": namespace, "uid": f"u-{name}", **members.pop("metadata", {})}
+    return Message(
+        subject=subjects.kube(resource, "" if resource is NODE else namespace, name),
+        data=msgspec.json.encode({"metadata": meta, **members}),
+        headers={subjects.OP: operation, subjects.RV: "5", subjects.UID: f"u-{name}", "Nats-Stream": "kube"},
+    )
+
+
+def act(owner: str, name: str, at: str = "2026-01-01T00:00:00Z") -> Message:
+    body = {"at": at, "owner": {"kind": "CloneSet", "namespace": "shop", "name": owner}, "name": name, "trace": "t"}
+    return Message(subject=subjects.act("cloneset", POD, "shop", name), data=msgspec.json.encode(body))
+
+
+def why(name: str = "web") -> Message:
+    return Message(subject=subjects.why(CLONE_SET, "shop", name), data=b'{"name":"web"}')
+
+
+CLONE = kube(CLONE_SET, "web")
+OWN_POD = kube(POD, "web-a", metadata={"ownerReferences": OWNERS}, spec={"nodeName": "n1"})
+
+
+class ScriptedBus:
+    """Streams as lists; live messages are handed out when the clock moves."""
+
+    def __init__(self, held: list[Message]) -> None:
+        self.held = held
+        self.listeners: list[OnMessage] = []
+        self.while_reading: Callable[[], None] = lambda: None
+
+    async def get_last(self, stream: str, subject: str) -> Message | None:
+        return next((message for message in reversed(self.held) if message.subject == subject), None)
+
+    async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
+        self.while_reading()
+        prefix = subject_filter.partition("*")[0]
+        for message in self.held:
+            if message.subject.startswith(prefix):
+                on_message(message)
+
+    async def subscribe(self, subject_filter: str, on_message: OnMessage) -> None:
+        if subject_filter.startswith("heartbeat"):
+            self.beat = on_message
+        else:
+            self.listeners.append(on_message)
+
+    def publish(self, message: Message) -> None:
+        self.listeners[-1](message)
+
+
+class Timeline(FakeClock):
+    """A clock that lets things happen at set times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: dict[float, Callable[[], None]] = {}
+
+    async def sleep(self, seconds: float) -> None:
+        until = self.time + seconds
+        for at in sorted(at for at in self.events if self.time <= at <= until):
+            self.time = at
+            self.events.pop(at)()
+        self.time = until
+        await super().sleep(0)
+
+
+def capture(bus: ScriptedBus, clock: FakeClock) -> Capture:
+    return Capture(cast("Bus", bus), clock, NoChance(), CLONE_SETS, "shop", "web")
+
+
+async def record(held: list[Message], live: Mapping[float, Message] | None = None, seconds: float = 3) -> Bundle:
+    bus, clock = ScriptedBus(held), Timeline()
+    for at, message in (live or {}).items():
+        clock.events[at] = lambda message=message: bus.publish(message)
+    clock.events[2.5] = lambda: bus.beat(Message(subject="heartbeat.v1.cloneset.r1", data=msgspec.json.encode(BEAT)))
+    bundle = await capture(bus, clock).run(seconds)
+    assert read(write(bundle)) == bundle
+    return bundle
+
+
+def names(messages: tuple[Any, ...]) -> list[str]:
+    return [message.subject.rpartition(".")[2] for message in messages]
+
+
+async def test_what_the_bus_holds_and_then_what_comes():
+    bundle = await record(
+        [CLONE, OWN_POD, act("web", "web-a"), why()], {1: kube(CLONE_SET, "web", "MODIFIED"), 2: why()}
+    )
+    assert [message.subject.partition(".")[0] for message in bundle.known] == ["kube", "kube", "act", "why"]
+    assert [message.subject.partition(".")[0] for message in bundle.heard] == ["kube", "why"]
+    assert [(message.at - bundle.begin).total_seconds() for message in bundle.heard] == [1, 2]
+    assert (bundle.end - bundle.begin).total_seconds() == 3
+    assert bundle.header.planning == Planning(gates="PodWebhook=false")
+    assert [replica.version for replica in bundle.header.replicas] == ["1.0"]
+    assert "Nats-Stream" not in bundle.known[0].headers
+
+
+@pytest.mark.parametrize(
+    ("message", "picked"),
+    [
+        pytest.param(OWN_POD, True, id="its pod"),
+        pytest.param(kube(CLAIM, "data", metadata={"ownerReferences": OWNERS}), True, id="its claim"),
+        pytest.param(kube(POD, "web-stray"), True, id="a pod that has such a name"),
+        pytest.param(kube(POD, "other-a"), False, id="somebody else's pod"),
+        pytest.param(kube(POD, "x", metadata={"ownerReferences": [{"uid": "u-other"}]}), False, id="another owner"),
+        pytest.param(kube(POD, "web-b", operation=""), False, id="an expired tombstone"),
+        pytest.param(act("web", "web-a"), True, id="a write on its behalf"),
+        pytest.param(act("other", "web-a"), False, id="a write of another set"),
+        pytest.param(Message(subject=subjects.kube(POD, "shop", "web-c"), data=b"{"), False, id="unreadable"),
+    ],
+)
+async def test_what_is_picked(message: Message, picked: bool):
+    bundle = await record([CLONE], {1: message})
+    assert bool(bundle.heard) is picked
+
+
+async def test_a_deletion_is_told_by_the_uid():
+    gone = {"metadata": {"name": "x", "namespace": "shop", "uid": "u-x"}}
+    pod = kube(POD, "x", metadata={"ownerReferences": OWNERS})
+    deleted = msgspec.structs.replace(kube(POD, "x", "DELETED"), data=msgspec.json.encode(gone))
+    assert len((await record([CLONE, pod], {1: deleted})).heard) == 1
+    assert not (await record([CLONE], {1: deleted})).heard
+
+
+async def test_an_object_that_is_made_again_keeps_its_dependents():
+    again = msgspec.structs.replace(CLONE, headers={**CLONE.headers, subjects.UID: "u-second"})
+    pod = kube(POD, "x", metadata={"ownerReferences": [{"uid": "u-second"}]})
+    assert len((await record([CLONE], {1: again, 2: pod})).heard) == 2
+
+
+async def test_nodes_of_its_pods_come_first_and_without_images():
+    node = kube(NODE, "n1", metadata={"labels": {"zone": "a"}}, status={"images": [1], "phase": "x"})
+    bundle = await record([CLONE, OWN_POD, node, kube(NODE, "n2")])
+    assert names(bundle.known) == ["n1", "web", "web-a"]
+    assert bundle.known[0].body["status"] == {"phase": "x"}
+
+
+async def test_what_arrives_while_it_reads_counts_as_known():
+    bus, clock = ScriptedBus([CLONE]), Timeline()
+    bus.while_reading = lambda: bus.publish(why())
+    clock.events[0.0] = lambda: bus.beat(Message(subject="heartbeat.v1.cloneset.r1", data=msgspec.json.encode(BEAT)))
+    bundle = await capture(bus, clock).run(1)
+    assert len(bundle.known) == 5  # three kinds of dependents and the writes were read meanwhile
+    assert not bundle.heard
+
+
+async def test_it_waits_for_the_settings_but_not_for_ever():
+    assert (await record([CLONE], seconds=0)).header.planning is not None
+    clock = FakeClock()
+    bundle = await capture(ScriptedBus([CLONE]), clock).run(0)
+    assert bundle.header.planning is None
+    assert 6 <= clock.time < 7
+
+
+@pytest.mark.parametrize("held", [[], [kube(CLONE_SET, "web", "DELETED")]], ids=["never there", "deleted"])
+async def test_nothing_published(held: list[Message]):
+    with pytest.raises(NothingPublished):
+        await capture(ScriptedBus(held), FakeClock()).run(0)
+
+
+TEMPLATE: Json = {
+    "containers": [
+        {
+            "name": "main",
+            "image": "web:1",
+            "command": ["sh", "-c"],
+            "args": ["--password=secret"],
+            "env": [
+                {"name": "PASSWORD", "value": "secret"},
+                {"name": "EMPTY", "value": ""},
+                {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            ],
+            "livenessProbe": {"exec": {"command": ["check", "secret"]}},
+            "readinessProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": "secret"}]}},
+        }
+    ],
+    "volumes": [{"name": "v", "csi": {"driver": "d", "volumeAttributes": {"token": "secret"}}}],
+}
+LAST = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def test_free_text_becomes_tokens():
+    redactor = Redactor("key")
+    document = redactor.body({"metadata": {"annotations": {LAST: "secret", "a": "b"}}, "data": {"spec": TEMPLATE}})
+    text = msgspec.json.encode(document).decode()
+    assert "secret" not in text
+    container = document["data"]["spec"]["containers"][0]
+    assert (container["name"], container["image"]) == ("main", "web:1")
+    assert container["env"][1:] == TEMPLATE["containers"][0]["env"][1:]
+    assert document["metadata"]["annotations"] == {"a": "b"}
+    assert redactor.count == 9
+
+
+def test_equal_texts_stay_equal_within_one_bundle_only():
+    one, other = Redactor("one"), Redactor("other")
+    assert one.body(TEMPLATE) == one.body(TEMPLATE) != other.body(TEMPLATE)
+    env = one.body(TEMPLATE)["containers"][0]["env"][0]["value"]
+    header = one.body(TEMPLATE)["containers"][0]["readinessProbe"]["httpGet"]["httpHeaders"][0]["value"]
+    assert env == header
+
+
+def test_clonesets_can_be_planned_offline():
+    assert offline_kinds()[CLONE_SET] is CLONE_SETS

@@ -1,0 +1,259 @@
+"""`flotilla replay`: recordings made by hand, and what is said about them."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from flotilla_cli.bundle.records import Bundle, read, write
+from flotilla_cli.main import main
+from flotilla_cli.replay.again import Replay, Step
+from flotilla_cloneset.offline import CLONE_SETS
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.offline import Planning
+from flotilla_common.control.plan import Outcome, OutcomeKind
+from tests.unit.replay.recorder import Recording
+
+Json = dict[str, Any]
+CLONE: Json = {
+    "metadata": {"name": "web", "uid": "uid-web", "generation": 1},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "web:1"}]},
+        },
+    },
+}
+
+
+def clone(**spec: Any) -> Json:
+    return msgspec.json.decode(msgspec.json.encode({**CLONE, "spec": {**CLONE["spec"], **spec}}))
+
+
+def recording(**spec: Any) -> Recording:
+    """A CloneSet that was just made."""
+    made = Recording()
+    made.known.append(made.kube("CloneSet", clone(**spec)))
+    made.see(*made.known)
+    return made
+
+
+def steps(bundle: Bundle) -> list[Step]:
+    return list(Replay(bundle, CLONE_SETS).steps())
+
+
+def differences(bundle: Bundle) -> list[tuple[str, ...]]:
+    return [step.differences for step in steps(bundle)]
+
+
+def first_pass() -> Recording:
+    """A revision and two pods are made, and the bus brings them."""
+    made = recording()
+    made.heard += made.say(*made.plan())
+    return made
+
+
+def test_every_pass_is_planned_again_and_then_the_end():
+    made = first_pass()
+    told = steps(made.bundle())
+    assert [step.differences for step in told] == [(), ()]
+    assert [(write.action, write.kind, write.outcome) for write in told[0].writes] == [
+        ("create", "ControllerRevision", "Ok"),
+        ("create", "Pod", "Ok"),
+        ("create", "Pod", "Ok"),
+        ("patch", "CloneSet", "Ok"),
+    ]
+    assert told[0].plan.numbers["scaleUp"] == 2
+    assert told[1].done is None
+
+
+def test_a_service_sees_its_own_writes_before_the_bus_brings_them():
+    made = recording()
+    left = made.say(*made.plan())
+    made.say(*made.plan())  # it plans again; nothing of what it made was published yet
+    made.heard += left
+    assert differences(made.bundle()) == [(), (), ()]
+
+
+def test_a_service_may_be_behind_what_was_published():
+    made = first_pass()
+    seen = made.plan()
+    made.heard.append(made.kube("CloneSet", clone(replicas=5)))
+    made.say(*seen, words=True)
+    told = steps(made.bundle())
+    assert [step.differences for step in told[:2]] == [(), ()]
+    assert [step.behind for step in told[:2]] == [0, 1]
+
+
+def test_a_decision_from_no_possible_state_differs():
+    made = recording()
+    subject, plan = made.plan()
+    made.say(subject, msgspec.structs.replace(plan, numbers=plan.numbers | {"scaleUp": 7}), writes=0)
+    assert "scaleUp is 2, the service said 7" in differences(made.bundle())[0]
+
+
+def test_what_the_service_did_beyond_the_plan_is_told():
+    made = recording(replicas=3)
+    seen = made.plan()
+    made.known[0] = made.kube("CloneSet", clone(replicas=2))
+    made.clock.time += 1
+    made.say(*seen, words=False)
+    told = differences(made.bundle())[0]
+    assert any(line.startswith("the service did create Pod web-") for line in told), told
+
+
+def test_what_the_service_left_undone_is_told():
+    made = recording()
+    made.say(*made.plan(), writes=2)
+    told = differences(made.bundle())[0]
+    assert next(line for line in told if "did not do it" in line).startswith("create Pod web-")
+
+
+def test_after_a_failure_the_rest_of_a_plan_is_held_back():
+    made = recording()
+    made.say(*made.plan(), outcomes={1: Outcome(kind=OutcomeKind.DENIED, message="exceeded quota")}, writes=2)
+    assert differences(made.bundle())[0] == ()
+
+
+def test_a_failure_is_remembered_for_the_next_pass():
+    made = recording()
+    refused = Outcome(kind=OutcomeKind.DENIED, message="exceeded quota")
+    made.heard += made.say(*made.plan(), outcomes={1: refused, 2: refused})
+    made.say(*made.plan(Memory(failures={"scale": "exceeded quota"})), outcomes={0: refused, 1: refused})
+    told = steps(made.bundle())
+    assert [step.differences for step in told[:2]] == [(), ()]
+    assert "WriteFailed" in [reason.code for reason in told[1].plan.reasons]
+
+
+def test_another_replica_remembers_nothing():
+    made = recording()
+    refused = Outcome(kind=OutcomeKind.DENIED, message="exceeded quota")
+    made.heard += made.say(*made.plan(), outcomes={1: refused, 2: refused})
+    made.say(*made.plan(), replica="r2", outcomes={0: refused, 1: refused})
+    assert [one for one in differences(made.bundle())[:2] if one] == []
+
+
+def test_a_new_revision_has_another_name_when_its_template_was_redacted():
+    made = first_pass()
+    bundle = made.bundle()
+    text = write(bundle).decode().replace('"image":"web:1"', '"image":"web:one"')
+    changed = read(text.encode())
+    assert differences(changed)[0] == ()
+    assert changed.heard[1].body["name"] == bundle.heard[1].body["name"]
+
+
+def test_versions_that_the_file_lacks_are_counted():
+    made = recording()
+    made.say(*made.plan())
+    again = Replay(made.bundle(), CLONE_SETS)
+    list(again.steps())
+    assert again.missing == 4
+
+
+def test_passes_that_began_before_the_recording_are_left_out():
+    made = recording()
+    made.say(*made.plan())
+    made.known += made.heard[:2]
+    made.heard[:] = made.heard[2:]
+    assert len(steps(made.bundle())) == 1
+
+
+@pytest.mark.parametrize(("quiet", "judged"), [(0.5, False), (5, True)])
+def test_at_the_end_a_service_that_had_time_should_have_acted(quiet: float, judged: bool):
+    made = first_pass()
+    made.heard.append(made.kube("CloneSet", clone(replicas=3)))
+    told = differences(made.bundle(quiet))[-1]
+    assert bool([line for line in told if "the service does not do it" in line]) is judged
+
+
+def test_gates_and_options_of_the_service_are_planned_with():
+    made = Recording(Planning(gates="CloneSetShortHash=true", options={"drop_field_owners": False}))
+    made.known.append(made.kube("CloneSet", clone()))
+    made.see(*made.known)
+    made.heard += made.say(*made.plan())
+    bundle = made.bundle()
+    assert differences(bundle)[0] == ()
+    other = msgspec.structs.replace(bundle, header=msgspec.structs.replace(bundle.header, planning=None))
+    assert steps(other)[0].plan.stages != steps(bundle)[0].plan.stages
+
+
+def test_what_cannot_be_read_is_not_planned():
+    made = first_pass()
+    made.heard.append(made.kube("CloneSet", clone(replicas="many")))
+    assert len(steps(made.bundle())) == 1
+
+
+def test_an_object_that_is_gone_has_no_steps():
+    made = Recording()
+    assert steps(made.bundle()) == []
+
+
+def run(bundle: Bundle, tmp_path: Path, *options: str) -> tuple[int, str]:
+    path = tmp_path / "bundle.jsonl"
+    path.write_bytes(write(bundle))
+    result = CliRunner().invoke(main, ["replay", str(path), *options])
+    return result.exit_code, result.output
+
+
+def test_the_command_says_what_it_found(tmp_path: Path):
+    code, text = run(first_pass().bundle(), tmp_path)
+    assert code == 0
+    assert "CloneSet shop/web  recorded 2026-01-01 00:00:00 UTC for 0s by test" in text
+    assert "no service told its settings: the defaults are planned with" in text
+    assert "create Pod web-" in text
+    assert text.endswith("all 2 decisions are those of the service\n")
+
+
+def test_the_command_points_at_differences(tmp_path: Path):
+    made = recording()
+    subject, plan = made.plan()
+    made.say(subject, msgspec.structs.replace(plan, reasons=()), writes=0)
+    code, text = run(made.bundle(), tmp_path)
+    assert code == 1
+    assert "  ≠ reason " in text
+    assert "1 of 2 decisions differ" in text
+
+
+def test_the_command_prints_whole_plans_as_json(tmp_path: Path):
+    code, text = run(first_pass().bundle(), tmp_path, "-o", "json")
+    told = json.loads(text)
+    assert (code, told["differing"], len(told["steps"])) == (0, 0, 2)
+    assert told["steps"][0]["plan"]["stages"][0]["chains"][0][0]["body"]["kind"] == "ControllerRevision"
+    assert told["steps"][0]["did"][0]["outcome"] == "Ok"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(lambda text: "", "it does not begin with a bundle's header", id="empty"),
+        pytest.param(lambda text: "{}\n", "line 1: ", id="something else"),
+        pytest.param(lambda text: text.replace('"format":1', '"format":9'), "its format is 9", id="another format"),
+        pytest.param(lambda text: text.rpartition('{"record":"end"')[0], "it is not whole", id="cut off"),
+        pytest.param(lambda text: text + "{", ": ", id="half a line"),
+        pytest.param(lambda text: text.replace("clonesets", "others"), "no installed service plans others", id="kind"),
+    ],
+)
+def test_files_that_cannot_be_replayed(change: Any, message: str, tmp_path: Path):
+    path = tmp_path / "bundle.jsonl"
+    path.write_text(change(write(first_pass().bundle()).decode()))
+    result = CliRunner().invoke(main, ["replay", str(path)])
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+def test_a_planner_that_raises_is_a_decision(tmp_path: Path):
+    made = recording()
+    broken = deepcopy(made.bundle())
+    bad = msgspec.structs.replace(CLONE_SETS, bench=lambda tables, planning: _raise)
+    with pytest.raises(ZeroDivisionError):
+        list(Replay(broken, bad).steps())
+
+
+def _raise(*_: object) -> None:
+    raise ZeroDivisionError
