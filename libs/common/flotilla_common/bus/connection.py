@@ -26,6 +26,9 @@ CONNECT_SECONDS = 2
 RECONNECT_SECONDS = 0.25
 """Between attempts: a restarted server is found again at once, and nobody is hurt by four attempts per second."""
 
+CANCEL_SECONDS = 0.25
+"""How long a client that connects may take to notice that it is not wanted any more."""
+
 PING_SECONDS = 4
 """With two pings unanswered a paused or vanished server is noticed within 12 s."""
 
@@ -120,9 +123,9 @@ class Connection:
     async def close(self) -> None:
         """Give the connection up for good."""
         self._closing = True
-        if self._task is not None:
+        while self._task is not None and not self._task.done():  # see _keep: one cancellation may not do
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.wait((self._task,), timeout=CANCEL_SECONDS)
         if self._client is not None:
             await self._client.close()
             self._client = None
@@ -153,7 +156,7 @@ class Connection:
             self._log.warning("cannot subscribe", error=str(error))
 
     async def _connect(self, closed: asyncio.Event) -> Client:
-        login = read_login(self._creds)
+        login = read_login(self._creds, self._name.partition("/")[0])
         client = Client()
         self._client = client
 

@@ -2,7 +2,8 @@
 
 Three kinds are in use: a NATS credentials file (a user JWT and its seed), a bare user seed (an nkey, as
 `flotilla node-creds` writes it), and a token that somebody else vouches for, such as a projected ServiceAccount token.
-Such a token is renewed in its file, so it is read anew for every connection.
+Such a token is renewed in its file, so it is read anew for every connection. Instead of a file it may be a folder with
+one `<service>.seed` for each service.
 """
 
 import re
@@ -23,10 +24,12 @@ class Login(msgspec.Struct, frozen=True):
     token: Callable[[], str] | None = None
 
 
-def read_login(file: str) -> Login:
-    """What the file holds; an empty name is nobody. OSError, ValueError."""
+def read_login(file: str, service: str = "") -> Login:
+    """What the file holds; an empty name is nobody. In a folder it is the service's file. OSError, ValueError."""
     if not file:
         return Login()
+    if Path(file).is_dir():
+        file = str(Path(file) / f"{service}.seed")
     text = Path(file).read_text(encoding="utf-8")
     if _CREDS in text:
         return Login(creds_file=file)

@@ -70,8 +70,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Option(
             "bus",
-            "Who this process is to the bus: a file with NATS credentials, a user seed, or a ServiceAccount token.",
+            "Who this process is to the bus: a file with NATS credentials, a user seed, or a ServiceAccount token; or a"
+            " folder with a file `<service>.seed` for each service.",
             flags=("creds",),
+        ),
+    ] = ""
+    nats_listen: Annotated[
+        str,
+        Option(
+            "bus",
+            "HOST:PORT on which `flotilla run`'s own NATS server listens for node agents; then everybody needs"
+            " credentials (`flotilla node-creds`).",
+        ),
+    ] = ""
+    nats_dir: Annotated[
+        str,
+        Option(
+            "bus",
+            "The state folder of `flotilla run`'s own NATS server and its users; empty: a temporary one, or with"
+            " `--nats-listen` one in the user's state folder.",
         ),
     ] = ""
     bus_max_payload: Annotated[

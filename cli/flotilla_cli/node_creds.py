@@ -1,0 +1,51 @@
+"""`flotilla node-creds`: credentials with which one node's agent gets onto the bus of `flotilla run`."""
+
+from pathlib import Path
+
+import click
+
+from flotilla_cli.cluster.bus_users import BusUsers
+from flotilla_cli.cluster.layout import default_bus_dir, write_private
+from flotilla_cli.cluster.nats import NAME, reload_users
+from flotilla_cli.cluster.process import is_alive
+from flotilla_cli.cluster.records import Records
+
+
+@click.command("node-creds")
+@click.argument("node")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file.  [default: NODE.creds]"
+)
+@click.option(
+    "--nats-dir", type=click.Path(file_okay=False, path_type=Path), help="The bus's state folder, as of `flotilla run`."
+)
+@click.option("--revoke", is_flag=True, help="Take the node's credentials back instead.")
+def node_creds(node: str, output: Path | None, nats_dir: Path | None, revoke: bool) -> None:
+    """Make credentials for the agent of NODE.
+
+    They let it hear and say what concerns this node, and nothing else. Earlier ones of the same node stop being valid.
+    A bus that is running takes the change up at once.
+    """
+    folder = (nats_dir or default_bus_dir()).absolute()
+    users = BusUsers(folder)
+    if revoke:
+        if not users.remove_node(node):
+            raise click.ClickException(f"node {node} has no credentials in {folder}")
+        click.echo(f"node {node} has no credentials any more{_taken_up(folder)}")
+        return
+    try:
+        content = users.add_node(node)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    file = output or Path(f"{node}.creds")
+    write_private(file.absolute(), content)
+    click.echo(f"{file}{_taken_up(folder)}")
+
+
+def _taken_up(folder: Path) -> str:
+    """Tell the running server of this folder; what is said of it."""
+    process = Records(folder).get(NAME)
+    if process is None or not is_alive(process):
+        return ""
+    reload_users(process)
+    return " (the running bus knows)"
