@@ -8,9 +8,7 @@ import asyncio
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import click
@@ -18,10 +16,13 @@ import msgspec
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from flotilla_cli import node_agent
+from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import search
-from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_cli.embedded_bus import embedded_bus
+from flotilla_cli.services import installed
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config
@@ -38,13 +39,6 @@ END_WITHIN = 15.0
 """Seconds that a service has to end when it is told to; then it is killed. It needs one or two."""
 
 
-def installed() -> dict[str, EntryPoint]:
-    """The services that are installed beside this command, by name; loaded only when they are run."""
-    return {
-        point.name: point for point in sorted(entry_points(group="flotilla.services"), key=lambda point: point.name)
-    }
-
-
 @click.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
     epilog="Settings: " + ", ".join(f"--{flag}" for flag, _, _ in known_flags()) + ".",
@@ -53,8 +47,14 @@ def installed() -> dict[str, EntryPoint]:
 def run(arguments: tuple[str, ...]) -> None:
     """Run services (default: all) outside the cluster.
 
-    flotilla run [SERVICE …] --kubeconfig F [--nats URL] [--webhook-url https://IP:PORT] [--split]
+    flotilla run [SERVICE …] --kubeconfig F [--nats URL | --nats-listen HOST:PORT] [--webhook-url https://IP:PORT]
+    [--split]
+
+    \b
+    flotilla run nodeagent --node NAME --nats URL --creds FILE [--cri-socket PATH]
     """
+    if node_agent.NAME in split_flags(arguments)[1]:
+        node_agent.replace_process([argument for argument in arguments if argument != node_agent.NAME])
     split = "--split" in arguments
     flags, names = split_flags([argument for argument in arguments if argument != "--split"])
     config = flags.pop("config", None) or os.environ.get("FLOTILLA_CONFIG")
@@ -81,13 +81,11 @@ def _chosen(names: Sequence[str]) -> list[Service]:
 def _run(services: list[Service], settings: Settings, flags: Sequence[str], *, split: bool) -> int:
     if settings.nats_url:
         return _split(services, settings, flags) if split else run_process(services, settings)
-    with tempfile.TemporaryDirectory(prefix="flotilla-nats-") as folder:
-        server = asyncio.run(start_nats(Path(folder), program=_program, bound=True))
-        try:
-            settings = msgspec.structs.replace(settings, nats_url=server.url)
-            return _split(services, settings, flags) if split else run_process(services, settings)
-        finally:
-            server.stop()
+    try:
+        with embedded_bus(settings, _program) as reaching:
+            return _split(services, reaching, flags) if split else run_process(services, reaching)
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _program(name: str) -> Path:
@@ -130,7 +128,8 @@ def _own_flags(settings: Settings, index: int, flags: Sequence[str]) -> list[str
     """The common flags, the bus, the replica, and ports of its own for the process with this index."""
     ports = {"health-port": settings.health_port, "metrics-port": settings.metrics_port}
     own = [f"--{flag}={port + 2 * index}" for flag, port in ports.items() if port]
-    return [*flags, f"--nats={settings.nats_url}", f"--replica={settings.replica}", *own]
+    bus = [f"--nats={settings.nats_url}", *([f"--nats-creds={settings.nats_creds}"] if settings.nats_creds else [])]
+    return [*flags, *bus, f"--replica={settings.replica}", *own]
 
 
 async def _keep_running(name: str, flags: Sequence[str]) -> None:
