@@ -14,6 +14,9 @@ from structlog.contextvars import bind_contextvars
 
 from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.clock import Clock
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
 from flotilla_common.service import Context, Service
 from flotilla_common.settings import Settings
 from flotilla_webhook import tls
@@ -44,7 +47,7 @@ async def run(context: Context) -> None:
     bind_contextvars(service=context.service, replica=context.replica)
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
-    handlers = handlers_of(context, metrics)
+    handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
     certificate = tls.Certificate()
     directory = Path(settings.webhook_cert_dir)
     endpoint = Endpoint(settings.namespace, settings.webhook_service, _url(settings))
@@ -71,12 +74,11 @@ async def run(context: Context) -> None:
         context.started()
 
 
-def handlers_of(context: Context, metrics: Metrics) -> dict[str, Handler]:
+def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
     """Every admission path that is served, with its handler."""
-    api, gates = context.api, context.gates
-    protection = Protection(gates, Census(api), metrics, recorder(context.settings.protection_log_path))
+    protection = Protection(gates, Census(api), metrics, recorder(settings.protection_log_path))
     clonesets = CloneSetAdmission(api, ApiserverJudge(api), protection, gates)
-    pulls = ImagePullAdmission(gates, context.clock)
+    pulls = ImagePullAdmission(gates, clock)
     kinds = (clonesets, RecreateAdmission(api, gates), pulls, protection, PodAdmission(gates))
     return {path: handler for kind in kinds for path, handler in kind.handlers().items()}
 

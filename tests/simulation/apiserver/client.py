@@ -162,7 +162,7 @@ class SimulatedApi:
         try:
             return await self.wire.carry(request, serve)
         except ApiError as error:
-            outcome = error.reason
+            outcome = error.reason or f"HTTP {error.code}"
             raise
         except Unreachable:
             outcome = "unreachable"

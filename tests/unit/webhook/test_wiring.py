@@ -64,7 +64,8 @@ def test_endpoint_and_store(settings: dict[str, Any], url: str, host: str, store
 )
 def test_every_entry_has_a_handler(gates: str) -> None:
     parsed = Gates.parse(gates)
-    served = app.handlers_of(Wired(feature_gates=gates).context, process_metrics()).keys()
+    wired = Wired(feature_gates=gates)
+    served = app.handlers_of(wired.context.api, wired.context.clock, wired.settings, parsed, process_metrics()).keys()
     assert {path_of(entry) for entry in mutating_entries(parsed) + validating_entries(parsed)} <= served
 
 

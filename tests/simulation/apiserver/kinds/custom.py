@@ -5,6 +5,8 @@ from typing import Any, cast
 from flotilla_common.api.documents import member
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Json
+from tests.simulation.apiserver.errors import FieldFault
+from tests.simulation.apiserver.kinds import structural
 from tests.simulation.apiserver.kinds.base import Kind
 
 
@@ -21,6 +23,26 @@ class CustomKind(Kind):
         self.subresources = frozenset(subresources)
         self.has_status = "status" in subresources
         self.scale_paths: Json = member(subresources, "scale")
+        self._schema = member(version, "schema", "openAPIV3Schema")
+        self._parts = member(self._schema, "properties")
+
+    def decode(self, document: Json, old: Json | None) -> Json:
+        result: Json = {}
+        for key, value in document.items():
+            known = key in ("apiVersion", "kind", "metadata") or (old is not None and value is old.get(key))
+            if known:
+                result[key] = value
+            elif key in self._parts:
+                result[key] = structural.shaped(value, self._parts[key])
+        return result
+
+    def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
+        """What the update did not touch has been validated before."""
+        found: list[FieldFault] = []
+        for key, value in document.items():
+            if key in self._parts and key != "metadata" and (old is None or value is not old.get(key)):
+                found += structural.faults(value, self._parts[key], key)
+        return found
 
     def prepare_update(self, new: Json, old: Json, subresource: str) -> Json:
         """Through /status only the status changes, and not a word of the metadata."""

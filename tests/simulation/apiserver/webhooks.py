@@ -1,0 +1,139 @@
+"""Admission by our own webhook: its real handlers, called as the apiserver calls them, in this process.
+
+Which requests it is asked about is read from the webhook configurations that our webhook would register. Objects cross
+as AdmissionReview bytes and come back as JSON patches, so that encoding, decoding and patches are the real ones too.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from flotilla_common.api.documents import mapping, member
+from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.resources import NAMESPACE
+from flotilla_common.api.selectors import Selector
+from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
+from flotilla_common.control.plan import Json
+from flotilla_common.gates import Gates
+from flotilla_common.settings import Settings
+from flotilla_webhook import review
+from flotilla_webhook.app import handlers_of
+from flotilla_webhook.metrics import process_metrics
+from flotilla_webhook.review import Answer, Handler
+from tests.simulation.apiserver import errors, patches
+from tests.simulation.apiserver.admission import Attributes
+from tests.simulation.apiserver.client import SimulatedApi
+from tests.simulation.apiserver.kinds.base import Kind
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.wire import Wire
+
+
+class _Entry:
+    """One webhook of a configuration."""
+
+    def __init__(self, document: Json, handlers: Mapping[str, Handler]) -> None:
+        self.name: str = document["name"]
+        self.handler = handlers[path_of(document)]
+        self.ignorable = document["failurePolicy"] == "Ignore"
+        self.namespaces = _compiled(document["namespaceSelector"])
+        self.objects = _compiled(document["objectSelector"])
+        rules = document["rules"]
+        self._asked = {
+            (group, resource, operation)
+            for rule in rules
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for operation in rule["operations"]
+        }
+
+    def asks(self, kind: Kind, operation: str) -> bool:
+        """The rules name such a write."""
+        return (kind.resource.group, kind.resource.plural, operation) in self._asked
+
+
+class Webhooks:
+    """The `Admission` that our webhook makes. `reachable` = False: it is down."""
+
+    def __init__(self, server: ApiServer, handlers: Mapping[str, Handler], gates: Gates) -> None:
+        self._server = server
+        self._mutating = [_Entry(entry, handlers) for entry in mutating_entries(gates)]
+        self._validating = [_Entry(entry, handlers) for entry in validating_entries(gates)]
+        self.reachable = True
+
+    def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
+        if subresource:
+            return False
+        return any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
+
+    async def mutate(self, attributes: Attributes) -> Json:
+        document = attributes.document or {}
+        for entry in self._mutating:
+            current = msgspec.structs.replace(attributes, document=document)
+            answer = await self._ask(entry, current)
+            if answer is not None and answer.patch:
+                document = patches.apply_operations(document, [operation.document() for operation in answer.patch])
+        return document
+
+    async def validate(self, attributes: Attributes) -> None:
+        for entry in self._validating:
+            await self._ask(entry, attributes)
+
+    async def _ask(self, entry: _Entry, attributes: Attributes) -> Answer | None:
+        """The webhook's answer; None if it is not asked. Raises ApiError for its refusal, or when it is down."""
+        if not entry.asks(attributes.kind, attributes.operation) or not self._selected(entry, attributes):
+            return None
+        if not self.reachable:
+            if entry.ignorable:
+                return None
+            why = "failed to call webhook: dial tcp: connect: connection refused"
+            raise errors.internal(f'failed calling webhook "{entry.name}": {why}')
+        _, request = review.decode(_body(attributes))
+        answer = await entry.handler(request)
+        if not answer.allowed:
+            message = f'admission webhook "{entry.name}" denied the request: {answer.message}'
+            raise errors.refusal(answer.code, answer.reason, message)
+        return answer
+
+    def _selected(self, entry: _Entry, attributes: Attributes) -> bool:
+        objects = [_labels(document) for document in (attributes.document, attributes.old) if document]
+        if not any(entry.objects.matches(labels) for labels in objects):
+            return False
+        if attributes.kind.resource == NAMESPACE:
+            return any(entry.namespaces.matches(labels) for labels in objects)
+        if not attributes.kind.resource.namespaced:
+            return True
+        namespace = self._server.store.table(NAMESPACE).objects.get(("", attributes.namespace))
+        return entry.namespaces.matches(_labels(namespace.document) if namespace else {})
+
+
+def our_webhooks(server: ApiServer, settings: Settings, wire: Wire | None = None) -> Webhooks:
+    """The webhook of an installed Flotilla; what it asks of the apiserver itself, it asks as `webhook-0`."""
+    api, gates = SimulatedApi(server, "webhook-0", wire), settings.gates()
+    return Webhooks(server, handlers_of(api, server.clock, settings, gates, process_metrics()), gates)
+
+
+def _compiled(selector: Json) -> Selector:
+    return Selector.compile(msgspec.convert(selector, LabelSelector))
+
+
+def _labels(document: Json) -> dict[str, str]:
+    return mapping(member(document, "metadata").get("labels"))
+
+
+def _body(attributes: Attributes) -> bytes:
+    """The AdmissionReview."""
+    resource = attributes.kind.resource
+    group_version = {"group": resource.group, "version": resource.version}
+    request: Json = {
+        "uid": "admission",
+        "operation": attributes.operation,
+        "kind": group_version | {"kind": resource.kind},
+        "resource": group_version | {"resource": resource.plural},
+        "name": attributes.name,
+        "namespace": attributes.namespace,
+        "userInfo": {"username": attributes.writer},
+        "object": attributes.document,
+        "oldObject": attributes.old,
+        "dryRun": attributes.dry_run,
+    }
+    return msgspec.json.encode({"apiVersion": review.VERSIONS[0], "kind": "AdmissionReview", "request": request})
