@@ -57,8 +57,8 @@ READY_SECONDS = 30.0
 LOOK_SECONDS = 0.1
 """How often the world is asked whether it is ready or has settled."""
 
-QUIET_SECONDS = 3.0
-"""Without a change for so long, nobody has anything to do: longer than a lease and any retry of a healthy world."""
+QUIET_SECONDS = SETTINGS.lease_duration + 2 * SETTINGS.lease_retry_period
+"""Without a change for so long, nobody has anything to do: a replica that is gone has been replaced meanwhile."""
 
 
 class Unsettled(Exception):
