@@ -27,7 +27,7 @@ def shaped(value: Any, schema: Json) -> Any:
         case list() if "items" in schema:
             return _shaped_list(cast("list[Any]", value), schema["items"])
         case _:
-            return cast("Any", value)
+            return value
 
 
 def _shaped_list(items: list[Any], schema: Json) -> list[Any]:
