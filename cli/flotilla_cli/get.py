@@ -1,4 +1,4 @@
-"""`flotilla get`: a workload as a tree, once or live."""
+"""`flotilla get`: a workload as a picture, another object as a card, once or live."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from flotilla_cli.card.live import LiveCard
 from flotilla_cli.connection import (
     Target,
     bus_option,
@@ -23,13 +24,14 @@ from flotilla_cli.connection import (
     target_of,
 )
 from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.picture import Picture
 from flotilla_cli.tree.live import Gone, LiveTree
-from flotilla_cli.tree.render import plain, render
 from flotilla_cli.tree.why import last_why
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import CLONE_SET, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.kube.interface import Api
 
 BUS_SECONDS = 1.0
 """How long a tree waits for the reasons from the bus before it does without them."""
@@ -69,16 +71,16 @@ def get(
     everything: bool,
     output: str | None,
 ) -> None:
-    """Show a workload: its revisions, their pods, and what it waits for."""
+    """Show an object: a workload's revisions and pods, a job's parts, and what it waits for."""
     resource, name = find_object(words)
     target = target_of(kubeconfig, context)
-    namespace = namespace_of(namespace, target)
+    namespace = namespace_of(namespace, target) if resource.namespaced else ""
     wish = Wish(resource=resource, namespace=namespace, name=name, output=output, everything=everything)
     with reported(), contextlib.suppress(KeyboardInterrupt):
         try:
             asyncio.run(_get(wish, target, nats_url_of(nats, kubeconfig), watch=watch))
         except Gone as error:
-            raise click.ClickException(f"{wish.resource.kind} {namespace}/{name} is gone") from error
+            raise click.ClickException(f"{wish.resource.kind} {place(wish)} is gone") from error
 
 
 async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> None:
@@ -86,40 +88,51 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
     async with contextlib.AsyncExitStack() as stack:
         api = await stack.enter_async_context(open_api(target))
         bus = await stack.enter_async_context(open_bus(nats_url)) if nats_url else None
-        tree = LiveTree(api, clock, wish.namespace, wish.name)
-        await tree.load()
-        await _hear(tree, wish, bus, clock)
+        picture = _live(api, clock, wish)
+        await picture.load()
+        await _hear(picture, wish, bus, clock)
         show = _Screen(wish, clock)
         if not watch:
-            show.once(tree)
+            show.once(picture)
             return
         if bus is not None:
-            await bus.subscribe(subjects.why(wish.resource, wish.namespace, wish.name), tree.hear)
-        await _watch(tree, show, clock)
+            await bus.subscribe(subjects.why(wish.resource, wish.namespace, wish.name), picture.hear)
+        await _watch(picture, show, clock)
 
 
-async def _hear(tree: LiveTree, wish: Wish, bus: Bus | None, clock: Clock) -> None:
+def place(wish: Wish) -> str:
+    """The object as people name it."""
+    return f"{wish.namespace}/{wish.name}" if wish.namespace else wish.name
+
+
+def _live(api: Api, clock: Clock, wish: Wish) -> Picture:
+    if wish.resource == CLONE_SET:
+        return LiveTree(api, clock, wish.namespace, wish.name)
+    return LiveCard(api, clock, wish.resource, wish.namespace, wish.name)
+
+
+async def _hear(picture: Picture, wish: Wish, bus: Bus | None, clock: Clock) -> None:
     """The reasons, if the bus has them soon: the tree is worth having without."""
     if bus is not None:
         with contextlib.suppress(BusError, TimeoutError):
             async with asyncio.timeout(BUS_SECONDS):
                 await connected(bus, clock, BUS_SECONDS)
-                tree.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
+                picture.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
 
 
-async def _watch(tree: LiveTree, show: "_Screen", clock: Clock) -> None:
+async def _watch(picture: Picture, show: "_Screen", clock: Clock) -> None:
     async def draw() -> None:
         with show:
             while True:
-                show.again(tree)
-                await tree.changed.wait()
-                tree.changed.clear()
+                show.again(picture)
+                await picture.changed.wait()
+                picture.changed.clear()
                 await clock.sleep(REFRESH_SECONDS)
 
     gone = False
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(tree.keep())
+            group.create_task(picture.keep())
             group.create_task(draw())
     except* Gone:
         gone = True
@@ -138,19 +151,19 @@ class _Screen:
         self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
         self._last = ""
 
-    def once(self, tree: LiveTree) -> None:
+    def once(self, picture: Picture) -> None:
         """Show the tree and be done."""
         if self._terminal:
             limit = 0 if self._wish.everything else max(self._console.height, LINES_AROUND)
-            self._console.print(render(tree.view(), self._clock.now(), limit))
+            self._console.print(picture.drawing(self._clock.now(), limit))
         else:
-            click.echo(self._text(tree), nl=False)
+            click.echo(self._text(picture), nl=False)
 
-    def again(self, tree: LiveTree) -> None:
+    def again(self, picture: Picture) -> None:
         """Show the tree in place of the one before; plain text and JSON only if it is another."""
         if self._terminal:
-            self._live.update(self._drawing(tree), refresh=True)
-        elif (text := self._text(tree)) != self._last:
+            self._live.update(self._drawing(picture), refresh=True)
+        elif (text := self._text(picture)) != self._last:
             self._last = text
             click.echo(text if self._wish.output else f"{text}\n", nl=False)
 
@@ -162,14 +175,12 @@ class _Screen:
         if self._terminal:
             self._live.stop()
 
-    def _drawing(self, tree: LiveTree) -> Group:
-        view = tree.view()
-        room = max(self._console.height - LINES_AROUND, 5) // max(len(view.revisions), 1)
-        drawing = render(view, self._clock.now(), 0 if self._wish.everything else room)
-        return Group(drawing, Text(f"stale: {tree.trouble}" if tree.trouble else "", style="red"))
+    def _drawing(self, picture: Picture) -> Group:
+        room = max(self._console.height - LINES_AROUND, 5) // picture.parts
+        drawing = picture.drawing(self._clock.now(), 0 if self._wish.everything else room)
+        return Group(drawing, Text(f"stale: {picture.trouble}" if picture.trouble else "", style="red"))
 
-    def _text(self, tree: LiveTree) -> str:
-        view = tree.view()
+    def _text(self, picture: Picture) -> str:
         if self._wish.output == "json":
-            return msgspec.json.encode(view).decode() + "\n"
-        return plain(view, self._clock.now())
+            return msgspec.json.encode(picture.view()).decode() + "\n"
+        return picture.plain(self._clock.now())

@@ -8,6 +8,9 @@ import click
 from flotilla_common.api import crds
 from flotilla_common.api.resources import Resource
 
+_PLANNED_BY = {"CloneSet": "cloneset"}
+"""The services that plan kinds; `jobs` plans all others."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -23,6 +26,11 @@ def find_object(words: Sequence[str]) -> tuple[Resource, str]:
     if len(rest) != 1 or not rest[0]:
         raise click.BadParameter("give one KIND NAME, or KIND/NAME")
     return find_kind(kind), rest[0]
+
+
+def service_of(resource: Resource) -> str:
+    """The service that plans objects of the kind."""
+    return _PLANNED_BY.get(resource.kind, "jobs")
 
 
 def find_kind(word: str) -> Resource:

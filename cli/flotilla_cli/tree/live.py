@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
+from rich.console import RenderableType
 
 from flotilla_cli.tree.facts import PodFacts, read_pod
+from flotilla_cli.tree.render import plain, render
 from flotilla_cli.tree.view import SetView, view
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_common.api.cloneset import CloneSet
@@ -67,6 +70,19 @@ class LiveTree:
         if self._set is None:
             raise Gone
         return view(self._set, list(self._pods.values()), list(self._revisions.values()), self.why)
+
+    @property
+    def parts(self) -> int:
+        """The revisions, one table each."""
+        return max(len(self.view().revisions), 1)
+
+    def drawing(self, now: datetime, lines: int) -> RenderableType:
+        """For a terminal, with at most that many pods per revision (0: all)."""
+        return render(self.view(), now, lines)
+
+    def plain(self, now: datetime) -> str:
+        """For a pipe."""
+        return plain(self.view(), now)
 
     async def _load_set(self) -> None:
         raw = await self._api.get(CLONE_SET, self._namespace, self._name)

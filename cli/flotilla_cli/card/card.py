@@ -1,0 +1,59 @@
+"""The card as data: a pure function from what was read to what is shown."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.meta import Model, ObjectMeta
+
+
+class Face(msgspec.Struct, frozen=True):
+    """What is particular to a kind: the headline, and the table of parts."""
+
+    headline: str
+    columns: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+
+
+class Card(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """The whole card."""
+
+    kind: str
+    namespace: str
+    name: str
+    created: datetime | None
+    deleting: bool
+    headline: str
+    waiting_for: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Portray = Callable[[bytes], Face]
+"""Reads the raw object of one kind."""
+
+
+class _Any(Model):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def card(kind: str, raw: bytes, portray: Portray, why: Why | None) -> Card:
+    """The card of an object. Reasons for an earlier namesake are not its own."""
+    meta = msgspec.json.decode(raw, type=_Any).metadata
+    face = portray(raw)
+    own = why is not None and why.uid == meta.uid
+    reasons = tuple(reason.message for reason in why.reasons) if why is not None and own else ()
+    failures = tuple(failure.message for failure in why.errors) if why is not None and own else ()
+    return Card(
+        kind=kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        created=meta.creation_timestamp,
+        deleting=meta.deletion_timestamp is not None,
+        headline=face.headline,
+        waiting_for=reasons + failures,
+        columns=face.columns,
+        rows=tuple(face.rows),
+    )

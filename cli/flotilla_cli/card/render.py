@@ -1,0 +1,48 @@
+"""The card on a terminal, or as plain text of the same shape."""
+
+import io
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from flotilla_cli.ages import age
+from flotilla_cli.card.card import Card
+from flotilla_cli.tree.render import PLAIN_WIDTH
+
+
+def render(card: Card, now: datetime) -> Tree:
+    """The card as rich draws it."""
+    place = f"{card.namespace}/{card.name}" if card.namespace else card.name
+    title = Text(f"{card.kind} {place}", style="bold")
+    title.append(f"  {card.headline}" if card.headline else "", style="default")
+    if card.deleting:
+        title.append("  deleting", style="red")
+    title.append(f"  age {age(card.created, now)}", style="dim")
+    tree = Tree(title, guide_style="dim")
+    for line in card.waiting_for:
+        tree.add(Text(line, style="yellow"))
+    if not card.waiting_for:
+        tree.add(Text("nothing to wait for", style="green"))
+    if card.rows:
+        tree.add(_table(card))
+    return tree
+
+
+def plain(card: Card, now: datetime) -> str:
+    """The card as text without colours."""
+    output = io.StringIO()
+    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(render(card, now))
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
+
+
+def _table(card: Card) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for _ in card.columns:
+        table.add_column(no_wrap=True)
+    table.add_row(*(Text(name, style="dim") for name in card.columns))
+    for row in card.rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,90 @@
+"""Cards: what they say about objects that own no pods, and how they look."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cli.card.card import card
+from flotilla_cli.card.faces import FACES, bare, recreate_request
+from flotilla_cli.card.render import plain
+from flotilla_cli.kinds import find_kind, service_of
+from flotilla_cli.tree.why import Failure, Why
+from flotilla_common.control.plan import Reason
+
+Json = dict[str, Any]
+NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)
+
+
+def request(status: Json | None = None) -> bytes:
+    metadata = {
+        "name": "restart-app",
+        "namespace": "shop",
+        "uid": "u1",
+        "creationTimestamp": "2026-03-01T08:00:00Z",
+        "labels": {"crr.apps.kruise.io/node-name": "n1"},
+    }
+    spec = {"podName": "web-1", "containers": [{"name": "app"}, {"name": "side"}]}
+    return msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status or {}})
+
+
+def why(*messages: str, uid: str = "u1", failure: str = "") -> Why:
+    reasons = tuple(Reason(code="C", message=message) for message in messages)
+    return Why(uid=uid, reasons=reasons, errors=(Failure("status", failure),) if failure else ())
+
+
+def shown(raw: bytes, record: Why | None = None) -> str:
+    return plain(card("ContainerRecreateRequest", raw, recreate_request, record), NOW)
+
+
+def test_a_request_that_nobody_has_seen():
+    assert shown(request(), why("waiting for the agent of node n1 to take the request up")) == (
+        "ContainerRecreateRequest shop/restart-app  not taken up: pod web-1 on n1  age 2m\n"
+        "├── waiting for the agent of node n1 to take the request up\n"
+        "└── CONTAINER  STATE  KILLED  NEW ID  READY  MESSAGE\n"
+        "    app        -      -       -       -\n"
+        "    side       -      -       -       -\n"
+    )
+
+
+def test_a_request_under_way():
+    states = [
+        {"name": "app", "phase": "Recreating", "isKilled": True},
+        {"name": "side", "phase": "Failed", "message": "kill container error: x"},
+    ]
+    snapshot = [{"name": "app", "ready": False, "containerID": "containerd://0123456789abcdef"}]
+    status = {"phase": "Recreating", "containerRecreateStates": states, "containerStatusSnapshot": snapshot}
+    lines = shown(request(status), why(failure="no quorum")).splitlines()
+    assert lines[1] == "├── no quorum"
+    assert lines[3].split() == ["app", "Recreating", "yes", "0123456789ab", "no"]
+    assert lines[4].split() == ["side", "Failed", "no", "-", "-", "kill", "container", "error:", "x"]
+
+
+def test_a_request_that_ended_otherwise():
+    text = shown(request({"phase": "Completed", "message": "pod has gone"}), why("of a namesake", uid="u0"))
+    assert text.splitlines()[:2] == [
+        "ContainerRecreateRequest shop/restart-app  Completed: pod web-1 on n1, pod has gone  age 2m",
+        "├── nothing to wait for",
+    ]
+
+
+def test_what_is_shown_is_one_json_document():
+    document = msgspec.to_builtins(card("ContainerRecreateRequest", request(), recreate_request, None))
+    assert document["columns"][0] == "CONTAINER"
+    assert document["waitingFor"] == ()
+
+
+def test_a_kind_without_a_face_has_a_card_as_well():
+    assert (
+        plain(card("Thing", request(), bare, None), NOW) == "Thing shop/restart-app  age 2m\n└── nothing to wait for\n"
+    )
+
+
+@pytest.mark.parametrize(("word", "service"), [("clone", "cloneset"), ("crr", "jobs"), ("nodeimage", "jobs")])
+def test_who_plans_a_kind(word: str, service: str):
+    assert service_of(find_kind(word)) == service
+
+
+def test_faces_are_of_kinds_that_exist():
+    assert all(find_kind(resource.kind) == resource for resource in FACES)
