@@ -21,7 +21,7 @@ from flotilla_cli.connection import (
     reported,
     target_of,
 )
-from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.kinds import find_object, object_argument, service_of
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
@@ -49,7 +49,7 @@ def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | Non
     url = nats_url_of(nats)
     if not url:
         raise click.ClickException(NO_BUS)
-    namespace = namespace_of(namespace, target_of("", ""))
+    namespace = namespace_of(namespace, target_of("", "")) if resource.namespaced else ""
     with reported():
         why = asyncio.run(_explain(url, resource, namespace, name, clock))
     if output == "json":
@@ -69,13 +69,14 @@ async def _explain(url: str, resource: Resource, namespace: str, name: str, cloc
 
 async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, clock: Clock) -> str:
     """The sentence for an object that nothing was published about: it depends on whether the service lives."""
-    service = resource.kind.lower()
+    service, kind = service_of(resource), resource.kind.lower()
+    place = f"{namespace}/{name}" if namespace else name
     beat = asyncio.Event()
     await bus.subscribe(f"heartbeat.v1.{service}.*", lambda _: beat.set())
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(HEARTBEAT_SECONDS):
             await beat.wait()
-    what = f"nothing was published about {service} {namespace}/{name}"
+    what = f"nothing was published about {kind} {place}"
     if beat.is_set():
         return f"{what}, though the {service} service runs: no such object, or not planned since the bus was wiped"
     return f"{what}, and the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
@@ -83,7 +84,8 @@ async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, cloc
 
 def render(why: Why, now: datetime) -> Text:
     """The record for people."""
-    text = Text(f"{why.kind} {why.namespace}/{why.name}", style="bold")
+    place = f"{why.namespace}/{why.name}" if why.namespace else why.name
+    text = Text(f"{why.kind} {place}", style="bold")
     text.append(
         f"  generation {why.generation}, planned {age(why.at, now)} ago by {why.service}/{why.replica}\n", "default"
     )
