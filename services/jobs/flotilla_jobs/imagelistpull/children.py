@@ -1,0 +1,120 @@
+"""The jobs of a list: one per image, all made from the same template (imagepull.md §7).
+
+A job is known by a label with the template's hash. One with another hash may come from the reference, or from an older
+version of this: it stays if its template means the same.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.imagepulljob import (
+    DEFAULT_BACKOFF_LIMIT,
+    DEFAULT_TIMEOUT_SECONDS,
+    ImagePullJob,
+    NodeSelector,
+    PullPolicy,
+    PullTemplate,
+)
+from flotilla_common.api.keys import REVISION_LABEL
+from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB
+from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
+
+_NAME_LIMIT = 253
+_SUFFIX = 6
+
+
+def template_of(spec: PullTemplate) -> PullTemplate:
+    """What a job is made from, with the defaults that admission fills in: equal meanings are equal values."""
+    policy = spec.pull_policy or PullPolicy()
+    selector = spec.selector
+    return PullTemplate(
+        pull_secrets=spec.pull_secrets,
+        selector=None if selector is not None and selector == NodeSelector() else selector,
+        pod_selector=spec.pod_selector,
+        parallelism=spec.parallelism,
+        pull_policy=PullPolicy(
+            timeout_seconds=DEFAULT_TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds,
+            backoff_limit=DEFAULT_BACKOFF_LIMIT if policy.backoff_limit is None else policy.backoff_limit,
+        ),
+        completion_policy=spec.completion_policy,
+        sandbox_config=spec.sandbox_config,
+        image_pull_policy=spec.image_pull_policy or "IfNotPresent",
+    )
+
+
+def template_hash(spec: PullTemplate) -> str:
+    """Ten hexadecimal digits that stand for the template, fit for a label."""
+    text = msgspec.json.encode(template_of(spec), order="deterministic")
+    return hashlib.sha256(text).hexdigest()[:10]
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done about the jobs of a list."""
+
+    kept: Sequence[ImagePullJob]  # one per image at most, of images of the list
+    missing: Sequence[str]  # images without a job
+    surplus: Sequence[ImagePullJob]
+
+    @classmethod
+    def of(cls, snapshot: ListJobSnapshot, wanted_hash: str) -> "Family":
+        """Sort the children: of two for one image the older one stays."""
+        images = list(dict.fromkeys(snapshot.job.spec.images))
+        template = template_of(snapshot.job.spec)
+        kept: dict[str, ImagePullJob] = {}
+        surplus: list[ImagePullJob] = []
+        for child in snapshot.children:
+            image = child.spec.image
+            fits = child.metadata.labels.get(REVISION_LABEL) == wanted_hash or template_of(child.spec) == template
+            if fits and image in images and image not in kept:
+                kept[image] = child
+            else:
+                surplus.append(child)
+        return cls(kept=list(kept.values()), missing=[image for image in images if image not in kept], surplus=surplus)
+
+
+def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
+    """A new job for one image, as it is created."""
+    meta = snapshot.job.metadata
+    owner: Json = {
+        "apiVersion": IMAGE_LIST_PULL_JOB.api_version,
+        "kind": IMAGE_LIST_PULL_JOB.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": IMAGE_PULL_JOB.api_version,
+        "kind": IMAGE_PULL_JOB.kind,
+        "metadata": {
+            "name": _free_name(snapshot, image, wanted_hash),
+            "namespace": meta.namespace,
+            "labels": {REVISION_LABEL: wanted_hash},
+            "ownerReferences": [owner],
+        },
+        "spec": {"image": image, **_spec(snapshot)},
+    }
+
+
+def _spec(snapshot: ListJobSnapshot) -> Json:
+    """The template as it stands in the list. The completion policy is required, even where admission is not asked."""
+    spec: Json = msgspec.to_builtins(snapshot.job.spec)
+    completion = snapshot.job.spec.completion_policy
+    del spec["images"]
+    return spec | {"completionPolicy": {**msgspec.to_builtins(completion), "type": completion.type}}
+
+
+def _free_name(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> str:
+    """`<list>-<digits>`: always the same for list, image and template, but while an earlier job still bears it."""
+    meta = snapshot.job.metadata
+    salt = 0
+    while True:
+        text = f"{meta.uid}/{image}/{wanted_hash}/{salt}"
+        digits = hashlib.sha256(text.encode()).hexdigest()[:_SUFFIX]
+        name = f"{meta.name[: _NAME_LIMIT - _SUFFIX - 1]}-{digits}"
+        if name not in snapshot.taken:
+            return name
+        salt += 1

@@ -1,0 +1,22 @@
+"""What the plan for an ImageListPullJob is made from."""
+
+from collections.abc import Container, Sequence
+
+import msgspec
+
+from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
+from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB
+from flotilla_common.control.subject import Subject
+
+
+class ListJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A list and its jobs."""
+
+    job: ImageListPullJob
+    children: Sequence[ImagePullJob] = ()  # those that are not on their way out; oldest first
+    taken: Container[str] = ()  # names of all ImagePullJobs of the namespace
+
+    @property
+    def subject(self) -> Subject:
+        """The list, as events and the bus name it."""
+        return Subject.of(IMAGE_LIST_PULL_JOB, self.job.metadata)

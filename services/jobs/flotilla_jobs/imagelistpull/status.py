@@ -1,0 +1,54 @@
+"""How far a list is, from its jobs (imagepull.md §8.2)."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.imagepulljob import (
+    FailedImageStatus,
+    ImageListPullJob,
+    ImageListPullJobStatus,
+    ImagePullJob,
+)
+
+
+def status_of(job: ImageListPullJob, children: Sequence[ImagePullJob], now: datetime) -> ImageListPullJobStatus:
+    """The status. `children`: those of images of the list. One that was not looked at yet does not count."""
+    now = now.replace(microsecond=0)
+    begun = [child for child in children if child.status.start_time is not None]
+    completed = [one for one in begun if one.status.desired == one.status.succeeded + one.status.failed]
+    desired = len(job.spec.images)
+    return ImageListPullJobStatus(
+        start_time=job.status.start_time or now,
+        completion_time=now if job.spec.ends and desired == len(completed) else None,
+        desired=desired,
+        active=sum(1 for child in begun if child.status.active > 0),
+        completed=len(completed),
+        succeeded=sum(1 for child in begun if child.status.desired == child.status.succeeded),
+        failed_image_statuses=_failures(begun),
+    )
+
+
+def _failures(children: Sequence[ImagePullJob]) -> list[FailedImageStatus]:
+    """By image, so that the status does not change by itself."""
+    failed = sorted((child for child in children if child.status.failed > 0), key=lambda child: child.spec.image)
+    return [
+        FailedImageStatus(
+            image_pull_job=child.metadata.name,
+            name=child.spec.image,
+            message=f"Please check for failed nodes: kubectl get ImagePullJob {child.metadata.name} -o yaml",
+        )
+        for child in failed
+    ]
+
+
+def status_patch(before: ImageListPullJobStatus, after: ImageListPullJobStatus) -> Json:
+    """The merge patch of the status; it always holds all numbers, which the first write needs."""
+    return merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after)) | {
+        "desired": after.desired,
+        "active": after.active,
+        "completed": after.completed,
+        "succeeded": after.succeeded,
+    }

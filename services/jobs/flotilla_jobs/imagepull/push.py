@@ -1,0 +1,136 @@
+"""Asking nodes to pull: the job's tag in their NodeImages (imagepull.md §5.5)."""
+
+import zlib
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.documents import merge_patch
+from flotilla_common.api.imagepulljob import (
+    DEFAULT_BACKOFF_LIMIT,
+    DEFAULT_TIMEOUT_SECONDS,
+    ImagePullJob,
+    PullPolicy,
+    PullTemplate,
+)
+from flotilla_common.api.images import ImageName
+from flotilla_common.api.nodeimage import (
+    ImageSpec,
+    ImageTag,
+    JobReference,
+    NodeImage,
+    SecretReference,
+    TagPullPolicy,
+)
+from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE
+from flotilla_common.control.plan import Chain, Patch, PatchType
+
+LONGEST_OF_NEVER = 1800
+"""Seconds that a node has for one round of a job that never ends, unless one attempt may take longer."""
+
+DAY = 86_400
+"""A job that never ends begins a new round on each node about once a day."""
+
+_INT32 = (1 << 31) - 1
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job asks of nodes."""
+
+    job: ImagePullJob
+    image: ImageName
+    secrets: Sequence[SecretReference]
+    default_ttl: int  # seconds
+    now: datetime
+
+    def to(self, node: NodeImage) -> Chain:
+        """The write into one NodeImage; none if everything is there."""
+        held = node.spec.images.get(self.image.name, ImageSpec())
+        wanted = self._image_spec(node, held)
+        if wanted is None:
+            return ()
+        patch = merge_patch(msgspec.to_builtins(held), msgspec.to_builtins(wanted))
+        meta = node.metadata
+        action = Patch(
+            resource=NODE_IMAGE,
+            namespace="",
+            name=meta.name,
+            cause=f"pull {self.image}",
+            body={"spec": {"images": {self.image.name: patch}}},
+            uid=meta.uid,
+            resource_version=meta.resource_version,
+            patch_type=PatchType.MERGE,
+        )
+        return (action,)
+
+    def _image_spec(self, node: NodeImage, held: ImageSpec) -> ImageSpec | None:
+        missing = [one for one in self.secrets if not any(one.same(other) for other in held.pull_secrets)]
+        tag = held.tag(self.image.tag)
+        tags = list(held.tags)
+        if tag is None:
+            tags.append(self._new_tag(node))
+        elif not tag.owned_by(self.job.metadata.uid):
+            tags[tags.index(tag)] = self._next_round(tag)
+        elif not missing:
+            return None
+        return ImageSpec(
+            pull_secrets=[*held.pull_secrets, *missing],
+            tags=sorted(tags, key=lambda one: one.tag),
+            sandbox_config=self.job.spec.sandbox_config,
+        )
+
+    def _next_round(self, tag: ImageTag) -> ImageTag:
+        """Somebody else wants the tag, too: its limits stay those of the first."""
+        return msgspec.structs.replace(
+            tag,
+            version=tag.version + 1,
+            owner_references=[*tag.owner_references, self._owner()],
+            created_at=self.now.replace(microsecond=0),
+            image_pull_policy=self.job.spec.image_pull_policy,
+        )
+
+    def _new_tag(self, node: NodeImage) -> ImageTag:
+        """A round above any that the node remembers."""
+        entry = node.entry(self.image.name, self.image.tag)
+        return ImageTag(
+            tag=self.image.tag,
+            created_at=self.now.replace(microsecond=0),
+            version=0 if entry is None else entry.version + 1,
+            image_pull_policy=self.job.spec.image_pull_policy,
+            owner_references=[self._owner()],
+            pull_policy=_limits(self.job.spec, self.default_ttl, self._spread(node)),
+        )
+
+    def _owner(self) -> JobReference:
+        meta = self.job.metadata
+        return JobReference(
+            api_version=IMAGE_PULL_JOB.api_version,
+            kind=IMAGE_PULL_JOB.kind,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+        )
+
+    def _spread(self, node: NodeImage) -> int:
+        """A number that differs from node to node, so that not all tags end at once."""
+        return zlib.crc32(f"{self.job.metadata.uid}/{node.metadata.name}/{self.image}".encode())
+
+
+def _limits(spec: PullTemplate, default_ttl: int, spread: int) -> TagPullPolicy:
+    policy, completion = spec.pull_policy or PullPolicy(), spec.completion_policy
+    timeout = DEFAULT_TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds
+    retries = DEFAULT_BACKOFF_LIMIT if policy.backoff_limit is None else policy.backoff_limit
+    if spec.ends:
+        deadline = completion.active_deadline_seconds
+        choices = (completion.ttl_seconds_after_finished, deadline, timeout * retries)
+        ttl = next(choice for choice in choices if choice is not None) + default_ttl + spread % 300
+    else:
+        deadline = max(LONGEST_OF_NEVER, timeout)
+        ttl = DAY + spread % 1200 - 600
+    return TagPullPolicy(
+        timeout_seconds=policy.timeout_seconds,
+        backoff_limit=policy.backoff_limit,
+        active_deadline_seconds=deadline,
+        ttl_seconds_after_finished=min(ttl, _INT32),
+    )

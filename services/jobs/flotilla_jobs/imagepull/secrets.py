@@ -1,0 +1,175 @@
+"""Copies of pull secrets, in the one namespace whose secrets nodes may get (imagepull.md §6).
+
+One copy serves all jobs that name the same source; annotations say which, and the last of them takes the copy away.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.nodeimage import BATCH, SecretReference
+from flotilla_common.api.resources import SECRET
+from flotilla_common.api.secrets import Secret
+from flotilla_common.control.plan import Action, Chain, Create, Delete, Patch, PatchType
+from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
+
+SOURCE = "imagepulljobs.kruise.io/source-key"
+REFERENCES = "imagepulljobs.kruise.io/references"
+MODE = "imagepulljobs.kruise.io/mode"
+
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_NAME_LIMIT = 253
+
+
+class Supply(msgspec.Struct, frozen=True, kw_only=True):
+    """The references that nodes get, and the writes that make them good."""
+
+    references: Sequence[SecretReference] = ()
+    chains: tuple[Chain, ...] = ()
+    unread: Sequence[str] = ()  # sources that nobody has looked at yet
+    absent: Sequence[str] = ()  # sources that do not exist
+
+
+def references_of(copy: Secret) -> list[str]:
+    """`<namespace>/<name>` of the jobs that use a copy."""
+    return [key for key in copy.metadata.annotations.get(REFERENCES, "").split(",") if key]
+
+
+def supply(snapshot: PullJobSnapshot) -> Supply:
+    """What a running job needs. A source that does not exist is done without."""
+    meta, names = snapshot.job.metadata, list(dict.fromkeys(snapshot.job.spec.pull_secrets))
+    if meta.namespace == snapshot.options.secrets_namespace:
+        return Supply(references=[SecretReference(namespace=meta.namespace, name=name) for name in names])
+    unread = [name for name in names if name not in snapshot.sources]
+    if unread:
+        return Supply(unread=unread)
+    clerk = _Clerk(snapshot)
+    chains: list[Chain] = [
+        (action,) for action in clerk.released(wanted={f"{meta.namespace}/{name}" for name in names})
+    ]
+    references: list[SecretReference] = []
+    for name in names:
+        source = snapshot.sources[name]
+        if source is None:
+            continue
+        reference, action = clerk.supplied(source)
+        references.append(reference)
+        chains += [(action,)] if action is not None else []
+    absent = [name for name in names if snapshot.sources[name] is None]
+    return Supply(references=references, chains=tuple(chains), absent=absent)
+
+
+def release(snapshot: PullJobSnapshot) -> tuple[Chain, ...]:
+    """The writes that take a job that is over off all its copies."""
+    return tuple((action,) for action in _Clerk(snapshot).released(wanted=()))
+
+
+class _Clerk:
+    """Writes copies for one job."""
+
+    def __init__(self, snapshot: PullJobSnapshot) -> None:
+        self._snapshot = snapshot
+        self._namespace = snapshot.options.secrets_namespace
+        self._key = f"{snapshot.job.metadata.namespace}/{snapshot.job.metadata.name}"
+
+    def released(self, wanted: Iterable[str]) -> Iterable[Action]:
+        """Copies that refer to the job although it does not want their source."""
+        kept = set(wanted)
+        for copy in self._snapshot.copies:
+            if self._key in references_of(copy) and copy.metadata.annotations.get(SOURCE, "") not in kept:
+                yield self._without_us(copy)
+
+    def supplied(self, source: Secret) -> tuple[SecretReference, Action | None]:
+        """The copy of a source, and the write that it needs."""
+        copy = self._copy_of(source)
+        if copy is None:
+            name = self._free_name(source)
+            return SecretReference(namespace=self._namespace, name=name, mode=BATCH), self._created(source, name)
+        mode = copy.metadata.annotations.get(MODE, "")
+        reference = SecretReference(namespace=self._namespace, name=copy.metadata.name, mode=mode)
+        return reference, self._refreshed(copy, source)
+
+    def _copy_of(self, source: Secret) -> Secret | None:
+        """Old versions left several; then the one that the job uses already, else the first."""
+        key = _key_of(source)
+        found = [copy for copy in self._snapshot.copies if copy.metadata.annotations.get(SOURCE) == key]
+        ours = [copy for copy in found if self._key in references_of(copy)]
+        return next(iter([*ours, *found]), None)
+
+    def _free_name(self, source: Secret) -> str:
+        """Always the same for one source, so that two jobs that come at once make one copy."""
+        salt = 0
+        while True:
+            digest = hashlib.sha256(f"{_key_of(source)}#{salt}".encode()).hexdigest()[:6]
+            name = f"{source.metadata.name[: _NAME_LIMIT - 7]}-{digest}"
+            if name not in self._snapshot.taken:
+                return name
+            salt += 1
+
+    def _created(self, source: Secret, name: str) -> Action:
+        # What kubectl keeps of the last apply holds the data once more, and would be taken for this object's own.
+        annotations = {key: value for key, value in source.metadata.annotations.items() if key != _APPLIED}
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": name,
+                "namespace": self._namespace,
+                "labels": dict(source.metadata.labels),
+                "annotations": annotations | {SOURCE: _key_of(source), REFERENCES: self._key, MODE: BATCH},
+            },
+            "type": source.type,
+            "data": dict(source.data),
+        }
+        if source.immutable:
+            body["immutable"] = True
+        return Create(
+            resource=SECRET, namespace=self._namespace, name=name, cause="copy a pull secret for nodes", body=body
+        )
+
+    def _refreshed(self, copy: Secret, source: Secret) -> Action | None:
+        """The data of the source, and ourselves among the users; nothing if all is well."""
+        if copy.type != source.type or (copy.immutable and copy.data != source.data):
+            return self._deleted(copy)  # cannot be changed; the next pass makes a new one
+        body: Json = {}
+        if copy.data != source.data:
+            body["data"] = merge_patch(dict(copy.data), dict(source.data))
+        users = references_of(copy)
+        if self._key not in users:
+            body["metadata"] = {"annotations": {REFERENCES: ",".join(sorted([*users, self._key]))}}
+        return self._patched(copy, body) if body else None
+
+    def _without_us(self, copy: Secret) -> Action:
+        users = [key for key in references_of(copy) if key != self._key]
+        if not users:
+            return self._deleted(copy)
+        return self._patched(copy, {"metadata": {"annotations": {REFERENCES: ",".join(sorted(users))}}})
+
+    def _patched(self, copy: Secret, body: Json) -> Action:
+        """On the version that was planned with: another job may be adding itself."""
+        return Patch(
+            resource=SECRET,
+            namespace=self._namespace,
+            name=copy.metadata.name,
+            cause="keep a copy of a pull secret",
+            body=body,
+            uid=copy.metadata.uid,
+            resource_version=copy.metadata.resource_version,
+            patch_type=PatchType.MERGE,
+        )
+
+    def _deleted(self, copy: Secret) -> Action:
+        return Delete(
+            resource=SECRET,
+            namespace=self._namespace,
+            name=copy.metadata.name,
+            cause="nobody needs the copy of a pull secret",
+            uid=copy.metadata.uid,
+            resource_version=copy.metadata.resource_version,
+        )
+
+
+def _key_of(source: Secret) -> str:
+    return f"{source.metadata.namespace}/{source.metadata.name}"

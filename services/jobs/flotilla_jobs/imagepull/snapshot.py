@@ -1,0 +1,37 @@
+"""What the plan for an ImagePullJob is made from."""
+
+from collections.abc import Container, Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.resources import IMAGE_PULL_JOB
+from flotilla_common.api.secrets import Secret
+from flotilla_common.control.subject import Subject
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings that change decisions."""
+
+    default_ttl: int = 300  # seconds that finished tags stay beyond what their job asks for
+    secrets_namespace: str = "kruise-daemon-config"
+
+
+class PullJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A job, the NodeImages of the nodes that it is about, and the secrets that it names."""
+
+    job: ImagePullJob
+    nodes: Sequence[NodeImage] = ()  # by name
+    order: Mapping[str, int] = {}  # places of nodes in the update order of the workload that made the job
+    sources: Mapping[str, Secret | None] = {}  # pull secrets by name: None is absent, one not read yet is missing
+    copies: Sequence[Secret] = ()  # copies of those, and copies that refer to the job; by name
+    taken: Container[str] = ()  # names of all secrets beside the copies
+    of_running_list: bool = False  # the job belongs to an ImageListPullJob that is not completed
+    problem: str = ""  # why the nodes cannot be found
+    options: Options = Options()
+
+    @property
+    def subject(self) -> Subject:
+        """The job, as events and the bus name it."""
+        return Subject.of(IMAGE_PULL_JOB, self.job.metadata)

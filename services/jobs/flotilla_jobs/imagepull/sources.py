@@ -1,0 +1,95 @@
+"""Pull secrets in the namespaces of their jobs, read one by one by name.
+
+The service may get secrets, not list or watch them, so that it can see only what jobs name. Those that running jobs
+name are looked at again every few seconds; a change wakes their jobs.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+import structlog
+
+from flotilla_common.api.resources import SECRET
+from flotilla_common.api.secrets import Secret
+from flotilla_common.clock import Clock
+from flotilla_common.control.controller import Key
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+LOOK_SECONDS = 5.0
+"""Between two looks at the same secret: what changes there reaches the copy within this time."""
+
+
+class Sources:
+    """What is known of the secrets that jobs name."""
+
+    def __init__(
+        self, *, api: Api, clock: Clock, wanted: Callable[[], Iterable[Key]], changed: Callable[[Key], None]
+    ) -> None:
+        """`wanted` lists the secrets that running jobs name; `changed` is told of every news about one."""
+        self._api = api
+        self._clock = clock
+        self._wanted = wanted
+        self._changed = changed
+        self._known: dict[Key, Secret | None] = {}
+        self._asked: dict[Key, None] = {}
+        self._wake = asyncio.Event()
+        self._decode = msgspec.json.Decoder(Secret).decode
+        self._log = structlog.get_logger()
+
+    def of(self, namespace: str, names: Iterable[str]) -> Mapping[str, Secret | None]:
+        """The named secrets, None for one that does not exist. One that was never read is missing, and is read soon."""
+        found: dict[str, Secret | None] = {}
+        for name in names:
+            key = (namespace, name)
+            if key in self._known:
+                found[name] = self._known[key]
+            else:
+                self._asked[key] = None
+                self._wake.set()
+        return found
+
+    async def run(self) -> None:
+        """Read what is asked for, and look again at what is wanted, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._answer())
+            group.create_task(self._refresh())
+
+    async def _answer(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._asked:
+                await self._look(next(iter(self._asked)))
+
+    async def _refresh(self) -> None:
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            wanted = set(self._wanted())
+            for key in self._known.keys() - wanted:
+                del self._known[key]
+            for key in sorted(wanted):
+                await self._look(key)
+
+    async def _look(self, key: Key) -> None:
+        self._asked.pop(key, None)
+        try:
+            secret = await self._read(key)
+        except (ApiError, Unreachable, msgspec.MsgspecError) as error:
+            self._log.warning("cannot read a pull secret", secret="/".join(key), error=str(error))
+            return  # the next round looks again
+        if key not in self._known or _version(self._known[key]) != _version(secret):
+            self._known[key] = secret
+            self._changed(key)
+
+    async def _read(self, key: Key) -> Secret | None:
+        try:
+            return self._decode(await self._api.get(SECRET, *key))
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+
+def _version(secret: Secret | None) -> tuple[str, str]:
+    return ("", "") if secret is None else (secret.metadata.uid, secret.metadata.resource_version)

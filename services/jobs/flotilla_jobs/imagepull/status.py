@@ -1,0 +1,103 @@
+"""How far a job is, from the NodeImages of its nodes (imagepull.md §8.1)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.imagepulljob import ImagePullJob, ImagePullJobStatus
+from flotilla_common.api.images import ImageName
+from flotilla_common.api.nodeimage import FAILED, SUCCEEDED, NodeImage, SecretReference
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """The job's nodes by how far they are. One that lacks a secret is also in `open`, beside its own class."""
+
+    open: list[NodeImage] = []  # to be written to
+    pulling: list[str] = []
+    succeeded: list[str] = []
+    failed: dict[str, str] = {}  # with the messages
+
+    @classmethod
+    def of(
+        cls, nodes: Sequence[NodeImage], uid: str, image: ImageName, secrets: Sequence[SecretReference]
+    ) -> "Standing":
+        """Where the nodes stand with the image of the job with this uid."""
+        standing = cls([], [], [], {})
+        for node in nodes:
+            standing._take(node, uid, image, secrets)
+        return standing
+
+    def _take(self, node: NodeImage, uid: str, image: ImageName, secrets: Sequence[SecretReference]) -> None:
+        name = node.metadata.name
+        task = node.task(image.name, image.tag)
+        if task is None or not task.owned_by(uid):
+            self.open.append(node)
+            return
+        entry = node.entry(image.name, image.tag)
+        if entry is None or entry.version != task.version:
+            self.pulling.append(name)
+        elif entry.phase == SUCCEEDED:
+            self.succeeded.append(name)
+        elif entry.phase == FAILED:
+            self.failed[name] = entry.message
+        else:
+            self.pulling.append(name)
+        held = node.spec.images[image.name].pull_secrets
+        if not all(any(one.same(other) for other in held) for one in secrets):
+            self.open.append(node)
+
+
+def deadline_of(job: ImagePullJob) -> datetime | None:
+    """When the job is given up; None while it has no deadline or has not begun."""
+    seconds = job.spec.completion_policy.active_deadline_seconds
+    start = job.status.start_time
+    return start + timedelta(seconds=seconds) if job.spec.ends and seconds is not None and start is not None else None
+
+
+def status_of(job: ImagePullJob, desired: int, standing: Standing, now: datetime) -> ImagePullJobStatus:
+    """The status. Once it has a completion time, nothing is added to it any more."""
+    now = now.replace(microsecond=0)
+    done = len(standing.succeeded) + len(standing.failed)
+    deadline = deadline_of(job)
+    start = job.status.start_time or now
+    if deadline is not None and done < desired and now >= deadline:
+        failed = {*standing.failed, *standing.pulling, *(node.metadata.name for node in standing.open)}
+        failed -= set(standing.succeeded)
+        return ImagePullJobStatus(
+            start_time=start,
+            completion_time=now,
+            desired=desired,
+            succeeded=len(standing.succeeded),
+            failed=len(failed),
+            failed_nodes=sorted(failed),
+            message="job exceeds activeDeadlineSeconds",
+        )
+    complete = job.spec.ends and done == desired
+    return ImagePullJobStatus(
+        start_time=start,
+        completion_time=now if complete else None,
+        desired=desired,
+        active=len(standing.pulling),
+        succeeded=len(standing.succeeded),
+        failed=len(standing.failed),
+        failed_nodes=sorted(standing.failed),
+        message="job has completed" if complete else _progress(desired, done),
+    )
+
+
+def _progress(desired: int, done: int) -> str:
+    if not desired:
+        return "job is running, no progress"
+    return f"job is running, progress {100 * done / desired:.1f}%"
+
+
+def status_patch(before: ImagePullJobStatus, after: ImagePullJobStatus) -> Json:
+    """The merge patch of the status; it always holds all numbers, which the first write needs."""
+    return merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after)) | {
+        "desired": after.desired,
+        "active": after.active,
+        "succeeded": after.succeeded,
+        "failed": after.failed,
+    }

@@ -1,0 +1,187 @@
+"""Which jobs a change concerns (imagepull.md §5.1). With many jobs and nodes, waking all of them for everything would
+cost more than the pulls themselves."""
+
+from collections.abc import Callable, Iterable
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
+from flotilla_common.api.images import ImageName
+from flotilla_common.api.meta import group_of
+from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.secrets import Secret
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.controller import Key
+from flotilla_common.mirror.table import Indexer, Table
+from flotilla_jobs.imagepull.gather import is_active
+from flotilla_jobs.imagepull.secrets import references_of
+from flotilla_jobs.imagepull.selection import concerns_node
+
+IMAGE, TAG, BY_NODE, BY_POD, SECRET_NAME = "image", "tag", "by-node", "by-pod", "secret"
+"""Indexes of active jobs: by image name; by name and tag; all that choose nodes; those of a namespace that choose pods;
+by namespace and name of their pull secrets."""
+
+LIST = "list"
+"""Index: jobs by the uids of the ImageListPullJobs that own them."""
+
+
+def image_of(job: ImagePullJob) -> Iterable[str]:
+    """The image's name."""
+    return [name for name, _ in tag_of(job)]
+
+
+def tag_of(job: ImagePullJob) -> Iterable[tuple[str, str]]:
+    """The image's name and tag; none of an image that cannot be read."""
+    if not is_active(job):
+        return ()
+    try:
+        image = ImageName.parse(job.spec.image)
+    except ValueError:
+        return ()
+    return ((image.name, image.tag),)
+
+
+def by_node(job: ImagePullJob) -> Iterable[str]:
+    """All of them under one key."""
+    return (BY_NODE,) if is_active(job) and job.spec.pod_selector is None else ()
+
+
+def by_pod(job: ImagePullJob) -> Iterable[str]:
+    """The namespace whose pods the job asks for."""
+    return (job.metadata.namespace,) if is_active(job) and job.spec.pod_selector is not None else ()
+
+
+def secret_names(job: ImagePullJob) -> Iterable[Key]:
+    """The pull secrets of a job that still needs them."""
+    return [(job.metadata.namespace, name) for name in job.spec.pull_secrets] if is_active(job) else ()
+
+
+def list_uids(job: ImagePullJob) -> Iterable[str]:
+    """The lists that own the job, whatever version the reference says."""
+    kind = (IMAGE_LIST_PULL_JOB.group, IMAGE_LIST_PULL_JOB.kind)
+    return [owner.uid for owner in job.metadata.owner_references if (group_of(owner.api_version), owner.kind) == kind]
+
+
+INDEXES: dict[str, Indexer[ImagePullJob]] = {
+    LIST: list_uids,
+    IMAGE: image_of,
+    TAG: tag_of,
+    BY_NODE: by_node,
+    BY_POD: by_pod,
+    SECRET_NAME: secret_names,
+}
+
+
+class Triggers:
+    """Finds the jobs in their table."""
+
+    def __init__(self, jobs: Table[ImagePullJob]) -> None:
+        self._jobs = jobs
+
+    def of_node_image(self, old: NodeImage | None, new: NodeImage | None) -> set[Key]:
+        """Jobs that gain or lose the node, and jobs whose image changed on it."""
+        if old is None or new is None or _leaving(old) != _leaving(new):
+            image = new or old
+            assert image is not None
+            return _keys(job for job in self._all() if _concerns(job, image))
+        found: list[ImagePullJob] = []
+        if old.metadata.labels != new.metadata.labels:
+            chosen = self._jobs.by_index(BY_NODE, BY_NODE)
+            found += [job for job in chosen if _concerns(job, old) != _concerns(job, new)]
+        for index, key in changes(old, new):
+            found += [job for job in self._jobs.by_index(index, key) if _concerns(job, new)]
+        return _keys(found)
+
+    def of_pod(self, old: Pod | None, new: Pod | None) -> set[Key]:
+        """Jobs that gain or lose a pod."""
+        if _place(old) == _place(new):
+            return set()
+        pods = [pod for pod in (old, new) if pod is not None and pod.spec.node_name]
+        if not pods:
+            return set()
+        found = self._jobs.by_index(BY_POD, pods[0].metadata.namespace)
+        return _keys(job for job in found if any(_asks_for(job, pod) for pod in pods))
+
+    def of_source(self, key: Key) -> set[Key]:
+        """Jobs that name the secret."""
+        return _keys(self._jobs.by_index(SECRET_NAME, key))
+
+    def of_copy(self, old: Secret | None, new: Secret | None) -> set[Key]:
+        """Jobs that use the copy, or did so."""
+        keys = {key for copy in (old, new) if copy is not None for key in references_of(copy)}
+        pairs = (key.partition("/") for key in keys)
+        return {(namespace, name) for namespace, _, name in pairs}
+
+    def of_list(self, parent: ImageListPullJob | None) -> set[Key]:
+        """The jobs of a list."""
+        return set() if parent is None else _keys(self._jobs.by_index(LIST, parent.metadata.uid))
+
+    def sources(self, served: Callable[[str, str], bool]) -> set[Key]:
+        """All secrets that active jobs name, of the jobs that this replica serves."""
+        jobs = (job for job in self._jobs if job.spec.pull_secrets)
+        return {key for job in jobs if served(job.metadata.namespace, job.metadata.name) for key in secret_names(job)}
+
+    def _all(self) -> Iterable[ImagePullJob]:
+        return (job for job in self._jobs if is_active(job))
+
+
+def changes(old: NodeImage, new: NodeImage) -> Iterable[tuple[str, str | tuple[str, str]]]:
+    """(index, key) of the jobs that a change of spec or status concerns: one tag's, or all of an image."""
+    for name in {*old.spec.images, *new.spec.images, *old.status.image_statuses, *new.status.image_statuses}:
+        before, after = old.spec.images.get(name), new.spec.images.get(name)
+        was, is_now = old.status.image_statuses.get(name), new.status.image_statuses.get(name)
+        if before == after and was == is_now:
+            continue
+        vanished = (before is not None and after is None) or (was is not None and is_now is None)
+        shared = (
+            before is not None
+            and after is not None
+            and (before.pull_secrets, before.sandbox_config) != (after.pull_secrets, after.sandbox_config)
+        )
+        if vanished or shared:
+            yield IMAGE, name
+            continue
+        yield from ((TAG, (name, tag)) for tag in _changed_tags(old, new, name))
+
+
+def _changed_tags(old: NodeImage, new: NodeImage, name: str) -> Iterable[str]:
+    tags = {
+        entry.tag
+        for image in (old, new)
+        for held in (image.spec.images.get(name), image.status.image_statuses.get(name))
+        if held is not None
+        for entry in held.tags
+    }
+    return [
+        tag
+        for tag in sorted(tags)
+        if (old.task(name, tag), old.entry(name, tag)) != (new.task(name, tag), new.entry(name, tag))
+    ]
+
+
+def _leaving(image: NodeImage) -> bool:
+    return image.metadata.deletion_timestamp is not None
+
+
+def _concerns(job: ImagePullJob, image: NodeImage) -> bool:
+    try:
+        return concerns_node(job, image)
+    except ValueError:
+        return False
+
+
+def _asks_for(job: ImagePullJob, pod: Pod) -> bool:
+    try:
+        return job.spec.pod_selector is not None and Selector.compile(job.spec.pod_selector).matches(
+            pod.metadata.labels
+        )
+    except ValueError:
+        return False
+
+
+def _place(pod: Pod | None) -> tuple[str, bool, dict[str, str]]:
+    return ("", False, {}) if pod is None else (pod.spec.node_name, pod.active, pod.metadata.labels)
+
+
+def _keys(jobs: Iterable[ImagePullJob]) -> set[Key]:
+    return {(job.metadata.namespace, job.metadata.name) for job in jobs}

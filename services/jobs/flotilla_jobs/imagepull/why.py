@@ -1,0 +1,81 @@
+"""Why a job stands where it stands, for people."""
+
+from collections.abc import Sequence
+
+from flotilla_common.api.imagepulljob import ImagePullJobStatus
+from flotilla_common.control.plan import Reason
+from flotilla_jobs.imagepull.secrets import Supply
+from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
+from flotilla_jobs.imagepull.status import Standing
+
+NAMED = 5
+"""Nodes that a message names; the rest are counted."""
+
+
+def running(snapshot: PullJobSnapshot, standing: Standing, secrets: Supply, parallelism: int) -> tuple[Reason, ...]:
+    """All that is to be said about a job that is not over."""
+    return tuple(
+        reason
+        for reason in (
+            _no_nodes(snapshot),
+            _secrets(secrets),
+            _paused(standing, parallelism),
+            _pulling(standing, parallelism),
+            failed(standing.failed),
+        )
+        if reason is not None
+    )
+
+
+def completed(status: ImagePullJobStatus) -> tuple[Reason, ...]:
+    """What is left to say of a job that is over."""
+    done = f"{status.succeeded} of {status.desired} nodes have the image"
+    return (Reason(code="Completed", message=f"{status.message}: {done}", objects=tuple(status.failed_nodes[:NAMED])),)
+
+
+def failed(nodes: dict[str, str]) -> Reason | None:
+    """Which nodes could not pull, and what the first of them said."""
+    if not nodes:
+        return None
+    names = sorted(nodes)
+    message = f"{_count(len(nodes))} could not pull: {_named(names)}; {names[0]} says: {nodes[names[0]] or 'nothing'}"
+    return Reason(code="FailedOnNodes", message=message, objects=tuple(names[:NAMED]))
+
+
+def _no_nodes(snapshot: PullJobSnapshot) -> Reason | None:
+    if snapshot.nodes:
+        return None
+    return Reason(code="NoMatchingNodes", message="no node matches, or none of them has a NodeImage yet")
+
+
+def _secrets(secrets: Supply) -> Reason | None:
+    if secrets.unread:
+        return Reason(code="WaitingForSecrets", message=f"waiting: reading pull secrets {', '.join(secrets.unread)}")
+    if secrets.absent:
+        message = f"pull secrets {', '.join(secrets.absent)} do not exist; pulling without them"
+        return Reason(code="SecretsMissing", message=message)
+    return None
+
+
+def _paused(standing: Standing, parallelism: int) -> Reason | None:
+    if parallelism or not standing.open:
+        return None
+    return Reason(code="Paused", message=f"paused: parallelism is 0, {_count(len(standing.open))} to go")
+
+
+def _pulling(standing: Standing, parallelism: int) -> Reason | None:
+    if not standing.pulling:
+        return None
+    message = f"waiting: {_count(len(standing.pulling))} at work: {_named(sorted(standing.pulling))}"
+    if standing.open:
+        message += f"; {len(standing.open)} more wait, parallelism is {parallelism}"
+    return Reason(code="WaitingForNodes", message=message, objects=tuple(sorted(standing.pulling)[:NAMED]))
+
+
+def _count(number: int) -> str:
+    return f"{number} node" if number == 1 else f"{number} nodes"
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMED])
+    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown

@@ -1,0 +1,79 @@
+"""Handing pull secrets to the agent that needs them (docs/adr/0007).
+
+A node gets what its own NodeImage refers to, out of the one namespace that copies are made in, and nothing else; sealed
+for the key of the process that asks, so that the bus sees only ciphertext and keeps nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+import structlog
+
+from flotilla_common.api.nodeimage import NodeImage, SecretReference
+from flotilla_common.api.resources import NODE_IMAGE, SECRET, Resource
+from flotilla_common.api.secrets import Secret
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.mirror.table import Table
+from flotilla_common.node.reports import Answer, PullSecret, SecretsAnswer, SecretsRequest
+from flotilla_common.node.sealing import seal
+from flotilla_common.node.serving import Sender
+
+TYPES = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})
+"""Secrets that hold registry credentials; others are of no use to a node."""
+
+Read = Callable[[Resource, str, str], Awaitable[object]]
+
+
+class SecretsDesk(msgspec.Struct, frozen=True):
+    """Answers requests for pull secrets; any replica may."""
+
+    images: Table[NodeImage]
+    secrets: Table[Secret]  # of `namespace`
+    namespace: str
+    read: Read  # brings an object into its table
+
+    async def receive(self, sender: Sender, request: SecretsRequest) -> Answer:
+        """The secrets that exist; a refusal if the node's NodeImage does not refer to all of them."""
+        if sender.name != sender.node:
+            return Answer(why=f"node {sender.node} may not ask for {sender.name}")
+        try:
+            refused = await self._refused(sender.node, request.references)
+            if refused:
+                structlog.get_logger().warning("pull secrets refused", node=sender.node, references=refused)
+                return Answer(why=f"the node's NodeImage does not refer to {', '.join(refused)}")
+            found = [secret for reference in request.references if (secret := await self._secret(reference))]
+        except (ApiError, Unreachable) as error:
+            return Answer(why=f"the apiserver does not tell: {error}", again=True)
+        try:
+            return SecretsAnswer(accepted=True, sealed=seal(request.public_key, found))
+        except ValueError as fault:
+            return Answer(why=str(fault))
+
+    async def _refused(self, node: str, references: Sequence[SecretReference]) -> list[str]:
+        """The references that are not the node's. Our mirror may be behind its own, so it is asked for twice."""
+        refused = self._not_referred(node, references)
+        if refused:
+            await self.read(NODE_IMAGE, "", node)
+            refused = self._not_referred(node, references)
+        return refused
+
+    def _not_referred(self, node: str, references: Sequence[SecretReference]) -> list[str]:
+        image = self.images.get("", node)
+        specs = image.spec.images.values() if image is not None else ()
+        held = {(one.namespace, one.name) for spec in specs for one in spec.pull_secrets}
+        keys = [(one.namespace, one.name) for one in references]
+        return [
+            f"{namespace}/{name}"
+            for namespace, name in keys
+            if namespace != self.namespace or (namespace, name) not in held
+        ]
+
+    async def _secret(self, reference: SecretReference) -> PullSecret | None:
+        key = (reference.namespace, reference.name)
+        secret = self.secrets.get(*key)
+        if secret is None:
+            await self.read(SECRET, *key)
+            secret = self.secrets.get(*key)
+        if secret is None or secret.type not in TYPES:
+            return None
+        return PullSecret(namespace=key[0], name=key[1], type=secret.type, data=secret.data)
