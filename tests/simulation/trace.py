@@ -4,15 +4,12 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
 
 from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api.resources import EVENT, LEASE, POD, REVISION
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Call, History, Version
-
-LONGEST = 60
-"""Characters of one value."""
+from tests.simulation.oracles.paths import at
 
 _DULL = (
     "metadata.annotations.lifecycle",
@@ -55,7 +52,7 @@ def _what(version: Version) -> str:
     if before is None or after is None:
         return ""
     paths = [path for path in changed_paths(before, after) if not path.startswith(_DULL)]
-    return " ".join(f"{_short(path)}={_value(after, path)}" for path in paths)
+    return " ".join(f"{_short(path)}={at(after, path)}" for path in paths)
 
 
 def _born(version: Version, document: Json) -> str:
@@ -72,19 +69,3 @@ def _holder_changed(version: Version) -> bool:
 
 def _short(path: str) -> str:
     return path.removeprefix("metadata.").removeprefix("status.conditions")
-
-
-def _value(document: Json, path: str) -> str:
-    """The value at a path of `changed_paths`, as far as it is easily found and short."""
-    value: object = document
-    for part in path.replace("[", ".[").split("."):
-        if isinstance(value, list) and part.startswith("["):
-            items = cast("list[Json]", value)
-            value = next((item for item in items if part[1:-1] in (item.get("name"), item.get("type"))), None)
-        elif isinstance(value, dict):
-            value = cast("Json", value).get(part)
-        else:
-            value = None
-    if isinstance(value, dict):
-        value = cast("Json", value).get("status", cast("object", value))
-    return str(value if value is not None else "…")[:LONGEST]

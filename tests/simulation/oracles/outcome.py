@@ -11,10 +11,12 @@ from typing import cast
 
 import msgspec
 
+from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api import keys
 from flotilla_common.api.resources import CLAIM, EVENT, LEASE, POD, REVISION
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
+from tests.simulation.oracles.paths import at
 from tests.simulation.oracles.scene import instance_of, ours
 from tests.simulation.oracles.terms import READERS
 
@@ -91,10 +93,7 @@ def writes_of(versions: Iterable[Version]) -> dict[str, int]:
 def differences(reference: Outcome, run: Outcome, *, exact: bool) -> Iterator[str]:
     """How a disturbed run ended otherwise than the undisturbed one."""
     missing, surplus = Counter(reference.end), Counter(run.end)
-    for text in sorted((missing - surplus).elements()):
-        yield f"missing in the end: {text}"
-    for text in sorted((surplus - missing).elements()):
-        yield f"surplus in the end: {text}"
+    yield from _otherwise(sorted((missing - surplus).elements()), sorted((surplus - missing).elements()))
     if not exact:
         return
     for what in sorted({*reference.writes, *run.writes}):
@@ -102,6 +101,21 @@ def differences(reference: Outcome, run: Outcome, *, exact: bool) -> Iterator[st
         slack = STATUS_SLACK if any(what == f"update {resource.plural}" for resource in READERS) else 0
         if not wanted - slack <= made <= wanted + slack:
             yield f"{what}: {made} times instead of {wanted}"
+
+
+def _otherwise(missing: list[str], surplus: list[str]) -> Iterator[str]:
+    """Name what differs; objects of one kind are taken for each other."""
+    for text in missing:
+        kind = text.partition(" ")[0]
+        twin = next((other for other in surplus if other.partition(" ")[0] == kind), None)
+        if twin is None:
+            yield f"missing in the end: {text}"
+            continue
+        surplus.remove(twin)
+        old, new = (msgspec.json.decode(one.partition(" ")[2], type=Json) for one in (text, twin))
+        paths = changed_paths(old, new)
+        yield f"a {kind} ends otherwise: {', '.join(f'{path}: {at(old, path)} → {at(new, path)}' for path in paths)}"
+    yield from (f"surplus in the end: {text}" for text in surplus)
 
 
 def _verb(version: Version) -> str:
@@ -124,8 +138,19 @@ def _scrub(value: object, dropped: frozenset[str]) -> object:
         document = cast("Json", value)
         return {key: _scrub(_parsed(key, item), dropped) for key, item in document.items() if key not in dropped}
     if isinstance(value, list):
-        return [_scrub(item, dropped) for item in cast("list[object]", value)]
+        items = [_scrub(item, dropped) for item in cast("list[object]", value) if not _failure(item)]
+        return sorted(items, key=_type_of)
     return value
+
+
+def _failure(item: object) -> bool:
+    """Conditions that say for ever that something went wrong once (cloneset.md §5.4)."""
+    return _type_of(item) in ("FailedScale", "FailedUpdate")
+
+
+def _type_of(item: object) -> str:
+    """Conditions come in the order in which they were first set."""
+    return str(cast("Json", item).get("type", "")) if isinstance(item, dict) else ""
 
 
 def _parsed(key: str, value: object) -> object:

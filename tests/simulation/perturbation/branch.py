@@ -55,7 +55,7 @@ def branch(scenario: Scenario, setting: Setting, plan: Plan) -> None:
             outcome = await run.play((fault,) if fault else ())
         except BaseException:  # noqa: BLE001 - whatever ends the run is what it came to
             outcome = Outcome(problems=(traceback.format_exc(),))
-        _send(pipe, Report(outcome, () if fault else saboteur.points))
+        _send(pipe, Report(outcome, () if fault else run.points))
 
     with contextlib.suppress(_Finished):
         in_world(scenario, saboteur, body, setting)

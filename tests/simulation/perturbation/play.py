@@ -10,7 +10,7 @@ from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.judge import judge
 from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
 from tests.simulation.oracles.scene import ours
-from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.fault import Fault, Point
 from tests.simulation.perturbation.kinds import Setting, arm, blindness, outage, setting_of
 from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.scenarios.scenario import Scenario
@@ -40,6 +40,8 @@ class Run:
         self._stage = Stage(world, Sight(world.history))
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
+        self.points: Sequence[Point] = ()
+        """Where it could have been disturbed."""
         self._began = 0.0
         self._settled = 0.0
         self._first = self._last = 0  # what counts of the history
@@ -77,6 +79,7 @@ class Run:
             await world.settle()
         self._settled = self._last_change() - self._began
         self._last = len(world.history.versions)
+        self.points = tuple(self._saboteur.points)
         self._problems += scenario.problems(self._stage.sight)
         if not scenario.restless and not self._faults:
             await self._stay_still()
