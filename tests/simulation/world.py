@@ -26,6 +26,7 @@ from flotilla_common.settings import Settings
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.webhooks import our_webhooks
 from tests.simulation.apiserver.wire import PlainWire, Wire
 from tests.simulation.bus.server import Server
 from tests.simulation.cluster.cluster import Cluster
@@ -99,6 +100,8 @@ class World:
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
         self.cluster = Cluster(self.server, wire=self.wire)
+        self.webhooks = our_webhooks(self.server, settings, self.wire("webhook-0"))
+        self.server.admission = self.webhooks
 
     def wire(self, writer: str) -> Wire:
         """The network between a writer and the apiserver."""
@@ -184,8 +187,11 @@ def simulate(
 
     async def main(loop: SimulatedLoop) -> T:
         world = World(loop, seed=seed, replicas=replicas, settings=settings, wire=wire, skews=skews, uneven=shuffle)
-        await world.begin()
-        result = await body(world)
+        try:
+            await world.begin()
+            result = await body(world)
+        finally:
+            world.history.close()
         if world.failures:
             raise Unsettled(f"{world.failures[0][0]} ended by itself") from world.failures[0][1]
         return result
