@@ -59,7 +59,7 @@ def _next(
     if not _replaced(wanted, found):
         return RecreateState(name=wanted.name, phase=PENDING, is_killed=killed)
     done = _serving(snapshot, found) and seen.running_seconds > max(request.spec.strategy.min_started_seconds, 0)
-    return RecreateState(name=wanted.name, phase=SUCCEEDED if done else RECREATING, is_killed=killed)
+    return RecreateState(name=wanted.name, phase=SUCCEEDED if done else RECREATING, is_killed=killed or done)
 
 
 def _replaced(wanted: RecreateContainer, found: Container) -> bool:
