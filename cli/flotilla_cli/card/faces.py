@@ -6,8 +6,17 @@ import msgspec
 
 from flotilla_cli.card.card import Face, Portray
 from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
+from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
+from flotilla_common.api.images import reference_of
 from flotilla_common.api.keys import RECREATE_NODE_NAME
-from flotilla_common.api.resources import RECREATE_REQUEST, Resource
+from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.resources import (
+    IMAGE_LIST_PULL_JOB,
+    IMAGE_PULL_JOB,
+    NODE_IMAGE,
+    RECREATE_REQUEST,
+    Resource,
+)
 
 
 def recreate_request(raw: bytes) -> Face:
@@ -35,6 +44,45 @@ def recreate_request(raw: bytes) -> Face:
     return Face(headline, ("CONTAINER", "STATE", "KILLED", "NEW ID", "READY", "MESSAGE"), rows)
 
 
+def pull_job(raw: bytes) -> Face:
+    """How many nodes have the image, and which could not pull it."""
+    job = msgspec.json.decode(raw, type=ImagePullJob)
+    status = job.status
+    headline = f"{job.spec.image}: {status.message or 'not looked at yet'}"
+    counts = (status.desired, status.active, status.succeeded, status.failed)
+    rows = [(*map(str, counts), ", ".join(status.failed_nodes) or "-")]
+    return Face(headline, ("TOTAL", "ACTIVE", "SUCCEED", "FAILED", "FAILED NODES"), rows)
+
+
+def list_job(raw: bytes) -> Face:
+    """The images, and which of them failed somewhere."""
+    job = msgspec.json.decode(raw, type=ImageListPullJob)
+    status = job.status
+    headline = f"{status.completed} of {len(job.spec.images)} images are done, {status.succeeded} are on every node"
+    failures = {failure.name: failure for failure in status.failed_image_statuses}
+    rows: list[tuple[str, ...]] = []
+    for image in job.spec.images:
+        failure = failures.get(image)
+        rows.append((image, "failed somewhere" if failure else "", failure.image_pull_job if failure else ""))
+    return Face(headline, ("IMAGE", "TROUBLE", "JOB"), rows)
+
+
+def node_image(raw: bytes) -> Face:
+    """What the node shall pull, and how far each pull is."""
+    image = msgspec.json.decode(raw, type=NodeImage)
+    status = image.status
+    headline = f"{status.succeeded} of {status.desired} images are there, {status.pulling} on the way"
+    rows: list[tuple[str, ...]] = []
+    for name, spec in sorted(image.spec.images.items()):
+        for tag in spec.tags:
+            entry = image.entry(name, tag.tag)
+            current = entry if entry is not None and entry.version == tag.version else None
+            jobs = ", ".join(f"{owner.namespace}/{owner.name}" for owner in tag.owner_references) or "-"
+            phase, message = (current.phase, current.message) if current else ("-", "")
+            rows.append((reference_of(name, tag.tag), phase, jobs, message))
+    return Face(headline, ("IMAGE", "PHASE", "FOR", "MESSAGE"), rows)
+
+
 def short_id(identity: str) -> str:
     """A container's ID without its runtime, as container tools shorten it."""
     return identity.rpartition("/")[2][:12]
@@ -47,4 +95,7 @@ def bare(_: bytes) -> Face:
 
 FACES: Mapping[Resource, Portray] = {
     RECREATE_REQUEST: recreate_request,
+    IMAGE_PULL_JOB: pull_job,
+    IMAGE_LIST_PULL_JOB: list_job,
+    NODE_IMAGE: node_image,
 }
