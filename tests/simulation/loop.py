@@ -173,29 +173,27 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """One turn of `BaseEventLoop.run_forever`: everything that is ready now."""
-        if not self._queue:
+        queue = self._queue
+        if not queue:
             self._advance()
-        for _ in range(len(self._queue)):
-            self._run(self._queue.popleft())
+        for _ in range(len(queue)):
+            step = queue.popleft()
+            callback, context = step.callback, step.context
+            if callback is None:
+                continue
+            domain = context.get(DOMAIN)
+            if domain is not None and domain.state is not State.RUNNING:
+                domain.set_aside.append(step)  # a dead one's are kept so that nothing is finalised, and never run
+                continue
+            self.steps += 1
+            try:
+                context.run(callback, *step.args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - as any event loop: a callback's failure is not the loop's
+                self.unhandled.append(error)
         if self.steps - self._moved_at > MOST_STEPS_AT_ONCE:
             raise Stuck(f"{MOST_STEPS_AT_ONCE} steps at fake second {self._time:.3f}: somebody never sleeps")
-
-    def _run(self, step: Step) -> None:
-        callback = step.callback
-        if callback is None:
-            return
-        domain = step.context.get(DOMAIN)
-        if domain is not None and domain.state is not State.RUNNING:
-            if domain.state is State.PAUSED:
-                domain.set_aside.append(step)
-            return
-        self.steps += 1
-        try:
-            step.context.run(callback, *step.args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # noqa: BLE001 - as any event loop: a callback's failure is not the loop's
-            self.unhandled.append(error)
 
     def _advance(self) -> None:
         """Move the time to the next timer that still matters, and make all that are due by then ready."""

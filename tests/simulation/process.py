@@ -185,11 +185,12 @@ class ProcessWire:
         reply: asyncio.Future[T] = self._loop.create_future()
         if not self._domain.dead:
             self._loop.create_task(self._travel(request, serve, reply), context=self._outside)
+        late = Unreachable(f"{request.verb} {request.resource.plural}: timed out")
+        patience = self._loop.call_later(REQUEST_SECONDS, _refuse, reply, late)
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                return await reply
-        except TimeoutError as error:
-            raise Unreachable(f"{request.verb} {request.resource.plural}: timed out") from error
+            return await reply
+        finally:
+            patience.cancel()
 
     async def deliver(self, request: Request, delivery: Delivery) -> bool:
         return await self._wire.deliver(request, delivery)
@@ -198,9 +199,14 @@ class ProcessWire:
         try:
             result = await self._wire.carry(request, serve)
         except Exception as error:  # noqa: BLE001 - whatever the wire or the server raises is the sender's answer
-            if not reply.done():
-                reply.set_exception(error)
-                reply.exception()
+            _refuse(reply, error)
         else:
             if not reply.done():
                 reply.set_result(result)
+
+
+def _refuse(reply: asyncio.Future[T], error: Exception) -> None:
+    """A sender that was cancelled or killed need not look at it."""
+    if not reply.done():
+        reply.set_exception(error)
+        reply.exception()

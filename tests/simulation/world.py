@@ -43,8 +43,9 @@ SERVICES: dict[str, Callable[[], Service]] = {"watcher": watcher_service, "clone
 REPLICAS = {"watcher": 1, "cloneset": 1}
 """What does, unless a run asks for something else."""
 
-SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=5.0)
-"""Shorter than the defaults, so that failures are noticed in few fake seconds; their order is the same."""
+SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=5.0, cloneset_workers=4)
+"""Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. Fewer
+workers, for there are few CloneSets and every change wakes all workers."""
 
 NAMESPACES = (SETTINGS.namespace, "default", "shop")
 """What exists from the start; scenarios take place in `shop`."""

@@ -58,12 +58,14 @@ class Webhooks:
         self._server = server
         self._mutating = [_Entry(entry, handlers) for entry in mutating_entries(gates)]
         self._validating = [_Entry(entry, handlers) for entry in validating_entries(gates)]
+        self._concerned: dict[tuple[str, str], bool] = {}  # by resource and operation: asked before every write
         self.reachable = True
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
-        if subresource:
-            return False
-        return any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
+        key = (kind.resource.id, operation)
+        if key not in self._concerned:
+            self._concerned[key] = any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
+        return not subresource and self._concerned[key]
 
     async def mutate(self, attributes: Attributes) -> Json:
         document = attributes.document or {}
