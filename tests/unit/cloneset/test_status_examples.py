@@ -167,9 +167,12 @@ def test_an_unchanged_status_is_not_written() -> None:
     again = planned(settled(3).deadline(60).stored(**stored), "3n")
     assert again.status is None
     assert not again.urgent_status
-    moved = planned(settled(3).deadline(60).stored(**{**stored, "readyReplicas": 2}), "3n")
-    assert moved.status is not None
-    assert not moved.urgent_status
+    counts = {**stored, "readyReplicas": 1, "conditions": []}
+    on_the_way = planned(settled(3).stored(**counts), "2n 1n!")
+    assert on_the_way.status is not None
+    assert not on_the_way.urgent_status
+    at_rest = planned(settled(3).deadline(60).stored(**{**stored, "readyReplicas": 2}), "3n")
+    assert at_rest.urgent_status
 
 
 def test_a_failed_condition_is_written_once_and_never_refreshed() -> None:

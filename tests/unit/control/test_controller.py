@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from flotilla_common.api.resources import CLONE_SET, POD
-from flotilla_common.control.controller import STATUS_INTERVAL, Controller, Key, Memory
+from flotilla_common.control.controller import Controller, Key, Memory
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Create, Patch, PatchType, Plan, Reason, Stage
 from flotilla_common.control.shards import Shards
+from flotilla_common.control.statuspace import INTERVAL
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
@@ -153,9 +154,26 @@ async def test_status_writes_that_only_change_counts_are_merged() -> None:
     for _ in range(5):
         await loop.once()
     assert loop.writes == [("patch", "sample")]
-    loop.clock.advance(STATUS_INTERVAL)
+    loop.clock.advance(INTERVAL)
     await loop.settle()
     assert loop.writes == [("patch", "sample")] * 2
+
+
+async def test_an_urgent_status_tells_what_came_of_the_writes_before_it() -> None:
+    plans = iter([Plan(stages=(create("a"),), status=status(), urgent_status=True)])
+    follow = Plan(stages=(create("b"),), status=status(replicas=1), urgent_status=True)
+    loop = await loop_of(lambda *_: next(plans, follow))
+    await loop.once()
+    assert loop.writes[:3] == [("create", "a"), ("patch", "sample"), ("create", "b")]
+
+
+async def test_a_status_that_the_last_pass_owed_may_be_right_by_now() -> None:
+    plans = iter([Plan(stages=(create("a"),), status=status(), urgent_status=True), Plan()])
+    loop = await loop_of(lambda *_: next(plans, Plan(status=status(), urgent_status=True, stages=(create("b"),))))
+    await loop.once()
+    assert loop.writes == [("create", "a")]
+    await loop.once()
+    assert loop.writes[1] == ("create", "b")
 
 
 async def test_an_urgent_status_does_not_wait() -> None:

@@ -19,11 +19,12 @@ from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control import metrics
-from flotilla_common.control.executor import Executor, Report
+from flotilla_common.control.executor import Executor, Fence, Report
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.plan import Notice, OutcomeKind, Plan, Reason
+from flotilla_common.control.plan import Notice, Outcome, OutcomeKind, Patch, Plan, Reason
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_common.control.shards import Shards, shard_of
+from flotilla_common.control.statuspace import StatusPace
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 
@@ -34,8 +35,8 @@ PLANNING_SHARE = 10.0
 """After a pass, the same object rests for this many times the time that planning took: planning one large object takes
 at most a tenth of a core, whatever its size."""
 
-STATUS_INTERVAL = 0.5
-"""Seconds between two status writes of one object that only change counts."""
+BEGINNING_SHARE = 5
+"""One worker in so many begins with objects that were idle; the others get on with what is begun."""
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -80,7 +81,8 @@ class Controller(Generic[S]):
         self.name = name
         self.resource = resource
         self._metrics = metrics.ControllerMetrics(name, clock, workers)
-        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, backoff, self._metrics.queue)
+        places = max(workers // BEGINNING_SHARE, 1)
+        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, backoff, self._metrics.queue, places=places)
         self._gather = gather
         self._plan = plan
         self._reread = reread
@@ -93,7 +95,7 @@ class Controller(Generic[S]):
         self._unknown: set[Key] = set()  # writes of unknown outcome: read before planning
         self._memory: dict[Key, Memory] = {}
         self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
-        self._status_at: dict[Key, float] = {}
+        self._pace: StatusPace[Key] = StatusPace()
         self._log = structlog.get_logger(controller=name)
 
     def enqueue(self, namespace: str, name: str) -> None:
@@ -160,9 +162,7 @@ class Controller(Generic[S]):
             self._metrics.planned(planning)
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
-            report = await self._executor.run(subject, plan, lambda: self._shards.owns(*key), trace)
-            await self._write_status(key, subject, plan, trace, report)
-            return self._settle(key, plan, report)
+            return self._settle(key, plan, await self._carry_out(key, subject, plan, trace))
 
     def _planned(self, snapshot: S) -> Plan:
         """The plan. An object that the planner cannot digest gets a reason and an event, and stops nobody else."""
@@ -188,25 +188,47 @@ class Controller(Generic[S]):
             self._said[key] = said
             self._journal.why(subject, plan, trace=trace)
 
-    async def _write_status(self, key: Key, subject: Subject, plan: Plan, trace: str, report: Report) -> None:
-        """Write the status, or put it off when it only changes counts that were written a moment ago."""
+    async def _carry_out(self, key: Key, subject: Subject, plan: Plan, trace: str) -> Report:
+        """Write the dependents, and the status first, last, or later (see `statuspace`)."""
+        early = None
+        if plan.status is None:
+            self._pace.unneeded(key)
+        elif self._pace.owed(key):
+            early = await self._write_status(key, subject, plan.status, trace)
+        report = await self._executor.run(subject, plan, self._fence(key), trace)
         if plan.status is None:
             await self._after_status(key, subject, plan, trace)
-            return
-        due = self._status_at.get(key, float("-inf")) + STATUS_INTERVAL
-        now = self._clock.monotonic()
-        if now < due and not plan.urgent_status:
-            self.queue.add_at(key, due)
+        elif early is not None:
+            report.add(plan.status, early)
+        elif self._is_due(key, plan, wrote=bool(report.counts)):
+            report.add(plan.status, await self._write_status(key, subject, plan.status, trace))
+        else:
             await self._after_status(key, subject, plan, trace)
-            return
-        self._status_at[key] = now
-        outcome = await self._executor.single(subject, plan.status, lambda: self._shards.owns(*key), trace)
-        report.add(plan.status, outcome)
+        return report
+
+    def _is_due(self, key: Key, plan: Plan, *, wrote: bool) -> bool:
+        """Whether the status is written by this pass; else the key comes back for it."""
+        now = self._clock.monotonic()
+        due = self._pace.due(key, now, urgent=plan.urgent_status, wrote=wrote)
+        if due <= now:
+            return True
+        if due == float("inf"):
+            self.queue.add(key)
+        else:
+            self.queue.add_at(key, due)
+        return False
+
+    async def _write_status(self, key: Key, subject: Subject, status: Patch, trace: str) -> Outcome:
+        self._pace.written(key, self._clock.monotonic())
+        return await self._executor.single(subject, status, self._fence(key), trace)
+
+    def _fence(self, key: Key) -> Fence:
+        return lambda: self._shards.owns(*key)
 
     async def _after_status(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
         """Writes on the object's own version. A status write in between would spoil it: then the next pass has them."""
         if plan.after_status:
-            await self._executor.run(subject, Plan(stages=plan.after_status), lambda: self._shards.owns(*key), trace)
+            await self._executor.run(subject, Plan(stages=plan.after_status), self._fence(key), trace)
 
     def _settle(self, key: Key, plan: Plan, report: Report) -> str:
         """When to look at the object again."""
@@ -229,8 +251,9 @@ class Controller(Generic[S]):
 
     def _forget(self, key: Key) -> None:
         self.queue.forget(key)
-        for memory in (self._memory, self._said, self._status_at):
-            memory.pop(key, None)
+        self._memory.pop(key, None)
+        self._said.pop(key, None)
+        self._pace.forget(key)
         self._unknown.discard(key)
 
 

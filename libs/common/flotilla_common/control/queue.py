@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.lanes import Lanes
 
 K = TypeVar("K", bound=Hashable)
 
@@ -50,16 +51,23 @@ JITTER = 0.1
 
 
 class KeyedQueue(Generic[K]):
-    """Keys waiting for a worker. Not thread-safe: one event loop."""
+    """Keys waiting for a worker. `places`: idle keys that are begun at a time (see `lanes`). Not thread-safe: one
+    event loop."""
 
     def __init__(
-        self, clock: Clock, entropy: Entropy, backoff: Backoff | None = None, meter: Meter | None = None
+        self,
+        clock: Clock,
+        entropy: Entropy,
+        backoff: Backoff | None = None,
+        meter: Meter | None = None,
+        *,
+        places: int = 1,
     ) -> None:
         self._clock = clock
         self._entropy = entropy
         self._backoff = backoff or Backoff()
         self._meter = meter
-        self._ready: dict[K, None] = {}  # in order of arrival
+        self._ready: Lanes[K] = Lanes(places)
         self._busy: set[K] = set()
         self._again: set[K] = set()  # arrived while busy
         self._due: dict[K, float] = {}  # earliest wake-up of each delayed key
@@ -140,9 +148,8 @@ class KeyedQueue(Generic[K]):
         """The next key, to be given back with `done`; None when the queue is closed."""
         while not self._closed:
             self._promote()
-            if self._ready:
-                key = next(iter(self._ready))
-                del self._ready[key]
+            key = self._ready.take(self._clock.monotonic())
+            if key is not None:
                 self._due.pop(key, None)
                 self._busy.add(key)
                 if self._meter is not None:
@@ -155,6 +162,8 @@ class KeyedQueue(Generic[K]):
     def done(self, key: K) -> None:
         """The worker is finished with the key."""
         self._busy.discard(key)
+        if self._ready.done(key, self._clock.monotonic()):
+            self._wake.set()
         if self._meter is not None:
             self._meter.done(key)
         if key in self._again:
@@ -167,6 +176,7 @@ class KeyedQueue(Generic[K]):
         self._retry_at.pop(key, None)
         self._hold_until.pop(key, None)
         self._due.pop(key, None)
+        self._ready.forget(key)
 
     def close(self) -> None:
         """Let all workers go home."""
@@ -176,7 +186,7 @@ class KeyedQueue(Generic[K]):
     def _make_ready(self, key: K) -> None:
         if self._meter is not None and key not in self._ready:
             self._meter.queued(key)
-        self._ready[key] = None
+        self._ready.add(key, self._clock.monotonic())
         self._wake.set()
 
     def _promote(self) -> None:
@@ -194,9 +204,13 @@ class KeyedQueue(Generic[K]):
                 self._make_ready(key)
 
     async def _wait(self) -> None:
-        timeout = self._heap[0][0] - self._clock.monotonic() if self._heap else None
+        now = self._clock.monotonic()
+        times = [self._heap[0][0]] if self._heap else []
+        if (free := self._ready.next_free(now)) is not None:
+            times.append(free)
+        timeout = min(times) - now if times else None
         try:
             async with asyncio.timeout(timeout):
                 await self._wake.wait()
         except TimeoutError:
-            return  # a delayed key is due
+            return  # a delayed key is due, or an idle one may be begun

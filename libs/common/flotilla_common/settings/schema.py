@@ -141,7 +141,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1000.0
     cloneset_workers: Annotated[
         int, Option("replicas", "CloneSets planned side by side; they mostly wait for answers.", readers.integer(1))
-    ] = 16
+    ] = 32
 
     crr_workers: Annotated[
         int, Option("replicas", "ContainerRecreateRequests planned side by side.", readers.integer(1))

@@ -83,15 +83,22 @@ def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> StatusPlan:
         label_selector=facts.label_selector,
         conditions=_conditions(stored.conditions, progressing, facts.failures, now),
     )
-    urgent = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
+    named = _names(status) != _names(stored) or progressing != _find(stored.conditions, PROGRESSING)
     counted = msgspec.structs.replace(status, conditions=stored.conditions) != stored
+    urgent = named or (counted and _at_rest(facts, cloneset.spec.replicas))
     due = urgent or counted or _newly_failed(stored.conditions, status.conditions)
     patch = _patch(cloneset, status) if due else None
     return StatusPlan(status=status, patch=patch, urgent=urgent, wake_at=wake_at)
 
 
+def _at_rest(facts: Facts, replicas: int) -> bool:
+    """All pods are there, on their side of the partition and available: these counts will stay."""
+    counts = facts.counts
+    return counts.replicas == counts.available == replicas and counts.updated >= facts.expected_updated
+
+
 def _names(status: CloneSetStatus) -> tuple[object, ...]:
-    """What is worth a write at once: everything but the counts."""
+    """What is always worth a write at once: everything but the counts."""
     return (
         status.observed_generation,
         status.update_revision,

@@ -1,0 +1,78 @@
+"""Which of the ready keys is next: what is begun gets on before more is begun.
+
+A key that was worked on a moment ago is in the middle of something, its pods coming up, say; it goes before keys that
+were idle, and only a few idle ones are begun at a time. Without this, 50 rollouts that start together all create their
+pods first, and each pod waits seconds for its readiness conditions; the kubelets then write every status twice
+(docs/performance.md). Idle keys cannot starve: their few places are theirs alone, and a slow pass gives its place up.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+RETURNING = 5.0
+"""A key that was worked on so many seconds ago is in the middle of something: as long as pods take to come up."""
+
+BEGINNING = 2.0
+"""Seconds after which a pass that has begun something no longer keeps others from it: it waits for an apiserver or a
+webhook in trouble, and beginning less would help nobody."""
+
+
+class Lanes(Generic[K]):
+    """The ready keys, each lane in order of arrival. `places`: idle keys that are begun at a time. Times are monotonic
+    seconds."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._idle: dict[K, None] = {}
+        self._returning: dict[K, None] = {}
+        self._begun: dict[K, float] = {}
+        self._done: dict[K, float] = {}  # in order of time
+
+    def __len__(self) -> int:
+        return len(self._idle) + len(self._returning)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._idle or key in self._returning
+
+    def add(self, key: K, now: float) -> None:
+        """The key is ready. Nothing for one that is."""
+        if key not in self:
+            returning = now - self._done.get(key, float("-inf")) < RETURNING
+            (self._returning if returning else self._idle)[key] = None
+
+    def take(self, now: float) -> K | None:
+        """The next key; None when there is none, or none that may be begun now."""
+        if self._idle and self._free_at(now) <= now:
+            key = _first(self._idle)
+            self._begun[key] = now
+            return key
+        return _first(self._returning) if self._returning else None
+
+    def done(self, key: K, now: float) -> bool:
+        """The key was worked on. True when this lets another one begin."""
+        self._done.pop(key, None)
+        self._done[key] = now
+        while now - self._done[oldest := next(iter(self._done))] >= RETURNING:
+            del self._done[oldest]
+        return self._begun.pop(key, None) is not None and bool(self._idle)
+
+    def next_free(self, now: float) -> float | None:
+        """When an idle key may be begun that may not yet; None when none waits."""
+        return self._free_at(now) if self._idle else None
+
+    def forget(self, key: K) -> None:
+        """The object is gone: a namesake begins anew."""
+        self._done.pop(key, None)
+
+    def _free_at(self, now: float) -> float:
+        """When there is a place (at the latest: a pass may end before)."""
+        recent = sorted(begun for begun in self._begun.values() if begun > now - BEGINNING)
+        return now if len(recent) < self._places else recent[-self._places] + BEGINNING
+
+
+def _first(lane: dict[K, None]) -> K:
+    key = next(iter(lane))
+    del lane[key]
+    return key

@@ -1,0 +1,82 @@
+"""What is begun gets on, and idle keys get their few places."""
+
+from flotilla_common.control.lanes import BEGINNING, RETURNING, Lanes
+
+
+def lanes(*keys: str, places: int = 1) -> Lanes[str]:
+    made = Lanes[str](places)
+    for key in keys:
+        made.add(key, 0.0)
+    return made
+
+
+def test_idle_keys_are_begun_in_order_as_far_as_there_are_places() -> None:
+    ready = lanes("a", "b", "c", places=2)
+    assert [ready.take(0.0), ready.take(0.0), ready.take(0.0)] == ["a", "b", None]
+    assert "c" in ready
+    assert len(ready) == 1
+
+
+def test_a_place_is_free_again_when_its_key_is_done() -> None:
+    ready = lanes("a", "b")
+    ready.take(0.0)
+    assert ready.done("a", 0.5)
+    assert ready.take(0.5) == "b"
+
+
+def test_a_returning_key_goes_before_idle_ones_without_a_place() -> None:
+    ready = lanes("a", "b", "c")
+    ready.take(0.0)
+    ready.done("a", 0.1)
+    assert ready.take(0.1) == "b"
+    ready.add("a", 0.2)
+    assert ready.take(0.2) == "a"
+    assert ready.take(0.2) is None
+
+
+def test_a_returning_key_takes_no_place() -> None:
+    ready = lanes("a", "b")
+    ready.take(0.0)
+    ready.done("a", 0.1)
+    ready.take(0.1)
+    ready.add("a", 0.2)
+    ready.take(0.2)
+    assert not ready.done("a", 0.3)
+
+
+def test_a_key_that_rested_is_idle_again() -> None:
+    ready = lanes("a", "b")
+    ready.take(0.0)
+    ready.done("a", 0.0)
+    ready.take(0.0)
+    ready.add("a", RETURNING)
+    assert ready.take(1.0) is None
+
+
+def test_a_slow_pass_gives_its_place_up() -> None:
+    ready = lanes("slow", "next")
+    ready.take(0.0)
+    assert ready.take(BEGINNING / 2) is None
+    assert ready.next_free(BEGINNING / 2) == BEGINNING
+    assert ready.take(BEGINNING) == "next"
+
+
+def test_nobody_waits_for_a_place_when_nothing_is_idle() -> None:
+    assert lanes().next_free(0.0) is None
+
+
+def test_a_key_is_ready_once() -> None:
+    ready = lanes("a", "a")
+    assert len(ready) == 1
+    assert ready.take(0.0) == "a"
+    assert ready.take(0.0) is None
+
+
+def test_a_namesake_begins_anew() -> None:
+    ready = lanes("a", "b")
+    ready.take(0.0)
+    ready.done("a", 0.0)
+    ready.take(0.0)
+    ready.forget("a")
+    ready.add("a", 0.1)
+    assert ready.take(0.1) is None
