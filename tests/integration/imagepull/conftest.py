@@ -1,0 +1,104 @@
+"""One control plane, the services and fake agents per file, one namespace per scenario."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from flotilla_cli.cluster.kwok import Pace
+from tests.support.cluster import Cluster, control_plane
+from tests.support.fake_agents import FakeAgents
+from tests.support.fleet import Fleet, fleet
+from tests.support.recorder import Recorder
+from tests.support.workspace import Workspace, fresh
+
+Json = dict[str, Any]
+FAST = Pace(start=50, restart=50, stop=50)
+NODES = 4
+SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+WATCHED = ("pods", "clonesets", "nodeimages", "imagepulljobs", "imagelistpulljobs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(180))
+
+
+class Running(NamedTuple):
+    """What the scenarios of a file share."""
+
+    cluster: Cluster
+    fleet: Fleet
+    recorder: Recorder
+    agents: FakeAgents
+    nodes: list[str]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Running]:
+    flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
+    folder = tmp_path_factory.mktemp("plane")
+    async with (
+        control_plane(folder, nodes=NODES, pace=FAST) as cluster,
+        fleet(cluster, SERVICES, ("--nodeimage-creation-delay=1s", *flags)) as services,
+    ):
+        names = await asyncio.to_thread(_nodes, cluster)
+        with (
+            Recorder(cluster.program("kubectl"), cluster.kubeconfig, *WATCHED) as recorder,
+            FakeAgents(services.nats.url, names) as agents,
+        ):
+            yield Running(cluster, services, recorder, agents, names)
+
+
+def _nodes(cluster: Cluster) -> list[str]:
+    return sorted(item["metadata"]["name"] for item in cluster.read("nodes")["items"])
+
+
+class PullSpace(Workspace):
+    """A namespace, and the cluster's NodeImages."""
+
+    def __init__(self, running: Running, space: Workspace) -> None:
+        super().__init__(running.cluster, running.recorder, space.name)
+        self.agents = running.agents
+        self.nodes = running.nodes
+
+    def seen(self, kind: str, name: str) -> Json:
+        """An object of the namespace, or cluster-scoped, as last seen; {} when there is none."""
+        objects = self._recorder.objects
+        return objects.get((kind, self.name, name)) or objects.get((kind, "", name), {})
+
+    def job(self, name: str = "job", kind: str = "ImagePullJob") -> Json:
+        """A job's status."""
+        return self.seen(kind, name).get("status", {})
+
+    def done(self, name: str = "job", kind: str = "ImagePullJob", seconds: float = 20, **fields: object) -> Json:
+        """Wait until the job's status has these fields."""
+
+        def reached() -> bool:
+            status = self.job(name, kind)
+            return bool(status) and all(status.get(field) == value for field, value in fields.items())
+
+        self.until(reached, seconds)
+        return self.job(name, kind)
+
+    def tags(self, node: str) -> dict[str, Json]:
+        """The spec tags of a node, by image and tag."""
+        images = self.seen("NodeImage", node).get("spec", {}).get("images", {})
+        return {f"{name}:{tag['tag']}": tag for name, image in images.items() for tag in image["tags"]}
+
+    def ready(self) -> None:
+        """Every node has its NodeImage."""
+        self.until(lambda: all(self.seen("NodeImage", node) for node in self.nodes), 40)
+
+
+@pytest.fixture
+def space(running: Running, request: pytest.FixtureRequest) -> PullSpace:
+    """A fresh namespace, named after the test, when every node has its NodeImage."""
+    made = PullSpace(running, fresh(running.cluster, running.recorder, request.node.name))
+    made.ready()
+    return made
