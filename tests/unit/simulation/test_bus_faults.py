@@ -1,0 +1,212 @@
+"""What can happen to single messages and single connections of the simulated bus, and what clients make of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from flotilla_common.bus.interface import BusError, PublishRefused
+from tests.simulation.bus.client import SimulatedBus
+from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.bus.server import Server
+from tests.simulation.contract.bus import SPEC, Reader, pod
+from tests.simulation.loop import Domain, SimulatedClock, SimulatedLoop, run
+
+LOST, TWICE, LATE = Fate(times=0), Fate(times=2), Fate(delay=0.5)
+
+
+class Planned:
+    """The nth message of a way has a fate; all others are fine."""
+
+    def __init__(self, fates: Mapping[tuple[Way, int], Fate]) -> None:
+        self._fates = fates
+        self._counts: dict[Way, int] = {}
+
+    def fate(self, passage: Passage) -> Fate:
+        number = self._counts[passage.way] = self._counts.get(passage.way, 0) + 1
+        return self._fates.get((passage.way, number), FINE)
+
+
+class Desk:
+    """A server, a writer, and a reader that follows all pods."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.loop = loop
+        self.server = Server(loop)
+        self.writer = self.client("writer")
+        self.bus = self.client("reader")
+        self.reader = Reader()
+        self.healthy: list[tuple[float, bool]] = []
+
+    def client(self, name: str) -> SimulatedBus:
+        return SimulatedBus(self.loop, self.server, name, SimulatedClock(self.loop), Domain(name).context())
+
+    async def open(self) -> None:
+        await self.writer.ensure_stream(SPEC)
+        self.follow = await self.bus.follow(SPEC.name, ">", self.reader.messages.append, self.reader.reset)
+        await asyncio.sleep(1)
+        assert self.follow.healthy
+
+    async def write(self, *names: str) -> None:
+        for name in names:
+            await self.writer.publish(pod(name), name.encode())
+
+    @property
+    def read(self) -> str:
+        return b"".join(self.reader.data).decode()
+
+
+def play(scene: Callable[[Desk], Awaitable[None]]) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        desk = Desk(loop)
+        await desk.open()
+        await scene(desk)
+
+    run(main)
+
+
+def test_a_lost_delivery_shows_in_the_next_one_and_is_read_again() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.faults = Planned({(Way.DELIVER, 2): LOST})
+        await desk.write("a", "b")
+        await asyncio.sleep(0.01)
+        assert (desk.read, desk.follow.healthy) == ("a", True)  # nobody knows yet
+        await desk.write("c")
+        await asyncio.sleep(0.01)
+        assert (desk.read, desk.reader.resets) == ("abc", 0)
+
+    play(scene)
+
+
+def test_a_lost_last_delivery_shows_in_a_heartbeat() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.faults = Planned({(Way.DELIVER, 1): LOST})
+        await desk.write("a")
+        await asyncio.sleep(0.9)
+        assert desk.read == ""
+        await asyncio.sleep(0.2)
+        assert (desk.read, desk.follow.healthy, desk.reader.resets) == ("a", True, 0)
+
+    play(scene)
+
+
+def test_a_repeated_delivery_is_not_passed_on() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.faults = Planned({(Way.DELIVER, 1): TWICE})
+        await desk.write("a", "b")
+        await asyncio.sleep(1)
+        assert (desk.read, desk.reader.resets) == ("ab", 0)
+
+    play(scene)
+
+
+def test_a_late_delivery_delays_those_behind_it() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.faults = Planned({(Way.DELIVER, 1): LATE})
+        await desk.write("a", "b")
+        await asyncio.sleep(0.4)
+        assert desk.read == ""
+        await asyncio.sleep(0.2)
+        assert desk.read == "ab"
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("way", "stored"), [(Way.PUBLISH, ""), (Way.REPLY, "a")], ids=["message", "acknowledgement"])
+def test_a_publication_that_is_lost_or_whose_acknowledgement_is(way: Way, stored: str) -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.faults = Planned({(way, 1): LOST})
+        before = desk.loop.time()
+        with pytest.raises(BusError, match="no reply in time"):
+            await desk.write("a")
+        assert desk.loop.time() - before == pytest.approx(5)
+        assert desk.read == stored
+
+    play(scene)
+
+
+def test_a_publication_that_arrives_twice_is_stored_twice_unless_it_is_fenced() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.faults = Planned({(Way.PUBLISH, 1): TWICE, (Way.PUBLISH, 2): TWICE})
+        await desk.write("a")
+        await asyncio.sleep(0.1)
+        assert desk.read == "aa"
+        assert await desk.writer.publish(pod("b"), b"b", expect_last_sequence=2) == 3
+        await asyncio.sleep(0.1)
+        assert desk.read == "aab"
+        with pytest.raises(PublishRefused):
+            await desk.writer.publish(pod("c"), b"c", expect_last_sequence=2)
+
+    play(scene)
+
+
+def test_a_consumer_that_stalls_in_silence_is_not_noticed() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.stall("reader", SPEC.name)
+        await desk.write("a")
+        await asyncio.sleep(600)
+        assert (desk.read, desk.follow.healthy) == ("", True)
+        desk.server.go_on("reader", SPEC.name)
+        await desk.write("b")
+        await asyncio.sleep(0.01)
+        assert desk.read == "ab"
+
+    play(scene)
+
+
+def test_a_consumer_without_heartbeats_is_replaced() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.stall("reader", SPEC.name, noticed=True)
+        await desk.write("a")
+        await asyncio.sleep(2.9)
+        assert desk.read == ""
+        await asyncio.sleep(0.2)
+        assert (desk.read, desk.reader.resets) == ("a", 0)
+
+    play(scene)
+
+
+def test_what_was_overwritten_during_a_stall_is_skipped() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.server.stall("reader", SPEC.name)
+        await desk.write("a", "b", "a")
+        desk.server.go_on("reader", SPEC.name)
+        await asyncio.sleep(0.01)
+        assert desk.read == "ba"
+
+    play(scene)
+
+
+def test_a_broken_connection_is_made_again_and_reading_goes_on() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.bus.connection.drop()
+        await desk.write("a")
+        assert not desk.follow.healthy
+        await asyncio.sleep(0.3)
+        assert (desk.read, desk.follow.healthy, desk.reader.resets) == ("a", True, 0)
+
+    play(scene)
+
+
+def test_a_connection_that_stands_still_is_given_up_after_a_while() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.bus.connection.freeze()
+        await desk.write("a")
+        await asyncio.sleep(5)
+        assert (desk.read, desk.bus.connected, desk.follow.healthy) == ("", True, False)
+        await asyncio.sleep(10)  # a question that the old connection swallowed is given up first
+        assert (desk.read, desk.bus.connected, desk.reader.resets) == ("a", True, 0)
+
+    play(scene)
+
+
+def test_after_a_long_absence_everything_is_read_again() -> None:
+    async def scene(desk: Desk) -> None:
+        await desk.write("a", "b")
+        desk.server.kill()
+        await asyncio.sleep(61)
+        desk.server.revive()
+        await asyncio.sleep(1)
+        assert (desk.read, desk.reader.resets) == ("ab", 1)
+
+    play(scene)
