@@ -8,7 +8,7 @@ from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import Object, controller_of, group_of
-from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, REVISION
+from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.offline import Tables
 from flotilla_common.gates import Gates
@@ -99,8 +99,14 @@ class Gatherer:
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
-            pending_ids=tuple(pod[len(name) + 1 :] for pod in memory.unconfirmed if pod.startswith(f"{name}-")),
+            pending_ids=_pending_ids(name, memory),
         )
+
+
+def _pending_ids(name: str, memory: Memory) -> tuple[str, ...]:
+    """Ids of pods whose create has no known outcome. Revisions and claims may have names that look like such pods."""
+    pods = (made for resource, made in memory.unconfirmed if resource == POD)
+    return tuple(pod.removeprefix(f"{name}-") for pod in pods if pod.startswith(f"{name}-"))
 
 
 class PodNames(Container[str]):

@@ -136,7 +136,7 @@ async def test_after_an_unknown_outcome_the_owner_is_read_before_the_next_plan()
     loop.clock.advance(1)
     await loop.settle()
     assert loop.rereads == [("default", "sample")]
-    assert loop.snaps[1].memory.unconfirmed == ("pod",)
+    assert loop.snaps[1].memory.unconfirmed == ((POD, "pod"),)
 
 
 async def test_failures_are_handed_to_the_next_pass() -> None:

@@ -125,7 +125,7 @@ async def test_no_clear_answer_is_unknown_and_names_the_create(world: World, err
     world.api.answers = [error]
     report = await world.run(stage(create("a")))
     assert report.unknown
-    assert report.unconfirmed == ["a"]
+    assert report.unconfirmed == [(POD, "a")]
 
 
 async def test_a_fenced_replica_sends_nothing(world: World) -> None:

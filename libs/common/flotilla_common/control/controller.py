@@ -43,7 +43,7 @@ class Memory(msgspec.Struct, frozen=True):
     """What a pass leaves for the next one of the same object. It may be lost at any time: hints, no truth."""
 
     failures: Mapping[str, str] = {}  # error texts by phase
-    unconfirmed: tuple[str, ...] = ()  # names of creates whose outcome was unknown: to be tried again before new ones
+    unconfirmed: tuple[tuple[Resource, str], ...] = ()  # creates of unknown outcome: to be tried again before new ones
 
 
 class Snapshot(Protocol):

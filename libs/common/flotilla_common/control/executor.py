@@ -54,7 +54,7 @@ class Report:
         self.counts: dict[OutcomeKind, int] = {}
         self.failures: dict[str, str] = {}  # by phase, the first error text of each
         self.unknown = False
-        self.unconfirmed: list[str] = []  # names of creates that may or may not have happened
+        self.unconfirmed: list[tuple[Resource, str]] = []  # creates that may or may not have happened
         self.retry_after = 0.0  # seconds that the apiserver asked us to wait, the longest
 
     @property
@@ -68,7 +68,7 @@ class Report:
         if outcome.kind is OutcomeKind.UNKNOWN:
             self.unknown = True
             if isinstance(action, Create):
-                self.unconfirmed.append(action.name)
+                self.unconfirmed.append((action.resource, action.name))
         self.retry_after = max(self.retry_after, outcome.retry_after)
         if is_failure(outcome) and action.phase:
             self.failures.setdefault(action.phase, outcome.message)
