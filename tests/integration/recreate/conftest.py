@@ -1,0 +1,173 @@
+"""One control plane with all services per file, one namespace per scenario, and agents that say what a test wants.
+
+The nodes are fake: their kubelets start pods, and a scenario restarts containers in the pod's status.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from flotilla_cli.cluster.kwok import Pace
+from flotilla_common.api.containerrecreaterequest import RecreateState
+from flotilla_common.bus import subjects
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
+from tests.support.broker import BusAt
+from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.fleet import Fleet, fleet
+
+Json = dict[str, Any]
+SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
+NODE = "node-0"
+PATIENCE = 20.0  # seconds; far above what anything here takes
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(180))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+    async with (
+        control_plane(tmp_path_factory.mktemp("plane"), pace=Pace(start=50, readiness=10, stop=50)) as cluster,
+        fleet(cluster, services=SERVICES, flags=FLAGS) as running,
+    ):
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def bus(flotilla: Fleet) -> AsyncIterator[NatsBus]:
+    """The bus as the agent of NODE sees it."""
+    client = NatsBus(BusAt(flotilla.nats.url), name="agent", inbox_prefix=subjects.node_inbox(NODE))
+    await client.ensure_stream(subjects.ACT_STREAM)  # returns when it is connected
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def space(flotilla: Fleet, bus: NatsBus, request: pytest.FixtureRequest) -> "Space":
+    """A fresh namespace, named after the test."""
+    title = request.node.name
+    words = re.sub("[^a-z0-9]+", "-", title.removeprefix("test_").lower())[:40].strip("-")
+    name = f"{words}-{crc32(title.encode()):08x}"
+    flotilla.cluster.kubectl("create", "namespace", name)
+    return Space(flotilla.cluster, bus, name)
+
+
+class Space:
+    """One namespace: pods, requests, and the agent of NODE."""
+
+    def __init__(self, cluster: Cluster, bus: NatsBus, name: str) -> None:
+        self.cluster = cluster
+        self.bus = bus
+        self.name = name
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        return self.cluster.kubectl("-n", self.name, *arguments, stdin=stdin)
+
+    def read(self, *arguments: str) -> Json:
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def refused(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl says about a request that must fail."""
+        with pytest.raises(AssertionError) as refusal:
+            self.kubectl(*arguments, stdin=stdin)
+        return str(refusal.value)
+
+    async def pod(self, name: str = "web", *, gated: bool = True) -> Json:
+        """A running pod with containers app and side."""
+        hook = {"preStop": {"httpGet": {"path": "/bye", "port": "http"}}}
+        ports = [{"name": "http", "containerPort": 80}]
+        spec: Json = {
+            "nodeName": NODE,
+            "containers": [
+                {"name": "app", "image": "nginx:alpine", "lifecycle": hook, "ports": ports},
+                {"name": "side", "image": "busybox:1"},
+            ],
+        }
+        if gated:
+            spec["readinessGates"] = [{"conditionType": "KruisePodReady"}]
+        document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        self.kubectl("create", "-f", "-", stdin=json.dumps(document))
+        await eventually(lambda: self.condition(name, "Ready").get("status") == "True", PATIENCE)
+        return self.read("pod", name)
+
+    def condition(self, pod: str, kind: str) -> Json:
+        """A pod's condition; {} when there is none."""
+        conditions = self.read("pod", pod)["status"].get("conditions", [])
+        return next((one for one in conditions if one["type"] == kind), {})
+
+    def restart(self, container: str, pod: str = "web", *, ready: bool = True) -> str:
+        """What the kubelet reports when it has started a container anew; returns the new ID."""
+        statuses = self.read("pod", pod)["status"]["containerStatuses"]
+        status = next(one for one in statuses if one["name"] == container)
+        count = status["restartCount"] + 1
+        identity = f"{status['containerID'].partition('-')[0]}-{count}"
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status |= {
+            "containerID": identity,
+            "restartCount": count,
+            "ready": ready,
+            "state": {"running": {"startedAt": now}},
+        }
+        body = json.dumps({"status": {"containerStatuses": statuses}})
+        self.kubectl("patch", "pod", pod, "--subresource=status", "--type=strategic", "-p", body)
+        return identity
+
+    def request(self, *containers: str, name: str = "restart", pod: str = "web", **fields: Any) -> Json:
+        """`kubectl create` of a request; returns what the create call returns."""
+        text = json.dumps(request(*containers, name=name, pod=pod, **fields))
+        return json.loads(self.kubectl("create", "-f", "-", "-o", "json", stdin=text))
+
+    def status(self, name: str = "restart") -> Json:
+        return self.read("crr", name).get("status", {})
+
+    async def report(
+        self,
+        *states: RecreateState,
+        phase: str = "Recreating",
+        message: str = "",
+        name: str = "restart",
+        uid: str = "",
+        node: str = NODE,
+    ) -> Answer:
+        """The agent of a node says something; its answer."""
+        uid = uid or self.read("crr", name)["metadata"]["uid"]
+        told = RecreateReport(uid=uid, phase=phase, message=message, states=list(states) or None)
+        subject = subjects.report(node, RECREATE_REQUESTS, self.name, name)
+        return msgspec.json.decode(await self.bus.request(subject, msgspec.json.encode(told), 10), type=Answer)
+
+    async def accepted(self, *states: RecreateState, **words: Any) -> None:
+        """The agent says something that counts."""
+        answer = await self.report(*states, **words)
+        assert answer.accepted, answer
+
+    def copy(self, name: str = "restart") -> str:
+        """Where the agent's copy of a request is published."""
+        return f"node.v1.{NODE}.containerrecreaterequests.{self.name}.{name}"
+
+
+def state(name: str, phase: str, message: str = "", *, killed: bool = False) -> RecreateState:
+    return RecreateState(name=name, phase=phase, message=message, is_killed=killed)
+
+
+def request(*containers: str, name: str = "restart", pod: str = "web", version: str = "v1beta1", **spec: Any) -> Json:
+    """A request as users write it."""
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "ContainerRecreateRequest",
+        "metadata": {"name": name},
+        "spec": {"podName": pod, "containers": [{"name": one} for one in containers], **spec},
+    }
