@@ -1,0 +1,260 @@
+"""The simulated cluster: what users see of scheduler, kubelets, nodes and claims."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD
+from flotilla_common.control.plan import Json
+from tests.simulation.apiserver.client import SimulatedApi
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.cluster.cluster import Cluster
+from tests.simulation.cluster.kubelet import COMPLETE_ANNOTATION, STOP_ANNOTATION
+from tests.simulation.contract.apiserver.bench import STRATEGIC, Bench, encode, meta
+from tests.simulation.history import History
+from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
+
+
+class Place(Bench):
+    """A namespace in a cluster of three nodes."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.clock = SimulatedClock(loop)
+        self.history = History()
+        self.server = ApiServer(self.clock, self.history)
+        self.cluster = Cluster(self.server)
+        super().__init__(SimulatedApi(self.server, "user"), "shop")
+
+    async def begin(self) -> None:
+        await self.cluster.add_nodes(3)
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        await self.api.create(NAMESPACE, "", encode(body))
+
+    async def rest(self) -> None:
+        """Wait until nobody has anything to do."""
+        while self.cluster.busy:
+            await self.clock.sleep(0.05)
+
+    async def pod(self, name: str = "web", *, spec: Json | None = None, **metadata: Any) -> Json:
+        """A new pod, when the cluster has done what it does about it."""
+        wanted = {"containers": [{"name": "main", "image": "nginx:1"}]} | (spec or {})
+        await self.create(POD, {"metadata": {"name": name} | metadata, "spec": wanted})
+        await self.rest()
+        return await self.get(POD, name)
+
+    async def image(self, image: str, name: str = "web") -> Json:
+        """The pod when it has been updated in place."""
+        await self.patch(POD, name, {"spec": {"containers": [{"name": "main", "image": image}]}}, STRATEGIC)
+        await self.rest()
+        return await self.get(POD, name)
+
+    def states(self, name: str = "web") -> list[tuple[str, str, int, str]]:
+        """What the pod's history shows: running image (empty for none), Ready, restarts, phase; without repetitions."""
+        seen: list[tuple[str, str, int, str]] = []
+        for version in self.history.of(POD, self.namespace, name):
+            state = _state(version.after) if version.after else ("", "gone", 0, "")
+            if not seen or seen[-1] != state:
+                seen.append(state)
+        return seen
+
+
+def _state(pod: Json) -> tuple[str, str, int, str]:
+    status = pod["status"].get("containerStatuses", [{"state": {}, "restartCount": 0}])[0]
+    image = status["image"] if "running" in status["state"] else ""
+    return image, condition(pod, "Ready"), status["restartCount"], pod["status"]["phase"]
+
+
+def condition(document: Json, kind: str) -> str:
+    """The status of a condition; empty for none."""
+    return next((one["status"] for one in document["status"].get("conditions", []) if one["type"] == kind), "")
+
+
+Story = Callable[[Place], Awaitable[None]]
+
+
+@pytest.fixture
+def play() -> Callable[[Story], None]:
+    def play(story: Story) -> None:
+        async def main(loop: SimulatedLoop) -> None:
+            place = Place(loop)
+            await place.begin()
+            await story(place)
+
+        run(main)
+
+    return play
+
+
+def test_a_pod_starts(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        pods = [await place.pod(name) for name in "abcd"]
+        assert [pod["spec"]["nodeName"] for pod in pods] == ["node-1", "node-2", "node-3", "node-1"]
+        assert {condition(pods[0], kind) for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")} == {
+            "True"
+        }
+        assert len({pod["status"]["podIP"] for pod in pods}) == 4
+        assert place.states("a") == [("", "", 0, "Pending"), ("nginx:1", "True", 0, "Running")]
+
+    play(story)
+
+
+def test_a_new_image_restarts_the_container(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        old = (await place.pod())["status"]["containerStatuses"][0]
+        new = (await place.image("nginx:2"))["status"]["containerStatuses"][0]
+        assert (new["image"], new["restartCount"]) == ("nginx:2", 1)
+        assert old["imageID"] != new["imageID"]
+        assert old["containerID"] != new["containerID"]
+        assert place.states()[1:] == [
+            ("nginx:1", "True", 0, "Running"),
+            ("", "False", 0, "Running"),
+            ("nginx:2", "True", 1, "Running"),
+        ]
+
+    play(story)
+
+
+def test_readiness_follows_the_gates(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        pod = await place.pod(spec={"readinessGates": [{"conditionType": "Mine"}]})
+        assert (condition(pod, "Ready"), condition(pod, "ContainersReady")) == ("False", "True")
+        for status in ("True", "False"):
+            mine = {"status": {"conditions": [{"type": "Mine", "status": status}]}}
+            await place.patch(POD, "web", mine, STRATEGIC, "status")
+            await place.rest()
+            assert condition(await place.get(POD, "web"), "Ready") == status
+
+    play(story)
+
+
+def test_a_container_dies(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.pod()
+        place.cluster.crash_container("shop", "web", "main")
+        await place.rest()
+        assert place.states()[2:] == [("", "False", 0, "Running"), ("nginx:1", "True", 1, "Running")]
+
+    play(story)
+
+
+def test_an_image_that_cannot_be_pulled(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        place.cluster.broken_images.add("nginx:broken")
+        await place.pod()
+        assert condition(await place.image("nginx:broken"), "Ready") == "False"
+        assert place.states()[-1] == ("", "False", 0, "Running")
+        assert condition(await place.image("nginx:2"), "Ready") == "True"
+        assert place.states()[-1] == ("nginx:2", "True", 1, "Running")
+        pending = await place.pod("new", spec={"containers": [{"name": "main", "image": "nginx:broken"}]})
+        assert pending["status"]["phase"] == "Pending"
+        place.cluster.mend_image("nginx:broken")
+        await place.rest()
+        assert place.states("new")[-1] == ("nginx:broken", "True", 0, "Running")
+
+    play(story)
+
+
+def test_a_deleted_pod_ends(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.pod()
+        await place.delete(POD, "web")
+        await place.rest()
+        assert place.states()[-2:] == [("", "False", 0, "Succeeded"), ("", "gone", 0, "")]
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "grace", "seconds"),
+    [("2.5", 30, 2.5), ("9", 4, 4), ("9", 0, 0)],
+    ids=["takes its time", "is killed in the end", "is forced"],
+)
+def test_a_slow_end(play: Callable[[Story], None], wanted: str, grace: int, seconds: float) -> None:
+    async def story(place: Place) -> None:
+        await place.pod(annotations={STOP_ANNOTATION: wanted})
+        started = place.clock.monotonic()
+        await place.delete(POD, "web", {"gracePeriodSeconds": grace})
+        await place.rest()
+        assert place.states()[-1][1] == "gone"
+        assert place.history.versions[-1].at - started == pytest.approx(seconds, abs=0.02)
+
+    play(story)
+
+
+def test_a_pod_that_succeeds(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        pod = await place.pod(annotations={COMPLETE_ANNOTATION: ""})
+        assert pod["status"]["phase"] == "Succeeded"
+
+    play(story)
+
+
+def test_a_lost_node(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.pod()
+        place.cluster.lose_node("node-1")
+        await place.rest()
+        lost = await place.get(POD, "web")
+        assert "deletionTimestamp" in meta(lost)
+        assert condition(lost, "Ready") == "False"
+        assert condition(await place.get(NODE, "node-1"), "Ready") == "Unknown"
+        assert (await place.pod("other"))["spec"]["nodeName"] == "node-2"
+        place.cluster.return_node("node-1")
+        await place.rest()
+        assert not await place.exists(POD, "web")
+        assert condition(await place.get(NODE, "node-1"), "Ready") == "True"
+
+    play(story)
+
+
+def test_a_node_that_is_back_in_time(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.pod()
+        place.cluster.lose_node("node-1")
+        await place.clock.sleep(2)
+        assert condition(await place.get(POD, "web"), "Ready") == "False"
+        place.cluster.return_node("node-1")
+        await place.rest()
+        assert condition(await place.get(POD, "web"), "Ready") == "True"
+
+    play(story)
+
+
+def test_a_node_that_is_removed(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.pod()
+        place.cluster.lose_node("node-1")
+        await place.delete(NODE, "node-1")
+        await place.rest()
+        assert not await place.exists(POD, "web")
+
+    play(story)
+
+
+def test_a_pod_waits_for_its_claim(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        pod = await place.pod(spec={"volumes": [volume]})
+        assert condition(pod, "PodScheduled") == "False"
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        await place.create(CLAIM, {"metadata": {"name": "data"}, "spec": spec})
+        await place.rest()
+        assert (await place.get(CLAIM, "data"))["status"]["phase"] == "Bound"
+        assert condition(await place.get(POD, "web"), "Ready") == "True"
+
+    play(story)
+
+
+def test_a_full_cluster(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        for name in ("node-2", "node-3"):
+            await place.patch(NODE, name, {"spec": {"unschedulable": True}})
+        await place.patch(NODE, "node-1", {"status": {"allocatable": {"pods": "1"}}}, subresource="status")
+        await place.pod("one")
+        assert condition(await place.pod("two"), "PodScheduled") == "False"
+        await place.delete(POD, "one")
+        await place.rest()
+        assert (await place.get(POD, "two"))["spec"]["nodeName"] == "node-1"
+
+    play(story)
