@@ -17,13 +17,15 @@ from tests.support.workspace import Workspace, fresh
 
 NODES = 3
 FIRST = 2400
-"""Seconds for the first test: a machine without the programs builds them, which takes a quarter of an hour."""
+"""Seconds for the first test of a file: a machine without the programs builds them, which takes many minutes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
-    for number, item in enumerate(ours):
-        item.add_marker(pytest.mark.timeout(150 if number else FIRST))
+    files: set[Path] = set()
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(150 if item.path in files else FIRST))
+            files.add(item.path)
 
 
 class Running(NamedTuple):

@@ -8,12 +8,14 @@
 What is missing on the machine is got first: programs from the cache, downloaded or built, packages of Debian with apt.
 """
 
+import os
 import subprocess
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from flotilla_cli.cluster.control_plane import ControlPlane, Options
+from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.process import Process
 from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_cli.cluster.provision import provide
@@ -38,7 +40,8 @@ class RealCluster(Cluster):
     def run_in(self, node: str, *command: str, check: bool = True, timeout: float = 30) -> str:
         """Run a command in a node's namespaces, and return what it prints."""
         argv = self.nodes.inside(node, command)
-        reply = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
+        env = {**os.environ, "PATH": self.nodes.path}
+        reply = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=timeout, check=False)
         if check and reply.returncode:
             raise AssertionError(f"{' '.join(command)} in {node}: {reply.stderr or reply.stdout}")
         return reply.stdout
@@ -48,6 +51,12 @@ class RealCluster(Cluster):
         found = self.plane.records.get(part_name(node, part))
         assert found is not None
         return found
+
+    async def nats(self) -> NatsServer:
+        """A nats-server that the nodes reach too; everybody on it needs credentials."""
+        return await start_nats(
+            self.plane.places.state_dir, program=self.program, bound=True, host=str(self.nodes.network.host)
+        )
 
     async def kill(self, node: str, *parts: str) -> None:
         """kill -9 of some of a node's daemons; without any, of the whole node, as in a power cut."""

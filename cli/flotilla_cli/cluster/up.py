@@ -27,6 +27,7 @@ from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.realnodes import cgroups, debian
 from flotilla_cli.cluster.realnodes.namespaces import same
+from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, recorded
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
@@ -103,7 +104,7 @@ async def stop_all(state_dir: Path, clock: Clock, say: Callable[[str], None]) ->
     """Stop everything that runs from this folder, services first; returns how many processes there were."""
     records = Records(state_dir)
     on_nodes = recorded(records)
-    known = [NATS, *reversed(ORDER)]
+    known = [NATS, *reversed(ORDER), SWITCH]
     names = [process.name for process in records.all()]
     running = len(records.running())
     services_first = [name for name in names if name not in known and name not in on_nodes]

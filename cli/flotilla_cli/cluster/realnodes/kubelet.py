@@ -10,6 +10,7 @@ from flotilla_cli.cluster.realnodes.containerd import SOCKET
 from flotilla_cli.cluster.realnodes.network import Network
 from flotilla_common.control.plan import Json
 
+PORT = 10250  # where the apiserver asks for logs and terminals
 ROOM = {  # evicting for the sake of this machine's memory or disk would make tests depend on it
     "memory.available": "1Mi",
     "nodefs.available": "0%",

@@ -9,6 +9,7 @@
 As everywhere here, starting is the repair as well: what runs is left alone.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,8 +36,8 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 PREFIX = "real-"
 PARTS = ("containerd", "kubelet", "kube-proxy")
-READY_WITHIN = 90.0  # seconds; it takes about five
-POLL = 0.05
+READY_WITHIN = 60.0  # seconds; it takes about five
+POLL = 0.2
 
 
 def node_name(index: int) -> str:
@@ -50,12 +51,15 @@ def part_name(node: str, part: str) -> str:
 
 
 def recorded(records: Records) -> list[str]:
-    """Every process that belongs to real nodes, in the order in which to stop them: the holders take the rest along."""
+    """The processes of real nodes, in the order in which to stop them: the holders take the rest along.
+
+    The switch is not among them: with it goes the address at which the apiserver listens.
+    """
     names = [process.name for process in records.all()]
     ours = [name for name in names if name.startswith(PREFIX)]
     holders = [name for name in ours if name.removeprefix(PREFIX).isdigit()]
     rest = [name for name in ours if name not in holders]
-    return [*holders, *rest, *(name for name in (registry.NAME, SWITCH) if name in names)]
+    return [*holders, *rest, *([registry.NAME] if registry.NAME in names else [])]
 
 
 class RealNodes:
@@ -72,6 +76,11 @@ class RealNodes:
     def registries(self) -> Path:
         """Where each registry that is not the set's own has a directory; see `containerd.trust`."""
         return self._state_dir / "registries"
+
+    @property
+    def path(self) -> str:
+        """PATH for programs in a node: containerd looks for its shim there, people for `ctr`."""
+        return f"{self._programs('containerd-shim-runc-v2').parent}:{PATH}"
 
     @property
     def network(self) -> Network:
@@ -143,15 +152,21 @@ class RealNodes:
             return current
         plan = self._plan(int(name.removeprefix(PREFIX)))
         log = self._state_dir / "logs" / f"{record}.log"
-        argv = self.inside(name, self._command(part, plan, plane))
-        process = self._records.spawn(record, argv, log, bound=self._bound, env={"PATH": self._path()})
+        socket = self.files(name) / containerd.SOCKET.lstrip("/")
         if part == "containerd":
-            await self._listens(name, process)
+            socket.unlink(missing_ok=True)
+        argv = self.inside(name, self._command(part, plan, plane))
+        process = self._records.spawn(record, argv, log, bound=self._bound, env={"PATH": self.path})
+        if part == "containerd":
+            await self._listens(socket, process)
         return process
 
     async def stop(self) -> None:
-        """Stop all nodes with everything in them, the registry and the network, and remove their control groups."""
-        await self._records.stop(recorded(self._records), self._clock, grace=0)
+        """Stop all nodes with everything in them, the registry and the network, and remove their control groups.
+
+        The apiserver cannot be reached any more then.
+        """
+        await self._records.stop([*recorded(self._records), SWITCH], self._clock, grace=0)
         await cgroups.sweep(self._clock)
 
     def inside(self, name: str, command: Sequence[str]) -> list[str]:
@@ -168,30 +183,33 @@ class RealNodes:
         assert switch is not None, "`connect` comes first"
         network.attach(self.network, index, name, self._holder(name), switch)
 
-    async def _listens(self, name: str, process: Process) -> None:
+    async def _listens(self, socket: Path, process: Process) -> None:
         """A kubelet that starts before its containerd ends at once."""
-        socket = self.files(name) / containerd.SOCKET.lstrip("/")
         deadline = self._clock.monotonic() + READY_WITHIN
-        while not socket.exists():
+        while not await asyncio.to_thread(socket.exists):
             if not is_alive(process) or self._clock.monotonic() > deadline:
-                raise ClusterError(f"containerd of {name} did not start:\n{tail(Path(process.log))}")
+                raise ClusterError(f"{process.name} did not start:\n{tail(Path(process.log))}")
             await self._clock.sleep(POLL)
 
     async def _ready(self, plane: ControlPlane, names: list[str]) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN
         async with admin(plane.kubeconfig, self._clock) as api:
             while waiting := await self._waiting(api, names):
-                ended = [name for name in waiting if not self._runs(part_name(name, "kubelet"))]
-                if ended or self._clock.monotonic() > deadline:
-                    log = self._state_dir / "logs" / f"{part_name(min(ended or waiting), 'kubelet')}.log"
+                if self._clock.monotonic() > deadline:
+                    log = self._state_dir / "logs" / f"{part_name(min(waiting), 'kubelet')}.log"
                     said = "; ".join(f"{name}: {why}" for name, why in waiting.items())
                     raise ClusterError(f"Not ready: {said}. End of {log}:\n{tail(log)}")
+                for name in waiting:  # a kubelet ends when its containerd does not answer yet
+                    await self.ensure(name, "kubelet", plane)
                 await self._clock.sleep(POLL)
 
     async def _waiting(self, api: Api, names: list[str]) -> dict[str, str]:
         """The nodes that pods cannot go to, and why."""
         nodes = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
         states = {node["metadata"]["name"]: unready(node) for node in nodes}
+        for index, name in enumerate(names):
+            if not states[name] and not await _answers(self.network.node(index), kubelet.PORT):
+                states[name] = "its kubelet does not answer"  # what its Node says is from before
         return {name: states[name] for name in names if states[name]}
 
     def _command(self, part: str, plan: NodePlan, plane: ControlPlane) -> list[str]:
@@ -212,9 +230,6 @@ class RealNodes:
         group = f"/{cgroups.name(self._holder(name))}"
         return NodePlan(index=index, folder=self._folder(name), network=self.network, group=group)
 
-    def _path(self) -> str:
-        return f"{self._programs('containerd-shim-runc-v2').parent}:{PATH}"
-
     def _folder(self, name: str) -> Path:
         return self._state_dir / "nodes" / name
 
@@ -224,9 +239,15 @@ class RealNodes:
             raise ClusterError(f"{name} does not run.")
         return holder
 
-    def _runs(self, record: str) -> bool:
-        process = self._records.get(record)
-        return process is not None and is_alive(process)
+
+async def _answers(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout=1)
+    except OSError:
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True
 
 
 async def node_problem(name: str, kubeconfig: Path, clock: Clock) -> str:

@@ -1,0 +1,120 @@
+"""Node agents on real nodes: containers restart, environments follow metadata, images are pulled ahead."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from tests.support.agents import Agents, agents
+from tests.support.fleet import SERVICES, Fleet, fleet
+from tests.support.nodes import RealCluster
+from tests.support.recorder import Recorder
+from tests.support.workspace import Json, Workspace, cloneset, fresh, identity
+
+PATIENCE = 60
+
+
+class Staffed(NamedTuple):
+    """A cluster with services and agents."""
+
+    cluster: RealCluster
+    fleet: Fleet
+    recorder: Recorder
+    agents: Agents
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def staffed(cluster: RealCluster) -> AsyncIterator[Staffed]:
+    async with fleet(cluster, services=(*SERVICES, "jobs")) as services, agents(cluster, services) as on:
+        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, "pods", "clonesets") as recorder:
+            yield Staffed(cluster, services, recorder, on)
+
+
+@pytest.fixture
+def space(staffed: Staffed, request: pytest.FixtureRequest) -> Workspace:
+    return fresh(staffed.cluster, staffed.recorder, request.node.name)
+
+
+def env_from(label: str) -> Json:
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{label}']"}}
+    container = {"name": "nginx", "image": "nginx:alpine", "env": [{"name": "APP_CONF", "valueFrom": source}]}
+    agent = {"name": "agent", "image": "httpd:2.4", "command": ["sleep", "infinity"]}
+    return {
+        "metadata": {"labels": {label: "v1"}},
+        "spec": {"containers": [container, agent], "terminationGracePeriodSeconds": 2},
+    }
+
+
+def containers(pod: Json) -> dict[str, Json]:
+    return {status["name"]: status for status in pod["status"]["containerStatuses"]}
+
+
+def environment(space: Workspace, pod: str) -> str:
+    return space.kubectl("exec", pod, "-c", "nginx", "--", "printenv", "APP_CONF").strip()
+
+
+def test_an_environment_follows_its_label(space: Workspace) -> None:
+    """The pod stays, its container restarts once, the other one not at all (nodeagent.md §5, example 20)."""
+    strategy = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
+    space.apply(cloneset(3, strategy=strategy, template=env_from("conf")))
+    space.settled(seconds=PATIENCE, replicas=3, readyReplicas=3)
+    before = dict(space.pods)
+    space.until(
+        lambda: all("apps.kruise.io/runtime-containers-meta" in annotations(pod) for pod in space.pods.values()), 30
+    )
+    space.patch({"spec": {"template": {"metadata": {"labels": {"conf": "v2"}}}}})
+    space.settled(seconds=PATIENCE, replicas=3, updatedReadyReplicas=3, readyReplicas=3)
+    after = dict(space.pods)
+    assert {identity(pod) for pod in after.values()} == {identity(pod) for pod in before.values()}
+    for name, pod in after.items():
+        assert environment(space, name) == "v2"
+        assert containers(pod)["nginx"]["restartCount"] == 1
+        assert containers(pod)["agent"]["restartCount"] == 0
+        meta = json.loads(annotations(pod)["apps.kruise.io/runtime-containers-meta"])
+        assert [one["containerID"] for one in meta["containers"]] == [
+            containers(pod)[one["name"]]["containerID"] for one in meta["containers"]
+        ]
+
+
+def annotations(pod: Json) -> dict[str, str]:
+    return pod["metadata"].get("annotations", {})
+
+
+def request(name: str, pod: str, *names: str, **strategy: object) -> Json:
+    return {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "ContainerRecreateRequest",
+        "metadata": {"name": name},
+        "spec": {"podName": pod, "containers": [{"name": one} for one in names], "strategy": strategy},
+    }
+
+
+def phase(space: Workspace, name: str) -> str:
+    return space.read("crr", name).get("status", {}).get("phase", "")
+
+
+def test_a_container_is_recreated(space: Workspace) -> None:
+    space.apply(cloneset(1, template=env_from("conf")))
+    space.settled(seconds=PATIENCE, replicas=1, readyReplicas=1)
+    (pod,) = space.pods.values()
+    name = pod["metadata"]["name"]
+    space.kubectl("create", "-f", "-", stdin=json.dumps(request("r", name, "nginx", minStartedSeconds=3)))
+    space.until(lambda: phase(space, "r") == "Completed", PATIENCE)
+    states = space.read("crr", "r")["status"]["containerRecreateStates"]
+    assert [(one["name"], one["phase"], one["isKilled"]) for one in states] == [("nginx", "Succeeded", True)]
+    after = space.pod(name)
+    assert containers(after)["nginx"]["restartCount"] == 1
+    assert containers(after)["agent"]["containerID"] == containers(pod)["agent"]["containerID"]
+    assert identity(after) == identity(pod)
+    events = space.read("events")["items"]
+    killing = [
+        one for one in events if one["reason"] == "Killing" and one["source"]["component"] == "kruise-daemon-crr"
+    ]
+    assert killing[0]["message"] == "Stopping container nginx by ContainerRecreateRequest r"
+
+
+async def test_agents_are_small(staffed: Staffed) -> None:
+    for node in staffed.cluster.names:
+        assert staffed.agents.rss_mib(node) < 60, node

@@ -1,0 +1,144 @@
+"""The real nodes themselves: network, images, volumes of their own; killed daemons and power cuts."""
+
+import json
+import urllib.request
+
+import pytest
+
+from tests.support.cluster import eventually
+from tests.support.nodes import RealCluster
+from tests.support.workspace import Json
+
+WEB = "default"
+
+
+def read_pods(cluster: RealCluster) -> dict[str, Json]:
+    return {pod["metadata"]["name"]: pod for pod in cluster.read("pods", "-n", WEB)["items"]}
+
+
+def container(pod: Json) -> Json:
+    return pod["status"]["containerStatuses"][0]
+
+
+def pod_on(node: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"web-{node}", "labels": {"app": "web"}},
+        "spec": {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "nginx", "image": "nginx:alpine"}],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def web(cluster: RealCluster) -> dict[str, Json]:
+    """A web server on each node, and a Service before them."""
+    for name in cluster.names:
+        cluster.kubectl("create", "-f", "-", stdin=json.dumps(pod_on(name)))
+    cluster.kubectl("create", "service", "clusterip", "web", "--tcp=80:80")
+    cluster.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=60s")
+    return read_pods(cluster)
+
+
+def test_every_node_has_its_own_addresses(cluster: RealCluster, web: dict[str, Json]) -> None:
+    nodes = {node["metadata"]["name"]: node for node in cluster.read("nodes")["items"]}
+    assert sorted(nodes) == cluster.names
+    network = cluster.nodes.network
+    for index, name in enumerate(cluster.names):
+        assert nodes[name]["spec"]["podCIDR"] == network.pods(index)
+        assert nodes[name]["status"]["addresses"][0]["address"] == network.node(index)
+        assert web[f"web-{name}"]["status"]["podIP"].startswith(network.pods(index).removesuffix("0/24"))
+
+
+def test_pods_reach_pods_services_and_the_apiserver(cluster: RealCluster, web: dict[str, Json]) -> None:
+    addresses = [pod["status"]["podIP"] for pod in web.values()]
+    service = cluster.read("service", "web")["spec"]["clusterIP"]
+    for name in web:
+        for address in [*addresses, service]:
+            assert inside(cluster, name, f"wget -qO- http://{address}") == "nginx:alpine"
+        answer = inside(cluster, name, "wget -qO- http://10.96.0.1:443 2>&1 || true")
+        assert "400 Bad Request" in answer  # it wants to be spoken to with TLS
+    for address in addresses:  # webhooks in pods are called from here
+        with urllib.request.urlopen(f"http://{address}", timeout=5) as reply:
+            assert reply.read().decode().strip() == "nginx:alpine"
+
+
+def inside(cluster: RealCluster, pod: str, script: str) -> str:
+    return cluster.kubectl("exec", pod, "--", "timeout", "5", "sh", "-c", script).strip()
+
+
+def test_logs_are_read_through_the_apiserver(cluster: RealCluster) -> None:
+    run = ["run", "talks", "--image=busybox", "--restart=Never", "--", "echo", "hello"]
+    cluster.kubectl(*run)
+    cluster.kubectl("wait", "pod/talks", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s")
+    assert cluster.kubectl("logs", "talks") == "hello\n"
+    cluster.kubectl("delete", "pod", "talks", "--now")
+
+
+def test_an_image_that_is_not_there_is_refused_at_once(cluster: RealCluster) -> None:
+    cluster.kubectl("run", "lost", "--image=nginx:never-pushed")
+    waiting = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImagePull"
+    cluster.kubectl("wait", "pod/lost", f"--for={waiting}", "--timeout=20s")
+    message = container(read_pods(cluster)["lost"])["state"]["waiting"]["message"]
+    assert "not found" in message
+    cluster.kubectl("delete", "pod", "lost", "--now")
+
+
+async def test_an_image_can_be_pushed_under_any_name(cluster: RealCluster) -> None:
+    name = "ghcr.io/someone/tool:v1"
+    digest = await cluster.registry.push(name, ["sleep", "3600"], {"/etc/motd": b"mine"})
+    cluster.kubectl("run", "tool", f"--image={name}")
+    cluster.kubectl("wait", "pod/tool", "--for=condition=Ready", "--timeout=30s")
+    assert inside(cluster, "tool", "cat /etc/motd") == "mine"
+    assert container(read_pods(cluster)["tool"])["imageID"] == f"ghcr.io/someone/tool@{digest}"
+    cluster.kubectl("delete", "pod", "tool", "--now")
+
+
+async def test_a_killed_containerd_takes_no_container_along(cluster: RealCluster, web: dict[str, Json]) -> None:
+    before = read_pods(cluster)["web-real-0"]
+    await cluster.kill("real-0", "containerd", "kubelet")
+    await cluster.repair()
+    assert inside(cluster, "web-real-0", "cat /www/index.html") == "nginx:alpine"
+    after = read_pods(cluster)["web-real-0"]
+    assert container(after)["containerID"] == container(before)["containerID"]
+    assert container(after)["restartCount"] == 0
+
+
+async def test_after_a_power_cut_a_node_goes_on(cluster: RealCluster, web: dict[str, Json]) -> None:
+    """Everything in the node ends, nothing of it stays, and its kubelet starts the same pods again."""
+    before = read_pods(cluster)["web-real-1"]
+    await cluster.kill("real-1")
+    await cluster.repair()
+
+    def restarted() -> bool:
+        now = container(read_pods(cluster)["web-real-1"])
+        return now["restartCount"] == 1 and now["ready"]
+
+    await eventually(restarted, 60)
+    after = read_pods(cluster)["web-real-1"]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert inside(cluster, "web-real-1", "cat /www/index.html") == "nginx:alpine"
+
+
+async def test_a_cut_network_comes_back_with_the_same_addresses(cluster: RealCluster, web: dict[str, Json]) -> None:
+    network = cluster.nodes.network
+    await cluster.kill("switch")
+    assert await cluster.nodes.connect() == network
+    await cluster.repair()
+    pods = {name: read_pods(cluster)[name] for name in web}
+    for name in pods:
+        for other in pods.values():
+            assert inside(cluster, name, f"wget -qO- http://{other['status']['podIP']}") == "nginx:alpine"
+
+
+def test_a_node_keeps_its_files_for_itself(cluster: RealCluster) -> None:
+    for name in cluster.names:
+        assert (cluster.nodes.files(name) / "run/containerd/containerd.sock").exists()
+        assert "web-" in cluster.run_in(name, "ls", "/var/log/containers")
+        assert cluster.run_in(name, "hostname").strip() == name
+    shown = cluster.run_in("real-0", "ctr", "--namespace", "k8s.io", "containers", "list", "--quiet")
+    running = container(read_pods(cluster)["web-real-0"])["containerID"].removeprefix("containerd://")
+    assert running in shown.split()
