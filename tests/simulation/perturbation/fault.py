@@ -13,9 +13,9 @@ import msgspec
 class Place(StrEnum):
     """What is numbered."""
 
-    WRITE = "write"  # of one process, lease renewals after the first of each lease left out
+    WRITE = "write"  # of one process; of renewals of one lease only the first
     EVENT = "event"  # of one process's watches
-    MESSAGE = "message"  # stored by the bus in a stream of objects
+    MESSAGE = "message"  # an object that the bus stores
     STEP = "step"  # of the scenario
 
 

@@ -235,7 +235,6 @@ KINDS: Mapping[str, Kind] = {
     ),
     "paused": Kind(strike=Pause, place=Place.WRITE, setting=Setting(2), outage=PAUSE_SECONDS),
     "skewed": Kind(strike=Crash, place=Place.WRITE, setting=Setting(2, HOUR), outage=FAILOVER_SECONDS),
-    "skewed-back": Kind(strike=Crash, place=Place.WRITE, setting=Setting(2, -HOUR), outage=FAILOVER_SECONDS),
     "held": Kind(strike=Hold, place=Place.WRITE, outage=HOLD_SECONDS, blind=LATE, per_resource=True),
     "held-from": Kind(
         strike=Hold, place=Place.STEP, outage=HOLD_SECONDS, blind=LATE, services=NOBODY, per_resource=True

@@ -19,7 +19,11 @@ from tests.simulation.perturbation.fault import Place, Point
 from tests.simulation.world import World
 
 T = TypeVar("T")
-OBJECTS = "kube.v1."
+OBJECTS, OBJECT_DOTS = "kube.v1.", 5
+"""How subjects of objects begin, and how many dots they have; those of markers have fewer."""
+
+LEASES = ("flotilla-cloneset", "pods", "clonesets")
+"""Leases whose first renewals are points, by parts of their names."""
 
 
 class Strike(Protocol):
@@ -88,12 +92,17 @@ class Saboteur:
         """A write of ours leaves: what is to be done to it, if this is the point."""
         if self._world is None or not request.writes:
             return None
-        if request.resource == LEASE:  # one renewal of a lease is like the other
-            lease = (request.writer, request.name)
-            if lease in self._renewed:
-                return None
-            self._renewed.add(lease)
+        if request.resource == LEASE and not self._first_renewal(request):
+            return None
         return self._reached(Place.WRITE, request.writer, request.resource.plural)
+
+    def _first_renewal(self, request: Request) -> bool:
+        """One renewal of a lease is like the other, and so is one resource's lease that nothing depends on."""
+        lease = (request.writer, request.name)
+        if lease in self._renewed or not any(part in request.name for part in LEASES):
+            return False
+        self._renewed.add(lease)
+        return True
 
     def receives(self, request: Request) -> None:
         """A watch event is about to reach a process of ours; may raise what ends the watch."""
@@ -103,8 +112,8 @@ class Saboteur:
             strike.event(self, request)
 
     def _message(self, _: int, message: Message) -> None:
-        if not message.subject.startswith(OBJECTS):
-            return
+        if not message.subject.startswith(OBJECTS) or message.subject.count(".") < OBJECT_DOTS:
+            return  # why, act, or a marker
         if strike := self._reached(Place.MESSAGE, "", message.subject.split(".")[3]):
             # The server is in the middle of storing it; what happens to it comes right after.
             self.world.loop.call_soon(partial(strike.moment, self))

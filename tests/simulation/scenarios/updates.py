@@ -15,12 +15,6 @@ SCENARIOS = (
         then=End(pods={"two": 3}, revisions=2, status=DONE),
     ),
     Scenario(
-        name="updated-in-place-only",
-        given=running(cloneset(3, policy="InPlaceOnly")),
-        when=(image("two"),),
-        then=End(pods={"two": 3}, status=DONE),
-    ),
-    Scenario(
         name="recreated",
         given=running(cloneset(3, policy="ReCreate")),
         when=(image("two"),),
