@@ -1,6 +1,8 @@
 """One control plane, the services and fake agents per file, one namespace per scenario."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ from flotilla_cli.cluster.kwok import Pace
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fake_agents import FakeAgents
 from tests.support.fleet import Fleet, fleet
-from tests.support.recorder import Recorder
+from tests.support.recorder import Event, Recorder
 from tests.support.workspace import Workspace, fresh
 
 Json = dict[str, Any]
@@ -90,6 +92,24 @@ class PullSpace(Workspace):
         """The spec tags of a node, by image and tag."""
         images = self.seen("NodeImage", node).get("spec", {}).get("images", {})
         return {f"{name}:{tag['tag']}": tag for name, image in images.items() for tag in image["tags"]}
+
+    def history(self, since: int = 0, kind: str = "ImagePullJob") -> list[Event]:
+        """The events of a kind, in the namespace or cluster-wide."""
+        seen = self._recorder.events[since:]
+        return [
+            event
+            for event in seen
+            if event.object["kind"] == kind and event.object["metadata"].get("namespace") in (None, self.name)
+        ]
+
+    def flotilla(self, *arguments: str) -> str:
+        """What a verb of `flotilla` prints about an object of the namespace."""
+        bus, cluster = f"--nats={self.agents.url}", f"--kubeconfig={self.cluster.kubeconfig}"
+        flags = [bus] if arguments[0] == "explain" else [bus, cluster]
+        command = [sys.executable, "-m", "flotilla_cli", *arguments, "-n", self.name, *flags]
+        reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert reply.returncode == 0, reply.stderr
+        return reply.stdout
 
     def ready(self) -> None:
         """Every node has its NodeImage."""
