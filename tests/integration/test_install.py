@@ -64,8 +64,8 @@ def present(cluster: Cluster, *objects: str) -> bool:
 @pytest.fixture
 def clean(cluster: Cluster):
     yield
-    flotilla(cluster, "uninstall", "--force")
-    cluster.kubectl("wait", "--for=delete", "namespace/kruise-system", "--timeout=60s", check=False)
+    reply = flotilla(cluster, "uninstall", "--force")
+    assert reply.returncode == 0, reply.stderr
 
 
 @pytest.mark.usefixtures("clean")
@@ -116,7 +116,10 @@ class TestInstall:
             "NAME DESIRED UPDATED UPDATED_READY UPDATED_AVAILABLE READY TOTAL AGE CONTAINERS IMAGES SELECTOR"
         )
         cluster.kubectl("apply", "-f", str(tmp_path / "flotilla.yaml"))
-        assert set(outcomes(flotilla(cluster, "install")).values()) <= {"configured", "unchanged"}
+        told = outcomes(flotilla(cluster, "install"))
+        created = {title for title, result in told.items() if result == "created"}
+        others = {f"customresourcedefinition.apiextensions.k8s.io/{path.stem}" for path in tmp_path.glob("*.*.*.yaml")}
+        assert created == others - {"customresourcedefinition.apiextensions.k8s.io/clonesets.apps.kruise.io"}
 
     def test_old_version_is_refused_not_cut_down_while_there_is_no_webhook(self, cluster: Cluster, tmp_path: Path):
         flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))
@@ -138,6 +141,13 @@ class TestInstall:
         told = outcomes(flotilla(cluster, "uninstall", "--force"))
         assert told["customresourcedefinition.apiextensions.k8s.io/clonesets.apps.kruise.io"] == "deleted"
         assert not present(cluster, "crd", "-A")
+
+    def test_an_installation_may_follow_a_removal_at_once(self, cluster: Cluster):
+        flotilla(cluster, "install")
+        told = outcomes(flotilla(cluster, "uninstall"))
+        assert told["namespace/kruise-system"] == "deleted"
+        assert not present(cluster, "namespace", "kruise-system", "kruise-daemon-config")
+        assert set(outcomes(flotilla(cluster, "install")).values()) == {"created"}
 
     def test_secrets_of_users_are_kept(self, cluster: Cluster):
         flotilla(cluster, "install")

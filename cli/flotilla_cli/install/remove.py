@@ -2,10 +2,12 @@
 
 The webhook configurations go first, so that no webhook that may be gone already is asked. Then conversion is switched
 off, without which objects of converted kinds could not be listed or deleted (install.md §8). Then the CRDs with what is
-left of their objects, then the rest, backwards.
+left of their objects, then the rest, backwards. Namespaces take seconds to empty themselves; they are waited for at the
+end, so that an installation may follow at once.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -21,7 +23,8 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 
 GONE_SECONDS = 30.0
-"""How long the removal of a CRD and its objects may take; finalizers on the objects can hold it up."""
+"""How long the removal of a CRD and its objects may take; finalizers on the objects can hold it up. The same for
+namespaces and what is in them."""
 
 _PAGE = 500
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
@@ -42,13 +45,27 @@ async def custom_resources(api: Api) -> list[str]:
 
 async def remove(api: Api, clock: Clock, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
     """Remove everything; yields each object with `deleted`, `kept: …` or `still there: …`; absent ones are left out."""
+    emptying: list[Json] = []
     for document in removal_order():
-        try:
+        with _naming(document):
             result = await _remove_one(api, clock, document, dry_run=dry_run)
-        except ApiError as error:
-            raise InstallError(f"{title(document)}: {error.message}") from error
-        if result:
+        if result == "deleted" and document["kind"] == "Namespace" and not dry_run:
+            emptying.append(document)
+        elif result:
             yield document, result
+    for document in emptying:
+        with _naming(document):
+            gone = await _gone(api, clock, document)
+        yield document, "deleted" if gone else "still there: something in it has finalizers that nobody removes"
+
+
+@contextmanager
+def _naming(document: Json) -> Generator[None]:
+    """The apiserver's refusals, with the object that they are about."""
+    try:
+        yield
+    except ApiError as error:
+        raise InstallError(f"{title(document)}: {error.message}") from error
 
 
 def removal_order() -> list[Json]:
