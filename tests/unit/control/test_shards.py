@@ -166,3 +166,39 @@ async def test_an_apiserver_that_hangs_does_not_keep_a_replica_from_ending(monke
     async with asyncio.timeout(5):
         await replica.shards._release_all()
     assert replica.shards.serving == frozenset()
+
+
+async def test_a_lease_that_lapsed_is_taken_over_again_though_nobody_else_held_it() -> None:
+    """A pause, or an apiserver that was away: what changed meanwhile was not planned, and is not on its way either."""
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    await a.tick()
+    owned: list[bool] = []
+
+    async def look(gained: frozenset[int]) -> None:
+        owned.append(a.shards.owns("ns", "x"))
+        a.gained.append(gained)
+
+    a.shards.on_change(look, lambda _: None)
+    assert await a.tick(60) == {0}
+    assert (a.gained, owned) == ([{0}, {0}], [False])
+    assert a.shards.owns("ns", "x")
+
+
+async def test_a_renewal_in_time_is_no_new_tenure() -> None:
+    a = Replica(ScriptedApi(), "a")
+    for _ in range(5):
+        assert await a.tick(9) == {0}
+    assert a.gained == [{0}]
+
+
+async def test_what_a_pass_began_in_an_earlier_tenure_is_not_written_in_a_later_one() -> None:
+    a = Replica(ScriptedApi(), "a")
+    await a.tick()
+    fence = a.shards.fence("ns", "x")
+    assert fence()
+    await a.tick(9)
+    assert fence()
+    await a.tick(60)
+    assert a.shards.owns("ns", "x")
+    assert not fence()

@@ -144,7 +144,8 @@ class Controller(Generic[S]):
 
     async def _reconcile(self, key: Key) -> str:
         """One pass; returns success, error, requeue or requeue_after for the metrics."""
-        if not self._shards.owns(*key):
+        fence = self._shards.fence(*key)
+        if not fence():
             return "success"
         if key in self._unknown:
             await self._reread(key)
@@ -162,7 +163,7 @@ class Controller(Generic[S]):
             self._metrics.planned(planning)
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
-            return self._settle(key, plan, await self._carry_out(key, subject, plan, trace))
+            return self._settle(key, plan, await self._carry_out(key, subject, plan, trace, fence))
 
     def _planned(self, snapshot: S) -> Plan:
         """The plan. An object that the planner cannot digest gets a reason and an event, and stops nobody else."""
@@ -188,22 +189,22 @@ class Controller(Generic[S]):
             self._said[key] = said
             self._journal.why(subject, plan, trace=trace)
 
-    async def _carry_out(self, key: Key, subject: Subject, plan: Plan, trace: str) -> Report:
+    async def _carry_out(self, key: Key, subject: Subject, plan: Plan, trace: str, fence: Fence) -> Report:
         """Write the dependents, and the status first, last, or later (see `statuspace`)."""
         early = None
         if plan.status is None:
             self._pace.unneeded(key)
         elif self._pace.owed(key):
-            early = await self._write_status(key, subject, plan.status, trace)
-        report = await self._executor.run(subject, plan, self._fence(key), trace)
+            early = await self._write_status(key, subject, plan.status, trace, fence)
+        report = await self._executor.run(subject, plan, fence, trace)
         if plan.status is None:
-            await self._after_status(key, subject, plan, trace)
+            await self._after_status(subject, plan, trace, fence)
         elif early is not None:
             report.add(plan.status, early)
         elif self._is_due(key, plan, wrote=bool(report.counts)):
-            report.add(plan.status, await self._write_status(key, subject, plan.status, trace))
+            report.add(plan.status, await self._write_status(key, subject, plan.status, trace, fence))
         else:
-            await self._after_status(key, subject, plan, trace)
+            await self._after_status(subject, plan, trace, fence)
         return report
 
     def _is_due(self, key: Key, plan: Plan, *, wrote: bool) -> bool:
@@ -218,17 +219,14 @@ class Controller(Generic[S]):
             self.queue.add_at(key, due)
         return False
 
-    async def _write_status(self, key: Key, subject: Subject, status: Patch, trace: str) -> Outcome:
+    async def _write_status(self, key: Key, subject: Subject, status: Patch, trace: str, fence: Fence) -> Outcome:
         self._pace.written(key, self._clock.monotonic())
-        return await self._executor.single(subject, status, self._fence(key), trace)
+        return await self._executor.single(subject, status, fence, trace)
 
-    def _fence(self, key: Key) -> Fence:
-        return lambda: self._shards.owns(*key)
-
-    async def _after_status(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
+    async def _after_status(self, subject: Subject, plan: Plan, trace: str, fence: Fence) -> None:
         """Writes on the object's own version. A status write in between would spoil it: then the next pass has them."""
         if plan.after_status:
-            await self._executor.run(subject, Plan(stages=plan.after_status), self._fence(key), trace)
+            await self._executor.run(subject, Plan(stages=plan.after_status), fence, trace)
 
     def _settle(self, key: Key, plan: Plan, report: Report) -> str:
         """When to look at the object again."""

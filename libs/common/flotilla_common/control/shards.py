@@ -91,6 +91,9 @@ class LeaseHold:
         self._lease: Lease | None = None
         self._renewed_at = 0.0
         self._deadline = 0.0
+        self.tenure = 0
+        """Counts the times that validity began. What was known in an earlier one is out of date, even if nobody else
+        held the lease in between: nothing was planned meanwhile."""
 
     @property
     def valid(self) -> bool:
@@ -172,6 +175,8 @@ class LeaseHold:
             return self.valid  # unknown outcome: the old deadline stands, the next tick reads again
         self.observe(msgspec.json.decode(reply, type=Lease))
         if holder == self._identity:
+            if not self.valid:
+                self.tenure += 1
             self._renewed_at = started
             self._deadline = started + self._terms.duration * FENCE_SHARE
         return self.valid
@@ -212,7 +217,7 @@ class Shards:
         self._member = self._hold(f"flotilla-{service}-member-{identity}", identity, "member")
         self._peers: dict[str, LeaseHold] = {}
         self._identity = identity
-        self._serving: frozenset[int] = frozenset()
+        self._serving: dict[int, int] = {}  # shards that were taken over, and in which tenure
         self._retired = False
 
     def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
@@ -227,18 +232,28 @@ class Shards:
     @property
     def serving(self) -> frozenset[int]:
         """Shards that are held and taken over."""
-        return frozenset(index for index in self._serving if self._leases[index].valid)
+        return frozenset(index for index in self._serving if self._serves(index))
 
     def owns(self, namespace: str, name: str) -> bool:
         """The fence: this replica serves the object's shard, and its lease is valid at this very moment."""
+        return self._serves(shard_of(namespace, name, self.count))
+
+    def fence(self, namespace: str, name: str) -> Callable[[], bool]:
+        """`owns` for one pass over the object: false for good once the tenure is over in which the pass began, because
+        its plan is then out of date, even if the lease came back."""
         index = shard_of(namespace, name, self.count)
-        return index in self._serving and self._leases[index].valid
+        lease, tenure = self._leases[index], self._leases[index].tenure
+        return lambda: lease.tenure == tenure and self._serves(index)
+
+    def _serves(self, index: int) -> bool:
+        lease = self._leases[index]
+        return lease.valid and self._serving.get(index) == lease.tenure
 
     def retire(self) -> None:
         """Serve nothing any more. The leases stay ours until `run` is cancelled, so that nobody else begins while the
         answers to our last writes are on their way."""
         self._retired = True
-        self._serving = frozenset()
+        self._serving.clear()
 
     async def run(self) -> None:
         """Keep the leases for as long as the service lives; release them when cancelled."""
@@ -247,7 +262,7 @@ class Shards:
                 await self.tick()
                 await self._clock.sleep(self._terms.retry)
         finally:
-            self._serving = frozenset()
+            self._serving.clear()
             if self._taking is not None:
                 self._taking.cancel()
             await self._release_all()
@@ -272,7 +287,7 @@ class Shards:
         share = self._fair_share()
         held = [index for index, lease in enumerate(self._leases) if lease.holder == self._identity]
         for index in held[share:]:
-            self._serving -= {index}
+            self._serving.pop(index, None)
             await self._leases[index].release()
         kept = len(held[:share])
         for index, lease in enumerate(self._leases):
@@ -283,14 +298,17 @@ class Shards:
         self._take_over()
 
     def _take_over(self) -> None:
-        """Start taking over what was gained. It runs beside the renewals: a long LIST must not cost us the lease."""
-        valid = frozenset(index for index, lease in enumerate(self._leases) if lease.valid)
-        self._serving &= valid
-        gained = valid - self._serving
+        """Start taking over what was gained, or lost for a while. It runs beside the renewals: a long LIST must not
+        cost us the lease."""
+        for index in [index for index in self._serving if not self._serves(index)]:
+            del self._serving[index]
+        valid = {index: lease.tenure for index, lease in enumerate(self._leases) if lease.valid}
+        gained = {index: tenure for index, tenure in valid.items() if index not in self._serving}
         if gained and not self._retired and (self._taking is None or self._taking.done()):
             self._taking = asyncio.create_task(self._gain(gained))
 
-    async def _gain(self, gained: frozenset[int]) -> None:
+    async def _gain(self, tenures: dict[int, int]) -> None:
+        gained = frozenset(tenures)
         try:
             if self._on_gain is not None:
                 await self._on_gain(gained)
@@ -299,8 +317,8 @@ class Shards:
             return
         if self._retired:
             return
-        self._serving |= frozenset(index for index in gained if self._leases[index].valid)
-        self._log.info("shards gained", gained=sorted(gained), serving=sorted(self._serving))
+        self._serving |= tenures  # one that lapsed meanwhile is in a later tenure, or in none
+        self._log.info("shards gained", gained=sorted(gained), serving=sorted(self.serving))
         if self._on_serving is not None:
             self._on_serving(gained)
 
