@@ -13,7 +13,7 @@ from flotilla_common.api.admission.fields import Fault, ForeignError
 from flotilla_common.api.admission.pod_template import fill_host_ports
 from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.resources import POD_TEMPLATE
-from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _OURS = "template."
@@ -41,7 +41,7 @@ class ApiserverJudge:
             "template": _judged(template, claims),
         }
         try:
-            await self.api.create(POD_TEMPLATE, namespace, msgspec.json.encode(document), dry_run=True)
+            await self._try(namespace, msgspec.json.encode(document))
         except ApiError as refusal:
             if refusal.code == 422:
                 return _translate(refusal)
@@ -51,6 +51,15 @@ class ApiserverJudge:
                 return []  # the write itself meets the same namespace, and its own answer is the better one
             raise
         return []
+
+    async def _try(self, namespace: str, body: bytes) -> None:
+        """The dry run, once more after a broken connection: one that was idle for long may have been cut by whatever
+        stands in between, and a user's write should not fail for that. Nothing is stored, so twice is as good as once.
+        """
+        try:
+            await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
+        except Unreachable:
+            await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
 
 
 def _judged(template: Json, claims: list[Json]) -> Json:

@@ -1,6 +1,6 @@
 """The handlers of CloneSets and pods, and the apiserver as judge of templates (ADR 2)."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from flotilla_common.api.admission.fields import Fault, ForeignError
 from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.resources import POD
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.census import Census
 from flotilla_webhook.cloneset import CloneSetAdmission
 from flotilla_webhook.metrics import Metrics
@@ -211,6 +211,32 @@ CAUSES = msgspec.json.encode(
 )
 async def test_refusals_become_field_errors(refusal: ApiError, expected: list[str]) -> None:
     assert (await judged(TEMPLATE, refuse=refusal))[0] == expected
+
+
+class BreakingApi:
+    """Connections break under so many creates."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.tries = 0
+
+    async def create(self, *_: object, dry_run: bool = False) -> bytes:
+        assert dry_run
+        self.tries += 1
+        if self.tries <= self.times:
+            raise Unreachable("Server disconnected")
+        return b"{}"
+
+
+async def test_a_broken_connection_is_no_verdict() -> None:
+    api = BreakingApi(1)
+    assert await ApiserverJudge(cast("Api", api)).faults("default", TEMPLATE, []) == []
+    assert api.tries == 2
+
+
+async def test_without_an_answer_there_is_no_verdict() -> None:
+    with pytest.raises(Unreachable):
+        await ApiserverJudge(cast("Api", BreakingApi(2))).faults("default", TEMPLATE, [])
 
 
 async def test_other_errors_are_passed_on() -> None:
