@@ -23,6 +23,7 @@ from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, Resource
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Service
 from flotilla_common.settings import Settings
+from flotilla_jobs.app import service as jobs_service
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
@@ -37,15 +38,20 @@ from tests.simulation.uneven import UnevenBus, UnevenWire
 
 T = TypeVar("T")
 
-SERVICES: dict[str, Callable[[], Service]] = {"watcher": watcher_service, "cloneset": cloneset_service}
+SERVICES: dict[str, Callable[[], Service]] = {
+    "watcher": watcher_service,
+    "cloneset": cloneset_service,
+    "jobs": jobs_service,
+}
 """What can run as a process."""
 
 REPLICAS = {"watcher": 1, "cloneset": 1}
 """What does, unless a run asks for something else."""
 
-SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=5.0, cloneset_workers=4)
-"""Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. Fewer
-workers, for there are few CloneSets and every change wakes all workers."""
+SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=8.0, cloneset_workers=4)
+"""Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. The
+fallback has to be longer than the five seconds between two markers. Fewer workers, for there are few CloneSets and
+every change wakes all workers."""
 
 NAMESPACES = (SETTINGS.namespace, "default", "shop")
 """What exists from the start; scenarios take place in `shop`."""

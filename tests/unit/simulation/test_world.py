@@ -147,17 +147,31 @@ def test_a_paused_leader_is_replaced_and_comes_back_as_a_standby() -> None:
     simulate(body, replicas={"watcher": 1, "cloneset": 2})
 
 
+def test_a_lone_leader_catches_up_with_what_happened_while_it_was_paused() -> None:
+    async def body(world: World) -> None:
+        await create(world)
+        await world.settle()
+        world.processes["cloneset-0"].pause()
+        await change(world, replicas=5)
+        await asyncio.sleep(20)
+        world.processes["cloneset-0"].resume()
+        await world.settle()
+        assert len(images(world)) == 5
+
+    simulate(body)
+
+
 def test_everything_goes_on_while_the_bus_is_dead_and_when_it_was_wiped() -> None:
     async def body(world: World) -> None:
         await create(world)
         world.bus.kill()
-        await world.settle(quiet=8)
+        await world.settle(quiet=10)
         assert len(images(world)) == 3
         await change(world, replicas=4)
         await world.settle()
         world.bus.revive()
         world.bus.wipe()
-        await world.settle(quiet=8)
+        await world.settle(quiet=10)
         await change(world, replicas=2)
         await world.settle()
         assert len(images(world)) == 2
