@@ -1,0 +1,76 @@
+"""NodeImages through the life of their nodes, and reports that must not count (imagepull.md §4)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flotilla_common.api.nodeimage import FAILED, ImageStatus, NodeImageStatus, TagStatus
+from flotilla_common.node.reports import NodeImageReport
+from tests.integration.imagepull.conftest import PullSpace
+from tests.integration.imagepull.test_jobs import job
+from tests.support.fake_agents import HANG
+
+Json = dict[str, Any]
+
+
+def test_node_images_show_what_they_hold(space: PullSpace):
+    space.apply(job("nginx:shown", parallelism=4))
+    space.done(succeeded=4)
+    lines = space.kubectl("get", "nodeimages").splitlines()
+    assert lines[0].split() == ["NAME", "DESIRED", "PULLING", "SUCCEED", "FAILED", "AGE"]
+    assert [line.split()[:5] for line in lines[1:]] == [[node, "1", "0", "1", "0"] for node in space.nodes]
+
+
+def test_labels_are_the_nodes_own(space: PullSpace):
+    node = space.nodes[0]
+    space.kubectl("label", "nodeimage", node, "mine=yes")
+    space.until(lambda: "mine" not in space.seen("NodeImage", node)["metadata"]["labels"])
+    wanted = space.read("node", node)["metadata"]["labels"]
+    space.until(lambda: space.seen("NodeImage", node)["metadata"]["labels"] == wanted)
+
+
+def test_a_user_may_ask_a_node_for_an_image(space: PullSpace):
+    node = space.nodes[1]
+    tag = {"tag": "own", "pullPolicy": {"ttlSecondsAfterFinished": 4}}
+    space.patch({"spec": {"images": {"busybox": {"tags": [tag]}}}}, node, "nodeimage")
+    space.until(lambda: "busybox:own" in space.tags(node) and "createdAt" in space.tags(node)["busybox:own"])
+    space.until(lambda: phase(space, node, "busybox", "own") == "Succeeded")
+    space.until(lambda: "busybox:own" not in space.tags(node))
+
+
+def phase(space: PullSpace, node: str, image: str, tag: str) -> str:
+    statuses = space.seen("NodeImage", node).get("status", {}).get("imageStatuses", {})
+    found = [one for one in statuses.get(image, {}).get("tags", []) if one["tag"] == tag]
+    return found[0]["phase"] if found else ""
+
+
+def test_a_node_speaks_only_for_itself_and_revives_nothing(space: PullSpace):
+    node, other = space.nodes[0], space.nodes[1]
+    space.agents.answers[node, "nginx:forged"] = HANG
+    space.apply(job("nginx:forged", selector={"names": [node]}))
+    space.until(lambda: phase(space, node, "nginx", "forged") == "Pulling")
+    uid = space.seen("NodeImage", node)["metadata"]["uid"]
+    end = datetime.now(UTC).replace(microsecond=0)
+    entry = TagStatus(tag="forged", phase=FAILED, version=0, completion_time=end, message="m")
+    status = NodeImageStatus(image_statuses={"nginx": ImageStatus(tags=[entry])})
+    assert "may not speak" in space.agents.report(other, node, NodeImageReport(uid=uid, status=status)).why
+    assert "no such object" in space.agents.report(node, node, NodeImageReport(uid="other", status=status)).why
+    assert phase(space, node, "nginx", "forged") == "Pulling"
+    answer = space.agents.report(node, node, NodeImageReport(uid=uid, status=status))
+    assert answer.accepted
+    assert phase(space, node, "nginx", "forged") == "Failed"
+    space.done(failed=1, message="job has completed")
+    again = TagStatus(tag="forged", phase="Pulling", version=0)
+    status = NodeImageStatus(image_statuses={"nginx": ImageStatus(tags=[again])})
+    assert space.agents.report(node, node, NodeImageReport(uid=uid, status=status)).accepted
+    assert phase(space, node, "nginx", "forged") == "Failed"
+
+
+def test_a_node_that_goes_with_work_pending_leaves_the_job(space: PullSpace):
+    """Last of the file: afterwards there is a node less."""
+    node = space.nodes[3]
+    space.agents.answers[node, "nginx:gone"] = HANG
+    space.apply(job("nginx:gone", parallelism=4))
+    space.done(desired=4, succeeded=3, active=1)
+    space.kubectl("delete", "node", node)
+    space.done(desired=3, succeeded=3, message="job has completed")
+    assert space.seen("NodeImage", node) == {}
