@@ -17,9 +17,10 @@ import urllib.request
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from flotilla_cli.cluster.nats import NatsServer, start_nats
-from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.cluster.ports import HOST, free_ports
 from flotilla_cli.cluster.process import Process, is_alive, reap, send
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import ACT_STREAM
@@ -120,6 +121,7 @@ class Fleet:
             f"--webhook-url={self.webhook_url}",
             f"--webhook-port={self.webhook_port}",
             f"--webhook-cert-dir={self._folder / 'webhook-certs'}",
+            *([f"--nats-creds={self.nats.credentials}"] if self.nats.credentials else []),
             *self._flags, *flags,
         ]  # fmt: skip
         root = Path(__file__).parents[2]
@@ -162,7 +164,8 @@ class Fleet:
     @asynccontextmanager
     async def bus(self) -> AsyncGenerator[NatsBus]:
         """A client of the bus for the time of the block."""
-        client = NatsBus(BusAt(self.nats.url), name="test", clock=SystemClock())
+        login = str(Path(self.nats.credentials) / "flotilla.seed") if self.nats.credentials else ""
+        client = NatsBus(BusAt(self.nats.url, login), name="test", clock=SystemClock())
         try:
             await client.ensure_stream(ACT_STREAM)  # returns when it is connected
             yield client
@@ -175,8 +178,9 @@ class Fleet:
 
     async def start_bus(self) -> None:
         """Start nats-server again where its clients look for it."""
-        port = int(self.nats.url.rpartition(":")[2])
-        self.nats = await start_nats(self._folder, port, program=programs())
+        address = urlsplit(self.nats.url)
+        host, port = address.hostname or HOST, address.port or 0
+        self.nats = await start_nats(self._folder, port, program=programs(), host=host)
 
     async def wipe_bus(self) -> None:
         """kill -9 of nats-server, and start it with nothing stored."""

@@ -31,7 +31,7 @@ class Work(Generic[K]):
         self, name: str, clock: Clock, entropy: Entropy, do: Do[K], *, workers: int, backoff: Backoff = BACKOFF
     ) -> None:
         self._clock = clock
-        self._queue = KeyedQueue[K](clock, entropy, backoff)
+        self._queue = KeyedQueue[K](clock, entropy, backoff, places=workers)  # keys of a node have nothing in common
         self._do = do
         self._workers = workers
         self._log = structlog.get_logger(part=name)
