@@ -52,7 +52,7 @@ def containers(pod: Json) -> dict[str, Json]:
 
 
 def environment(space: Workspace, pod: str) -> str:
-    return space.kubectl("exec", pod, "-c", "nginx", "--", "printenv", "APP_CONF").strip()
+    return space.kubectl("exec", pod, "-c", "nginx", "--", "sh", "-c", "echo $APP_CONF").strip()
 
 
 def test_an_environment_follows_its_label(space: Workspace) -> None:
