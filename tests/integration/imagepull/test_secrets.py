@@ -1,4 +1,4 @@
-"""Pull secrets on their way from a job's namespace to the one node that needs them (imagepull.md §6, examples 20 to 22)."""
+"""Pull secrets on their way from a namespace to the one node that needs them (imagepull.md §6, examples 20 to 22)."""
 
 import base64
 import json
