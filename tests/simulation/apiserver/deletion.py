@@ -14,9 +14,9 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 """Finalizers by which the garbage collector is asked to do something before the object goes."""
 
 
-_EMPTYING = (
-    "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will "
-    "automatically be purged by the system."
+_PRECONDITIONS = (
+    ("uid", "UID", "deleted and then recreated"),
+    ("resourceVersion", "ResourceVersion", "modified"),
 )
 
 
@@ -30,10 +30,12 @@ class Fate(msgspec.Struct, frozen=True):
 def check_preconditions(kind: Kind, document: Json, options: Json) -> None:
     """The object must be the one that was meant. ApiError 409."""
     wanted, metadata = member(options, "preconditions"), document["metadata"]
-    for key, told in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+    for key, told, happened in _PRECONDITIONS:
         if wanted.get(key) and wanted[key] != metadata[key]:
-            why = f"Precondition failed: {told} in precondition: {wanted[key]}, {told} in object meta: {metadata[key]}"
-            raise conflict(kind.where, metadata["name"], why)
+            asked, found = f"the {told} in the precondition ({wanted[key]})", f"the {told} in record ({metadata[key]})"
+            why = f"{asked} does not match {found}. The object might have been {happened}"
+            group = f".{kind.resource.group}" if kind.resource.group else ""
+            raise conflict(f"{kind.resource.kind}{group}", metadata["name"], why)
 
 
 def decide(kind: Kind, document: Json, options: Json, now: datetime) -> Fate:
@@ -63,8 +65,6 @@ def _again(kind: Kind, document: Json, seconds: int | None) -> Fate:
     metadata = document["metadata"]
     left = metadata.get("deletionGracePeriodSeconds") or 0
     held = bool(metadata.get("finalizers")) or kind.held(document)
-    if kind.held(document):
-        raise conflict(kind.where, metadata["name"], _EMPTYING)
     if not kind.graceful or not left:
         return Fate(None, ends=not held)
     if seconds is None or kind.grace(document, seconds) >= left:

@@ -43,8 +43,8 @@ def not_found(where: str, name: str) -> ApiError:
 
 
 def unknown_resource() -> ApiError:
-    """The kind is not served: its CRD is missing."""
-    return refusal(404, "NotFound", "the server could not find the requested resource")
+    """The kind is not served: its CRD is missing. Then there is no Status, only a page."""
+    return ApiError(404, "", "404 page not found", body=b"404 page not found\n")
 
 
 def already_exists(where: str, name: str) -> ApiError:

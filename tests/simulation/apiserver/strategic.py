@@ -4,6 +4,8 @@ Which lists merge is written in the Go types of the Kubernetes API as `patchStra
 below hold those of the kinds that Flotilla and its users patch. Unknown lists are atomic, as there.
 """
 
+from collections import deque
+from collections.abc import Collection
 from typing import Any, cast
 
 from flotilla_common.api.documents import mappings, sequence
@@ -51,24 +53,21 @@ def merge(target: Json, patch: Json) -> Json:
         if key.startswith(_DELETE_PLAIN):
             _remove_plain(result, key.removeprefix(_DELETE_PLAIN), value)
         elif not key.startswith("$"):
-            _member(result, key, value)
-    for key, value in patch.items():
-        if key.startswith(_ORDER):
-            _reorder(result, key.removeprefix(_ORDER), value)
+            _member(result, key, value, sequence(patch.get(_ORDER + key)))
     return result
 
 
-def _member(result: Json, key: str, value: Any) -> None:
+def _member(result: Json, key: str, value: Any, order: list[Any]) -> None:
     if value is None:
         result.pop(key, None)
     elif isinstance(value, dict):
         old = result.get(key)
         result[key] = merge(cast("Json", old) if isinstance(old, dict) else {}, cast("Json", value))
     elif isinstance(value, list) and key in MERGE_KEYS and _of_objects(cast("list[Any]", value)):
-        result[key] = _merge_list(mappings(result.get(key)), cast("list[Json]", value), MERGE_KEYS[key])
+        result[key] = _merge_list(mappings(result.get(key)), cast("list[Json]", value), MERGE_KEYS[key], order)
     elif isinstance(value, list) and key in SETS:
-        united = [*sequence(result.get(key)), *cast("list[str]", value)]
-        result[key] = list(dict.fromkeys(united))
+        live, added = cast("list[str]", sequence(result.get(key))), cast("list[str]", value)
+        result[key] = _interleaved(live, order or added, {*live, *added})
     else:
         result[key] = value
 
@@ -77,21 +76,33 @@ def _of_objects(items: list[Any]) -> bool:
     return all(isinstance(item, dict) for item in items)
 
 
-def _merge_list(items: list[Json], patches: list[Json], merge_key: str) -> list[Json]:
-    """Elements are found by their key; new ones go to the end."""
+def _merge_list(items: list[Json], patches: list[Json], merge_key: str, order: list[Any]) -> list[Json]:
+    """Elements are found by their key."""
     if any(patch.get("$patch") == "replace" and len(patch) == 1 for patch in patches):
         return [patch for patch in patches if "$patch" not in patch]
-    result: list[Json] = list(items)
+    merged = {_identity(item, merge_key): item for item in items}
+    live = list(merged)
     for patch in patches:
-        wanted = patch.get(merge_key)
-        place = next((index for index, item in enumerate(result) if item.get(merge_key) == wanted), None)
+        wanted = _identity(patch, merge_key)
         if patch.get("$patch") == "delete":
-            result = [item for item in result if item.get(merge_key) != wanted]
-        elif place is None:
-            result.append(merge({}, patch))
+            merged.pop(wanted, None)
         else:
-            result[place] = merge(result[place], patch)
-    return result
+            merged[wanted] = merge(merged.get(wanted, {}), patch)
+    patched = [_identity(entry, merge_key) for entry in order or patches]
+    return [merged[name] for name in _interleaved(live, [name for name in patched if name in merged], merged)]
+
+
+def _interleaved(live: list[str], patched: list[str], merged: Collection[str]) -> list[str]:
+    """The order of the merged elements: those that the patch names as it names them, and each other one before the
+    first of them that it preceded in the live list."""
+    place = {name: index for index, name in enumerate(live)}
+    others = deque(name for name in live if name in merged and name not in patched)
+    result: list[str] = []
+    for name in patched:
+        while others and name in place and place[others[0]] < place[name]:
+            result.append(others.popleft())
+        result.append(name)
+    return [*result, *others]
 
 
 def _identity(item: object, merge_key: str) -> str:
@@ -102,17 +113,3 @@ def _identity(item: object, merge_key: str) -> str:
 def _remove_plain(result: Json, key: str, values: list[Any]) -> None:
     if key in result:
         result[key] = [item for item in result[key] if item not in values]
-
-
-def _reorder(result: Json, key: str, order: list[Any]) -> None:
-    """Elements that the order names stand in that order; others stay behind the element they followed."""
-    merge_key = MERGE_KEYS.get(key, "")
-    ranks = [_identity(entry, merge_key) for entry in order]
-    rank = -1
-    placed: list[tuple[int, int, Any]] = []
-    for position, item in enumerate(sequence(result.get(key))):
-        name = _identity(item, merge_key)
-        rank = ranks.index(name) if name in ranks else rank
-        placed.append((rank, position, item))
-    if placed:
-        result[key] = [item for _, _, item in sorted(placed, key=lambda entry: entry[:2])]

@@ -14,6 +14,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
+from flotilla_common.kube.interface import ApiError
 from tests.simulation.apiserver import deletion, errors, quota
 from tests.simulation.apiserver.admission import Admission, Attributes
 from tests.simulation.apiserver.kinds.base import Kind, clean_metadata, kept_metadata, metadata_faults
@@ -141,9 +142,7 @@ class Writer:
         kind, old = where.kind, stored.document
         metadata = mapping(wanted.get("metadata"))
         if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
-            found = old["metadata"]["uid"]
-            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {found}"
-            raise errors.conflict(kind.where, where.name, why)
+            raise _other_uid(where, str(metadata["uid"]))
         document = kind.decode(_typed(kind, wanted, kept_metadata(metadata, old["metadata"])), old)
         document = await self._mutated(where, "UPDATE", document, old)
         if metadata.get("resourceVersion", str(stored.revision)) != str(stored.revision):
@@ -209,6 +208,12 @@ class Writer:
 
 
 _NAMELESS = errors.required("metadata.name", "name or generateName is required")
+
+
+def _other_uid(where: Where, uid: str) -> ApiError:
+    """A write that is meant for an object with another uid."""
+    fault = errors.invalid_value("metadata.uid", uid, "field is immutable")
+    return errors.invalid(where.kind.resource.kind, where.kind.resource.group, where.name, [fault])
 
 
 def _attributes(where: Where, operation: str, document: Json | None, old: Json | None) -> Attributes:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from flotilla_common.api.documents import mappings, member
+from flotilla_common.api.documents import mapping, mappings
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.selectors import key_problem, value_problem
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver import patches, strategic
-from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, required, unsupported_patch
+from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, unsupported_patch
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -129,10 +130,15 @@ def kept_metadata(new: Json, old: Json) -> Json:
 
 def metadata_faults(metadata: Json, old: Json | None) -> list[FieldFault]:
     """What is wrong with an object's metadata."""
-    faults = _owner_faults(mappings(metadata.get("ownerReferences")))
+    before: Json = old or {}
+    faults: list[FieldFault] = []
+    if metadata.get("ownerReferences") is not before.get("ownerReferences"):
+        faults += _owner_faults(mappings(metadata.get("ownerReferences")))
+    if metadata.get("labels") is not before.get("labels"):
+        faults += _label_faults(mapping(metadata.get("labels")))
     if old is not None and "deletionTimestamp" in old:
-        before: Sequence[str] = old.get("finalizers", ())
-        fresh = [name for name in metadata.get("finalizers", ()) if name not in before]
+        present: Sequence[str] = old.get("finalizers", ())
+        fresh = [name for name in metadata.get("finalizers", ()) if name not in present]
         if fresh:
             told = "[]string{" + ", ".join(f'"{name}"' for name in sorted(fresh)) + "}"
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers {told}"
@@ -147,12 +153,17 @@ def _owner_faults(owners: list[Json]) -> list[FieldFault]:
         why = 'Only one reference can have Controller set to true. Found "true" in references for '
         why += " and ".join(f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
         faults.append(invalid_value("metadata.ownerReferences", owners, why))
-    for index, owner in enumerate(owners):
-        missing = [name for name in ("apiVersion", "kind", "name", "uid") if not owner.get(name)]
-        faults += [required(f"metadata.ownerReferences[{index}].{name}") for name in missing]
+    for owner in owners:
+        empty = [name for name in ("apiVersion", "kind", "name", "uid") if not owner.get(name)]
+        faults += [invalid_value(f"metadata.ownerReferences.{name}", "", "must not be empty") for name in empty]
     return faults
 
 
-def labels_of(document: Json) -> dict[str, str]:
-    """The labels of a stored object."""
-    return member(document, "metadata").get("labels") or {}
+def _label_faults(labels: Json) -> list[FieldFault]:
+    faults: list[FieldFault] = []
+    for key, value in labels.items():
+        if problem := key_problem(key):
+            faults.append(invalid_value("metadata.labels", key, problem))
+        if problem := value_problem(value):
+            faults.append(invalid_value("metadata.labels", value, problem))
+    return faults

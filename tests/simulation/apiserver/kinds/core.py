@@ -4,7 +4,7 @@ from typing import Any
 
 from flotilla_common.api.documents import mapping, member
 from flotilla_common.control.plan import Json
-from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value
+from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, required
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.kinds.pods import defaulted_spec, pod_spec_faults
 
@@ -39,7 +39,9 @@ class NamespaceKind(Kind):
         return bool(document["spec"].get("finalizers"))
 
     def terminating(self, document: Json) -> Json:
-        return document | {"status": document["status"] | {"phase": "Terminating"}}
+        """No other kind has a phase for it, and all others say how many seconds are left."""
+        metadata = {key: value for key, value in document["metadata"].items() if key != "deletionGracePeriodSeconds"}
+        return document | {"metadata": metadata, "status": document["status"] | {"phase": "Terminating"}}
 
     def prepare_update(self, new: Json, old: Json, subresource: str) -> Json:
         if subresource == "finalize":
@@ -97,7 +99,9 @@ class RevisionKind(Plain):
     def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
         revision = document.get("revision", 0)
         faults: list[FieldFault] = []
-        if old is not None and document.get("data") != old.get("data"):
+        if "data" not in document:
+            faults.append(required("data", "data is mandatory"))
+        elif old is not None and document["data"] != old["data"]:
             faults.append(invalid_value("data", document.get("data"), "field is immutable"))
         if not isinstance(revision, int) or revision < 0:
             faults.append(invalid_value("revision", revision, "must be greater than or equal to 0"))

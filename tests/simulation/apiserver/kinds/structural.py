@@ -42,7 +42,7 @@ def _shaped_object(value: Json, schema: Json) -> Json:
     result: Json = {}
     for key, item in value.items():
         if key in properties:
-            if item is not None or "default" not in properties[key]:
+            if item is not None:
                 result[key] = shaped(item, properties[key])
         elif isinstance(others, dict):
             result[key] = shaped(item, cast("Json", others))

@@ -1,0 +1,104 @@
+"""The real kube-apiserver keeps the contract that the simulated one is held against."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+
+import pytest
+
+from flotilla_cli.cluster.admin import admin
+from flotilla_common.api.crds import manifests
+from flotilla_common.api.resources import CRD, NAMESPACE, Resource
+from flotilla_common.clock import SystemClock
+from flotilla_common.kube.interface import Api, ApiError
+from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode, eventually
+from tests.simulation.contract.apiserver.deletes import DeleteContract
+from tests.simulation.contract.apiserver.ownership import OwnershipContract
+from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
+from tests.simulation.contract.apiserver.reads import ListContract, WatchContract
+from tests.simulation.contract.apiserver.writes import CreateContract, UpdateContract
+from tests.support.cluster import Cluster, control_plane
+
+ACCOUNT = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def cluster(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane without nodes: nobody runs pods."""
+    plane = control_plane(tmp_path_factory.mktemp("plane"), nodes=0)
+    cluster = runner.run(plane.__aenter__())
+    try:
+        runner.run(_define(cluster))
+        yield cluster
+    finally:
+        runner.run(plane.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def play(runner: asyncio.Runner, cluster: Cluster) -> Play:
+    return lambda scene: runner.run(_in_a_namespace(cluster, scene))
+
+
+async def _define(cluster: Cluster) -> None:
+    """Serve our kinds. Only storage versions are used, so nothing has to be converted."""
+    async with admin(cluster.kubeconfig, SystemClock()) as api:
+        for manifest in manifests():
+            manifest["spec"]["conversion"] = {"strategy": "None"}
+            await api.create(CRD, "", encode(manifest))
+            spec = manifest["spec"]
+            version = next(one["name"] for one in spec["versions"] if one["storage"])
+            kind = Resource(spec["group"], version, spec["names"]["plural"], spec["names"]["kind"])
+            await eventually(lambda kind=kind: _serves(api, kind))
+
+
+async def _serves(api: Api, resource: Resource) -> bool:
+    with suppress(ApiError):
+        await api.list(resource)
+        return True
+    return False
+
+
+async def _in_a_namespace(cluster: Cluster, scene: Scene) -> None:
+    name = f"scene-{next(_numbers)}"
+    async with admin(cluster.kubeconfig, SystemClock()) as api:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await api.create(NAMESPACE, "", encode(body))
+        await eventually(lambda: _has_account(api, name))
+        await scene(Bench(api, name))
+
+
+async def _has_account(api: Api, namespace: str) -> bool:
+    """Pods are refused until their namespace has its account."""
+    return bool((await api.list(ACCOUNT, namespace)).items)
+
+
+class TestCreate(CreateContract): ...
+
+
+class TestUpdate(UpdateContract): ...
+
+
+class TestPodPatch(PodPatchContract): ...
+
+
+class TestCustomPatch(CustomPatchContract): ...
+
+
+class TestDelete(DeleteContract): ...
+
+
+class TestList(ListContract): ...
+
+
+class TestWatch(WatchContract): ...
+
+
+class TestOwnership(OwnershipContract): ...

@@ -1,0 +1,209 @@
+"""A namespace on an apiserver, and documents instead of bytes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, POD, Resource
+from flotilla_common.control.plan import Json
+from flotilla_common.kube.interface import Api, ApiError, WatchEvent
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+PATIENCE = 20.0
+"""Seconds until what must come counts as missing: the real garbage collector takes its time with new kinds."""
+
+LOOK_SECONDS = 0.05
+
+_numbers = count()
+
+
+class Bench:
+    """One scene's namespace. The CloneSet CRD is served, without admission by our webhook."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self.api = api
+        self.namespace = namespace
+
+    def _space(self, resource: Resource) -> str:
+        return self.namespace if resource.namespaced else ""
+
+    async def create(self, resource: Resource, document: Json, *, dry_run: bool = False) -> Json:
+        """POST."""
+        typed = {"apiVersion": resource.api_version, "kind": resource.kind} | document
+        return decode(await self.api.create(resource, self._space(resource), encode(typed), dry_run=dry_run))
+
+    async def get(self, resource: Resource, name: str, subresource: str = "") -> Json:
+        """GET."""
+        return decode(await self.api.get(resource, self._space(resource), name, subresource))
+
+    async def patch(
+        self, resource: Resource, name: str, patch: object, kind: str = MERGE, subresource: str = ""
+    ) -> Json:
+        """PATCH."""
+        space = self._space(resource)
+        return decode(await self.api.patch(resource, space, name, encode(patch), kind, subresource=subresource))
+
+    async def replace(self, resource: Resource, document: Json, subresource: str = "") -> Json:
+        """PUT."""
+        name = document["metadata"]["name"]
+        return decode(await self.api.replace(resource, self._space(resource), name, encode(document), subresource))
+
+    async def delete(self, resource: Resource, name: str, options: Json | None = None) -> Json:
+        """DELETE, with options if given."""
+        if options is None:
+            return decode(await self.api.delete(resource, self._space(resource), name))
+        path = resource.path(self._space(resource), name)
+        headers = {"Content-Type": "application/json"}
+        return decode(await self.api.raw("DELETE", path, encode(options), headers))
+
+    async def post(self, resource: Resource, name: str, subresource: str, document: Json) -> Json:
+        """POST to a subresource."""
+        path = resource.path(self._space(resource), name, subresource)
+        return decode(await self.api.raw("POST", path, encode(document), {"Content-Type": "application/json"}))
+
+    async def names(self, resource: Resource, **selection: Any) -> list[str]:
+        """The names of a LIST."""
+        page = await self.api.list(resource, self.namespace, **selection)
+        return [decode(item)["metadata"]["name"] for item in page.items]
+
+    async def exists(self, resource: Resource, name: str) -> bool:
+        """Whether there is such an object now."""
+        return name in await self.names(resource)
+
+    async def version(self) -> str:
+        """The apiserver's present resourceVersion."""
+        return (await self.api.list(CONFIG_MAP, self.namespace, limit=1)).resource_version
+
+    @asynccontextmanager
+    async def watching(self, resource: Resource, since: str = "") -> "AsyncIterator[Watched]":
+        """Watch the namespace for the time of the block, from now or from a version on."""
+        since = since or await self.version()
+        watched = Watched()
+        task = asyncio.create_task(watched.follow(self.api.watch(resource, since, namespace=self.namespace)))
+        try:
+            yield watched
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+class Watched:
+    """What a watch delivered."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, Json]] = []
+        self.bookmarks: list[str] = []
+
+    async def follow(self, watch: AsyncIterator[WatchEvent]) -> None:
+        """Take what comes."""
+        async for event in watch:
+            document = decode(event.object)
+            if event.type == "BOOKMARK":
+                self.bookmarks.append(document["metadata"]["resourceVersion"])
+            else:
+                self.events.append((event.type, document))
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Types and names, in order."""
+        return [(kind, document["metadata"]["name"]) for kind, document in self.events]
+
+    async def until(self, number: int) -> None:
+        """Wait for so many events."""
+        await eventually(lambda: _done(len(self.events) >= number))
+
+
+async def _done(value: bool) -> bool:
+    return value
+
+
+Scene = Callable[[Bench], Awaitable[None]]
+Play = Callable[[Scene], None]
+"""Runs a scene in a fresh namespace."""
+
+
+def encode(document: object) -> bytes:
+    return msgspec.json.encode(document)
+
+
+def decode(body: bytes | msgspec.Raw) -> Json:
+    return json.loads(bytes(body))
+
+
+async def refused(request: Awaitable[object]) -> ApiError:
+    """The refusal of a request that must not succeed."""
+    try:
+        answer = await request
+    except ApiError as error:
+        return error
+    raise AssertionError(f"accepted: {answer}")
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it holds."""
+    for _ in range(int(PATIENCE / LOOK_SECONDS)):
+        if await condition():
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+    raise TimeoutError
+
+
+def meta(document: Json) -> Json:
+    """The metadata of a document."""
+    return document["metadata"]
+
+
+def version_of(document: Json) -> int:
+    """The resourceVersion as a number."""
+    return int(document["metadata"]["resourceVersion"])
+
+
+def pod(name: str, *, node: str = "", **metadata: Any) -> Json:
+    """A pod of two containers that nobody schedules or runs; with a node it counts as scheduled."""
+    containers = [{"name": "main", "image": "nginx:1"}, {"name": "aux", "image": "busybox:1"}]
+    spec: Json = {"containers": containers, "schedulerName": "nobody"} | ({"nodeName": node} if node else {})
+    return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": {"name": name} | metadata, "spec": spec}
+
+
+def cloneset(name: str, *, spec: Json | None = None, **metadata: Any) -> Json:
+    """A CloneSet that nobody serves."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
+    wanted = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template} | (spec or {})
+    return {
+        "apiVersion": CLONE_SET.api_version,
+        "kind": CLONE_SET.kind,
+        "metadata": {"name": name} | metadata,
+        "spec": wanted,
+    }
+
+
+def config_map(name: str, **metadata: Any) -> Json:
+    """The simplest object there is."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name} | metadata}
+
+
+def owned_by(owner: Json, *, controller: bool = False, blocks: bool = False) -> Json:
+    """A reference to an owner."""
+    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta(owner)["name"]}
+    return reference | {"uid": meta(owner)["uid"], "controller": controller, "blockOwnerDeletion": blocks}
+
+
+STATUS: Json = dict.fromkeys(
+    ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas"), 1
+)
+"""What the schema of a CloneSet's status requires."""
+
+
+def causes(error: ApiError) -> set[tuple[str, str, str]]:
+    """Field, reason and message of everything that a refusal names."""
+    found = json.loads(error.body)["details"]["causes"]
+    return {(cause.get("field", ""), cause["reason"], cause["message"]) for cause in found}

@@ -1,0 +1,270 @@
+"""What patches make of documents, and which endpoint changes what."""
+
+from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, POD
+from flotilla_common.control.plan import Json
+from tests.simulation.contract.apiserver.bench import (
+    JSON_PATCH,
+    MERGE,
+    STATUS,
+    STRATEGIC,
+    Bench,
+    Play,
+    cloneset,
+    config_map,
+    meta,
+    owned_by,
+    pod,
+    refused,
+    version_of,
+)
+
+
+def _condition(kind: str, status: str, **more: str | None) -> Json:
+    return {"type": kind, "status": status} | more
+
+
+class PodPatchContract:
+    def test_conditions_are_merged_by_type(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web"))
+            when = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+            first = [_condition("Ready", "False", reason="Why", **when), _condition("Mine", "True", **when)]
+            await bench.patch(POD, "web", {"status": {"conditions": first}}, STRATEGIC, "status")
+            second = [_condition("Ready", "True", reason=None), _condition("Other", "True", **when)]
+            patched = await bench.patch(POD, "web", {"status": {"conditions": second}}, STRATEGIC, "status")
+            found = {one["type"]: one for one in patched["status"]["conditions"]}
+            assert [one["type"] for one in patched["status"]["conditions"]] == ["Ready", "Other", "Mine"]
+            assert found["Ready"]["status"] == "True"
+            assert "reason" not in found["Ready"]
+            assert found["Ready"]["lastTransitionTime"] == when["lastTransitionTime"]
+            gone = [{"type": "Mine", "$patch": "delete"}]
+            patched = await bench.patch(POD, "web", {"status": {"conditions": gone}}, STRATEGIC, "status")
+            assert [one["type"] for one in patched["status"]["conditions"]] == ["Ready", "Other"]
+
+        play(scene)
+
+    def test_container_statuses_are_replaced(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web"))
+            one = {"name": "main", "image": "x", "imageID": "1", "ready": True, "restartCount": 0}
+            both = {"status": {"containerStatuses": [one, one | {"name": "aux"}]}}
+            await bench.patch(POD, "web", both, STRATEGIC, "status")
+            patched = await bench.patch(POD, "web", {"status": {"containerStatuses": [one]}}, STRATEGIC, "status")
+            assert [status["name"] for status in patched["status"]["containerStatuses"]] == ["main"]
+
+        play(scene)
+
+    def test_the_status_endpoint_changes_metadata_too(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            owner = await bench.create(CONFIG_MAP, config_map("owner"))
+            await bench.create(POD, pod("web", labels={"a": "1"}, ownerReferences=[owned_by(owner)]))
+            patch: Json = {
+                "metadata": {"labels": {"a": "2"}, "annotations": {"b": "3"}, "finalizers": ["x.io/keep"]},
+                "spec": {"containers": [{"name": "main", "image": "nginx:2"}]},
+                "status": {"phase": "Running"},
+            }
+            patch["metadata"]["ownerReferences"] = [{"$patch": "delete", "uid": meta(owner)["uid"]}]
+            patched = await bench.patch(POD, "web", patch, STRATEGIC, "status")
+            assert (meta(patched)["labels"], meta(patched)["annotations"]) == ({"a": "2"}, {"b": "3"})
+            assert meta(patched)["finalizers"] == ["x.io/keep"]
+            assert [one["uid"] for one in meta(patched)["ownerReferences"]] == [meta(owner)["uid"]]
+            assert patched["spec"]["containers"][0]["image"] == "nginx:1"
+            assert (patched["status"]["phase"], meta(patched)["generation"]) == ("Running", 1)
+
+        play(scene)
+
+    def test_the_main_endpoint_leaves_the_status_alone(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web"))
+            patch: Json = {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}
+            patched = await bench.patch(POD, "web", patch, STRATEGIC)
+            assert (meta(patched)["labels"], patched["status"]["phase"]) == ({"a": "b"}, "Pending")
+            assert meta(patched)["generation"] == 1
+
+        play(scene)
+
+    def test_what_of_a_pod_may_change(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web"))
+            image = {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}
+            patched = await bench.patch(POD, "web", image, STRATEGIC)
+            assert [one["image"] for one in patched["spec"]["containers"]] == ["nginx:2", "busybox:1"]
+            assert meta(patched)["generation"] == 2
+            for spec in (
+                {"containers": [{"name": "main", "command": ["x"]}]},
+                {"containers": [{"name": "new", "image": "x"}]},
+                {"nodeName": "elsewhere"},
+                {"restartPolicy": "Never"},
+            ):
+                error = await refused(bench.patch(POD, "web", {"spec": spec}, STRATEGIC))
+                assert (error.code, error.reason) == (422, "Invalid")
+                assert "pod updates may not" in error.message
+
+        play(scene)
+
+    def test_finalizers_are_united(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web", finalizers=["x.io/b", "x.io/a"]))
+            more = {"metadata": {"finalizers": ["x.io/c", "x.io/a"]}}
+            patched = await bench.patch(POD, "web", more, STRATEGIC)
+            assert meta(patched)["finalizers"] == ["x.io/c", "x.io/b", "x.io/a"]
+            less = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x.io/b"]}}
+            assert meta(await bench.patch(POD, "web", less, STRATEGIC))["finalizers"] == ["x.io/c", "x.io/a"]
+            none = {"metadata": {"finalizers": None}}
+            assert "finalizers" not in meta(await bench.patch(POD, "web", none, MERGE))
+
+        play(scene)
+
+    def test_owners_are_merged_by_uid_or_replaced(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            one = await bench.create(CONFIG_MAP, config_map("one"))
+            two = await bench.create(CONFIG_MAP, config_map("two"))
+            await bench.create(POD, pod("web", ownerReferences=[owned_by(one)]))
+            more = {"metadata": {"ownerReferences": [owned_by(two, controller=True)]}}
+            patched = await bench.patch(POD, "web", more, STRATEGIC)
+            assert [owner["name"] for owner in meta(patched)["ownerReferences"]] == ["two", "one"]
+            patched = await bench.patch(POD, "web", more, MERGE)
+            assert [owner["name"] for owner in meta(patched)["ownerReferences"]] == ["two"]
+            patched = await bench.patch(POD, "web", {"metadata": {"ownerReferences": None}}, MERGE)
+            assert "ownerReferences" not in meta(patched)
+
+        play(scene)
+
+    def test_field_owners_can_be_dropped(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web"))
+            patch: Json = {"metadata": {"managedFields": [{}], "labels": {"a": "b"}}}
+            patched = await bench.patch(POD, "web", patch, STRATEGIC)
+            assert meta(patched)["labels"] == {"a": "b"}
+            assert not meta(patched).get("managedFields")
+
+        play(scene)
+
+    def test_binding(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web"))
+            await _bind(bench, "web", "nowhere")
+            bound = await bench.get(POD, "web")
+            assert bound["spec"]["nodeName"] == "nowhere"
+            scheduled = next(one for one in bound["status"]["conditions"] if one["type"] == "PodScheduled")
+            assert scheduled["status"] == "True"
+            error = await refused(_bind(bench, "web", "elsewhere"))
+            assert (error.code, error.reason) == (409, "Conflict")
+
+        play(scene)
+
+
+async def _bind(bench: Bench, name: str, node: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"name": node}}
+    await bench.post(POD, name, "binding", body)
+
+
+class CustomPatchContract:
+    def test_the_status_endpoint_changes_nothing_else(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(CLONE_SET, cloneset("web"))
+            patch: Json = {"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 9}, "status": STATUS}
+            patched = await bench.patch(CLONE_SET, "web", patch, MERGE, "status")
+            assert (patched["status"], patched["spec"]["replicas"]) == (STATUS, 3)
+            assert ("labels" in meta(patched), meta(patched)["generation"]) == (False, 1)
+
+        play(scene)
+
+    def test_the_generation_counts_changes_of_the_spec(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(CLONE_SET, cloneset("web"))
+            labelled = await bench.patch(CLONE_SET, "web", {"metadata": {"labels": {"a": "b"}}, "status": STATUS})
+            assert (meta(labelled)["generation"], "status" in labelled) == (1, False)
+            scaled = await bench.patch(CLONE_SET, "web", {"spec": {"replicas": 9}})
+            assert meta(scaled)["generation"] == 2
+
+        play(scene)
+
+    def test_unknown_members_vanish_and_defaults_appear(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            spec: Json = {"bogus": 1, "replicas": None, "scaleStrategy": {"podsToDelete": ["a"]}}
+            spec["template"] = {"metadata": {"x": 1}, "spec": {"containers": [], "bogus": {"kept": True}}}
+            made = await bench.create(CLONE_SET, cloneset("web", spec=spec) | {"bogus": 2})
+            assert ("bogus" in made, {"bogus", "replicas"} & made["spec"].keys()) == (False, set())
+            assert made["spec"]["scaleStrategy"] == {"podsToDelete": ["a"], "enablePVCReuse": False}
+            assert made["spec"]["template"]["spec"]["bogus"] == {"kept": True}
+
+        play(scene)
+
+    def test_wrong_types_are_refused(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            cases: list[tuple[Json, str]] = [
+                ({"replicas": "3"}, _wrong_type("spec.replicas", "integer", "string")),
+                ({"updateStrategy": {"rollingUpdate": {"partition": True}}}, "updateStrategy.rollingUpdate.partition"),
+                ({"minReadySeconds": 1.5}, _wrong_type("spec.minReadySeconds", "integer", "number")),
+                ({"scaleStrategy": {"podsToDelete": "a"}}, 'podsToDelete in body must be of type array: "string"'),
+            ]
+            for spec, told in cases:
+                error = await refused(bench.create(CLONE_SET, cloneset("web", spec=spec)))
+                assert (error.code, error.reason) == (422, "Invalid")
+                assert told in error.message
+            error = await refused(bench.create(CLONE_SET, cloneset("web", spec={"selector": None})))
+            assert error.message == 'CloneSet.apps.kruise.io "web" is invalid: spec.selector: Required value'
+            await bench.create(CLONE_SET, cloneset("web"))
+            half = {"status": {"replicas": 1}}
+            error = await refused(bench.patch(CLONE_SET, "web", half, MERGE, "status"))
+            assert "status.readyReplicas: Required value" in error.message
+
+        play(scene)
+
+    def test_there_is_no_strategic_patch(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(CLONE_SET, cloneset("web"))
+            error = await refused(bench.patch(CLONE_SET, "web", {"spec": {"replicas": 1}}, STRATEGIC))
+            assert (error.code, error.reason) == (415, "UnsupportedMediaType")
+
+        play(scene)
+
+    def test_operations(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(CLONE_SET, cloneset("web"))
+            image = "/spec/template/spec/containers/0/image"
+            operations = [
+                {"op": "test", "path": "/spec/replicas", "value": 3},
+                {"op": "replace", "path": image, "value": "nginx:2"},
+                {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
+                {"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "b", "image": "c"}},
+            ]
+            patched = await bench.patch(CLONE_SET, "web", operations, JSON_PATCH)
+            images = [one["image"] for one in patched["spec"]["template"]["spec"]["containers"]]
+            assert (images, meta(patched)["generation"]) == (["nginx:2", "c"], 2)
+            for wrong in (
+                {"op": "test", "path": "/spec/replicas", "value": 4},
+                {"op": "remove", "path": "/spec/nothing"},
+                {"op": "replace", "path": "/spec/template/spec/containers/9/image", "value": "x"},
+            ):
+                error = await refused(bench.patch(CLONE_SET, "web", [wrong], JSON_PATCH))
+                assert (error.code, error.reason) == (422, "Invalid")
+
+        play(scene)
+
+    def test_scale(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            made = await bench.create(CLONE_SET, cloneset("web"))
+            status = STATUS | {"labelSelector": "app=web"}
+            await bench.patch(CLONE_SET, "web", {"status": status}, MERGE, "status")
+            seen = await bench.get(CLONE_SET, "web", "scale")
+            assert (seen["kind"], seen["apiVersion"], seen["spec"]) == ("Scale", "autoscaling/v1", {"replicas": 3})
+            assert seen["status"] == {"replicas": 1, "selector": "app=web"}
+            assert meta(seen)["uid"] == meta(made)["uid"]
+            scaled = await bench.patch(CLONE_SET, "web", {"spec": {"replicas": 5}}, MERGE, "scale")
+            assert scaled["spec"] == {"replicas": 5}
+            found = await bench.get(CLONE_SET, "web")
+            assert (found["spec"]["replicas"], meta(found)["generation"]) == (5, 2)
+            assert version_of(found) == version_of(scaled)
+            await bench.replace(CLONE_SET, scaled | {"spec": {"replicas": 0}}, "scale")
+            assert (await bench.get(CLONE_SET, "web"))["spec"]["replicas"] == 0
+            assert (await bench.get(CLONE_SET, "web", "scale"))["spec"] == {}
+            error = await refused(bench.replace(CLONE_SET, scaled | {"spec": {"replicas": 7}}, "scale"))
+            assert (error.code, error.reason) == (409, "Conflict")
+
+        play(scene)
+
+
+def _wrong_type(path: str, wanted: str, found: str) -> str:
+    return f'{path}: Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'

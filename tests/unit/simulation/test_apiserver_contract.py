@@ -1,0 +1,63 @@
+"""The simulated apiserver keeps the contract of the real one."""
+
+import pytest
+
+from flotilla_common.api.crds import manifests
+from flotilla_common.api.resources import NAMESPACE
+from tests.simulation.apiserver.client import SimulatedApi
+from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.cluster.garbage import GarbageCollector
+from tests.simulation.cluster.namespaces import Namespaces
+from tests.simulation.cluster.pace import Pace
+from tests.simulation.cluster.volumes import Volumes
+from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode
+from tests.simulation.contract.apiserver.deletes import DeleteContract
+from tests.simulation.contract.apiserver.ownership import OwnershipContract
+from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
+from tests.simulation.contract.apiserver.reads import ListContract, WatchContract
+from tests.simulation.contract.apiserver.writes import CreateContract, UpdateContract
+from tests.simulation.history import History
+from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
+
+
+@pytest.fixture
+def play() -> Play:
+    return lambda scene: run(lambda loop: _on_a_server(loop, scene))
+
+
+async def _on_a_server(loop: SimulatedLoop, scene: Scene) -> None:
+    """Around it are the controllers that are part of the contract, and nobody who would run pods."""
+    history = History()
+    server = ApiServer(SimulatedClock(loop), history)
+    for manifest in manifests():
+        server.define(manifest)
+    for controller in (GarbageCollector(server, Pace()), Namespaces(server, Pace()), Volumes(server, Pace())):
+        history.listeners.append(controller.see)
+    api = SimulatedApi(server, "user")
+    for name in ("default", "scene"):
+        await api.create(NAMESPACE, "", encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+    await scene(Bench(api, "scene"))
+
+
+class TestCreate(CreateContract): ...
+
+
+class TestUpdate(UpdateContract): ...
+
+
+class TestPodPatch(PodPatchContract): ...
+
+
+class TestCustomPatch(CustomPatchContract): ...
+
+
+class TestDelete(DeleteContract): ...
+
+
+class TestList(ListContract): ...
+
+
+class TestWatch(WatchContract): ...
+
+
+class TestOwnership(OwnershipContract): ...
