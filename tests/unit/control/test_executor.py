@@ -205,3 +205,17 @@ async def test_users_hear_of_success_and_failure(world: World) -> None:
 )
 def test_classification(code: int, reason: str, message: str, kind: OutcomeKind) -> None:
     assert classify(ApiError(code, reason, message)) is kind
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"details": {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]}}', OutcomeKind.CONFLICT),
+        (b'{"details": {"causes": [{"reason": "FieldValueInvalid", "field": "spec"}]}}', OutcomeKind.INVALID),
+        (b'{"details": {}}', OutcomeKind.INVALID),
+        (b"a page", OutcomeKind.INVALID),
+    ],
+    ids=["another object has the name", "another field", "no causes", "no Status"],
+)
+def test_a_patch_that_meets_a_namesake_is_a_conflict(body: bytes, kind: OutcomeKind) -> None:
+    assert classify(ApiError(422, "Invalid", "Pod is invalid", body=body)) is kind

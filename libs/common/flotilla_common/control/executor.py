@@ -89,6 +89,8 @@ def classify(error: ApiError) -> OutcomeKind:
     """The outcome that an error answer stands for. A 5xx may come after the commit, so its outcome is unknown."""
     if error.code == 409:
         return OutcomeKind.ALREADY_EXISTS if error.reason == "AlreadyExists" else OutcomeKind.CONFLICT
+    if error.code == 422 and _meets_namesake(error):
+        return OutcomeKind.CONFLICT
     by_code = {
         401: OutcomeKind.DENIED,
         403: OutcomeKind.DENIED,
@@ -102,6 +104,27 @@ def classify(error: ApiError) -> OutcomeKind:
         refused = "admission webhook" in error.message and "denied the request" in error.message
         return OutcomeKind.DENIED if refused else OutcomeKind.UNKNOWN
     return OutcomeKind.INVALID
+
+
+class _Cause(msgspec.Struct, frozen=True):
+    field: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True):
+    causes: list[_Cause] = []
+
+
+class _Status(msgspec.Struct, frozen=True):
+    details: _Details = _Details()
+
+
+def _meets_namesake(error: ApiError) -> bool:
+    """A patch that names the uid it is meant for is refused as invalid where another object has the name by now."""
+    try:
+        causes = msgspec.json.decode(error.body, type=_Status).details.causes
+    except msgspec.MsgspecError:
+        return False
+    return any(cause.field == "metadata.uid" for cause in causes)
 
 
 class Executor:
