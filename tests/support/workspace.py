@@ -150,14 +150,18 @@ class Workspace:
         if not self._recorder.until(check, seconds):
             raise AssertionError(f"not within {seconds:g} s\n{self._picture()}")
 
-    def settled(self, name: str = "sample", seconds: float = PATIENCE, **fields: object) -> Json:
-        """Wait until the status, being up to date, has these fields, and no pod is terminating."""
+    def settled(self, name: str = "sample", seconds: float = PATIENCE, **fields: Any) -> Json:
+        """Wait until the status, being up to date, has these fields, and no pod is terminating.
+
+        Statuses and pods come through watches of their own: the pods that the status calls ready are waited for too.
+        """
 
         def reached() -> bool:
             status = self.status(name)
             return (
                 all(status.get(field) == value for field, value in fields.items())
                 and bool(status)
+                and sum(is_ready(pod) for pod in self.pods.values()) >= fields.get("readyReplicas", 0)
                 and not any(terminating(pod) for pod in self.pods.values())
             )
 
