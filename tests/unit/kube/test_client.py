@@ -146,6 +146,12 @@ async def test_no_answer_in_time_is_an_unknown_outcome(api: KubeClient, server: 
     assert error.value.sent
 
 
+async def test_something_else_than_a_list_is_no_answer(api: KubeClient, server: tuple[Apiserver, str]) -> None:
+    server[0].answers = [web.Response(body=b"<html>the gateway is tired</html>")]
+    with pytest.raises(Unreachable, match="LIST of pods got something else than a list"):
+        await api.list(POD)
+
+
 async def test_no_connection_is_surely_not_sent() -> None:
     client = KubeClient(ApiConfig(server="http://127.0.0.1:1", credential=Fixed()), user_agent="x")
     with pytest.raises(Unreachable) as error:

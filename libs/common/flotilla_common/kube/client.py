@@ -104,7 +104,11 @@ class KubeClient:
             "continue": token,
             "resourceVersion": resource_version,
         }
-        found = _decode_list(await self._request("GET", resource.path(namespace), params=params))
+        answer = await self._request("GET", resource.path(namespace), params=params)
+        try:
+            found = _decode_list(answer)
+        except msgspec.MsgspecError as error:  # from whatever stands in between: the apiserver writes no such thing
+            raise Unreachable(f"LIST of {resource.plural} got something else than a list: {error}") from error
         return Page(found.items or [], found.metadata.resource_version, found.metadata.next_token)
 
     async def watch(
