@@ -42,6 +42,7 @@ _CHANCE = frozenset(
         "hostIP",
         "hostIPs",
         "nodeName",
+        "volumeName",
         "containerID",
         "updateTimestamp",
         "timestamp",

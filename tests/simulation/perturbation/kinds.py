@@ -9,8 +9,11 @@ from typing import TypeVar
 
 import msgspec
 
+from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, REVISION
+from flotilla_common.bus.subjects import kube_stream
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.simulation.apiserver.wire import ONE_WAY, Request
+from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.oracles.scene import SIGHT
 from tests.simulation.perturbation.fault import Fault, Place, Point
 from tests.simulation.perturbation.saboteur import Saboteur, Strike
@@ -27,8 +30,14 @@ FAILOVER_SECONDS = 5.5
 PAUSE_SECONDS = 8.0
 """Longer than a lease: somebody else has the shard when the paused process wakes up."""
 
+STRAGGLE_SECONDS = 1.0
+"""How much later than the failover a straggling request arrives."""
+
 HOLD_SECONDS = 4.0
 """How long watch events are kept back: longer than everything else takes to go on."""
+
+UNRULY_SECONDS = 0.01
+"""How long the bus mistreats messages: a few of them."""
 
 BLACKOUT_SECONDS = 7.0
 """How long the bus is away: longer than services wait before they list and watch by themselves."""
@@ -51,6 +60,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     blind: float = SIGHT
     services: Sequence[str] = ("cloneset",)  # whose points these are; "" for the bus and the scenario
     per_resource: bool = False  # once for every resource whose events matter
+    swept: bool = True  # at every point of every scenario; others are for tests of their own, and for exploration
 
 
 class Passive:
@@ -101,6 +111,15 @@ class OldView(Crash):
     def end(self, saboteur: Saboteur, writer: str) -> None:
         saboteur.hold("watcher-0", "", FAILOVER_SECONDS + HOLD_SECONDS)
         super().end(saboteur, writer)
+
+
+class Straggle(Crash):
+    """The process dies, and its last request arrives only when its successor has been at work for a while."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        self.end(saboteur, request.writer)
+        await saboteur.world.clock.sleep(FAILOVER_SECONDS + STRAGGLE_SECONDS)
+        return await serve()
 
 
 class Pause(Passive):
@@ -184,6 +203,37 @@ class Cut(Passive):
         raise Unreachable("simulated: connection reset by peer")
 
 
+class Stall(Passive):
+    """The service's follow of one stream stands still, and its heartbeats go on: nobody tells it."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        resource = next(one for one in (POD, CLONE_SET, REVISION, CLAIM, NODE) if one.plural == self.fault.resource)
+        saboteur.world.bus.stall("cloneset-0", kube_stream(resource).name)
+
+
+class Repeat(Passive):
+    """From its point on, for a moment, the bus delivers everything twice, late, or not at all."""
+
+    unruly = Fate(times=2)
+
+    def fate(self, passage: Passage) -> Fate:
+        """Of deliveries only: publishes are acknowledged."""
+        return self.unruly if passage.way is Way.DELIVER else FINE
+
+    def moment(self, saboteur: Saboteur) -> None:
+        bus, usual = saboteur.world.bus, saboteur.world.bus.faults
+        bus.faults = self
+        saboteur.world.loop.call_later(UNRULY_SECONDS, setattr, bus, "faults", usual)
+
+
+class Delay(Repeat):
+    unruly = Fate(delay=2.0)
+
+
+class LoseMessages(Repeat):
+    unruly = Fate(times=0)
+
+
 class Wipe(Passive):
     """The bus loses everything."""
 
@@ -245,6 +295,11 @@ KINDS: Mapping[str, Kind] = {
     "watcher-crash": Kind(
         strike=CrashWatcher, place=Place.MESSAGE, outage=FAILOVER_SECONDS, blind=FAILOVER_SECONDS + 1, services=NOBODY
     ),
+    "straggler": Kind(strike=Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, blind=6, swept=False),
+    "stalled": Kind(strike=Stall, place=Place.STEP, outage=12, blind=13, services=NOBODY, per_resource=True),
+    "repeated": Kind(strike=Repeat, place=Place.MESSAGE, blind=1, services=NOBODY, swept=False),
+    "delayed": Kind(strike=Delay, place=Place.MESSAGE, outage=3, blind=3, services=NOBODY, swept=False),
+    "messages-lost": Kind(strike=LoseMessages, place=Place.MESSAGE, outage=12, blind=13, services=NOBODY, swept=False),
     "bus-dead": Kind(strike=KillBus, place=Place.STEP, outage=6, blind=7, services=NOBODY),
     "bus-away": Kind(
         strike=BlackOut, place=Place.STEP, outage=BLACKOUT_SECONDS + 3, blind=BLACKOUT_SECONDS + 3, services=NOBODY
@@ -280,7 +335,7 @@ def faults_at(points: Sequence[Point], setting: Setting) -> list[Fault]:
     return [
         Fault(name, point.writer, point.number, resource)
         for name, kind in KINDS.items()
-        if kind.setting == setting
+        if kind.setting == setting and kind.swept
         for point in points
         if point.place is kind.place and point.writer.rpartition("-")[0] in kind.services
         for resource in (watched if kind.per_resource else [""])

@@ -27,6 +27,8 @@ class Unit(msgspec.Struct, frozen=True):
 
     scenario: str
     setting: Setting
+    every: int = 1  # run only each so-many-th fault …
+    first: int = 0  # … beginning with this one
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -92,7 +94,7 @@ def sweep_unit(unit: Unit) -> Tally:
         if reference.outcome.problems:
             tally.failures.append(Failure(scenario.name, "", reference.outcome.problems))
             return
-        for fault in faults_at(reference.points, unit.setting):
+        for fault in faults_at(reference.points, unit.setting)[unit.first :: unit.every]:
             report = yield fault
             tally.runs += 1
             tally.kinds[fault.kind] = tally.kinds.get(fault.kind, 0) + 1
@@ -104,18 +106,18 @@ def sweep_unit(unit: Unit) -> Tally:
     return tally
 
 
-def units(names: Sequence[str]) -> Iterator[Unit]:
+def units(names: Sequence[str], every: int = 1, first: int = 0) -> Iterator[Unit]:
     """The work, by scenario. Wall clocks that differ mean nothing to a scenario that hangs on them."""
     scenarios = every_scenario()
     for name in names or scenarios:
         for setting in SETTINGS:
             if not (setting.skew and scenarios[name].timed):
-                yield Unit(name, setting)
+                yield Unit(name, setting, every, first)
 
 
-def sweep(names: Sequence[str] = (), say: Callable[[str], None] = print) -> Tally:
-    """All of it, or the named scenarios; tells how it gets on."""
-    work, total, started = list(units(names)), Tally(), time.monotonic()
+def sweep(names: Sequence[str] = (), *, every: int = 1, first: int = 0, say: Callable[[str], None] = print) -> Tally:
+    """All of it, or the named scenarios, or a slice of the faults of each; tells how it gets on."""
+    work, total, started = list(units(names, every, first)), Tally(), time.monotonic()
     total.scenarios = len({unit.scenario for unit in work})
     said = started
     with multiprocessing.get_context("fork").Pool(cores(), maxtasksperchild=1) as pool:
