@@ -24,6 +24,8 @@ def check(store: Store, kind: Kind, namespace: str, document: Json) -> None:
 
 
 def _check_one(store: Store, kind: Kind, namespace: str, document: Json, name: str, hard: Json) -> None:
+    if missing := _unsaid(kind, document, hard):
+        raise forbidden(kind.where, document["metadata"]["name"], f"failed quota: {name}: must specify {missing}")
     asked = {key: value for key, value in _use(kind, document).items() if key in hard}
     if not asked:
         return
@@ -40,6 +42,20 @@ def _check_one(store: Store, kind: Kind, namespace: str, document: Json, name: s
             for title, values in (("requested", asked), ("used", used), ("limited", hard))
         ]
         raise forbidden(kind.where, document["metadata"]["name"], f"exceeded quota: {name}, {', '.join(told)}")
+
+
+def _unsaid(kind: Kind, document: Json, hard: Json) -> str:
+    """What a pod must say of each container where the quota limits it: `requests.cpu for: main`; empty for nothing."""
+    if kind.resource != POD:
+        return ""
+    found: list[str] = []
+    for key in sorted(hard):
+        side, _, name = key.partition(".")
+        if side in ("requests", "limits") and name in ("cpu", "memory"):
+            containers = mappings(document["spec"].get("containers"))
+            silent = sorted(one["name"] for one in containers if name not in member(one, "resources", side))
+            found += [f"{key} for: {','.join(silent)}"] if silent else []
+    return "; ".join(found)
 
 
 def _use(kind: Kind, document: Json) -> dict[str, Decimal]:

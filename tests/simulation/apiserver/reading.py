@@ -68,15 +68,18 @@ class Reader:
     def _selected(self, kind: Kind, namespace: str, labels: str, fields: str) -> _Rest:
         found = [stored for _, stored in self._store.table(kind.resource).in_order(namespace)]
         tests = [selecting.label_test(labels)] if labels else []
-        tests += [selecting.field_test(fields)] if fields else []
+        tests += [selecting.field_test(fields, kind.fields)] if fields else []
         for test in tests:
             found = [stored for stored in found if test(stored.document)]
         return _Rest(self._store.revision, found)
 
     async def reached(self, version: str) -> int:
-        """The version as a number, once the apiserver has reached it. ApiError 400, 504."""
+        """The version as a number, once the apiserver has reached it. ApiError 500, 504."""
         if not version.isdecimal():
-            raise errors.bad_request(f"invalid resource version: {version!r}")
+            told = (
+                f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+            )
+            raise errors.refusal(500, "", told)
         revision = int(version)
         if revision > self._store.revision:
             await self._clock.sleep(FUTURE_SECONDS)

@@ -1,10 +1,10 @@
 """Label and field selectors of a LIST."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from flotilla_common.api.meta import LabelSelectorRequirement
-from flotilla_common.api.selectors import Selector
+from flotilla_common.api.selectors import Selector, key_problem
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.errors import bad_request
 from tests.simulation.apiserver.kinds.custom import at_path
@@ -23,6 +23,13 @@ def label_test(text: str) -> Test:
 
 
 def _requirement(term: str) -> LabelSelectorRequirement:
+    requirement = _parsed(term)
+    if key_problem(requirement.key):
+        raise bad_request(f"unable to parse requirement: {term}")
+    return requirement
+
+
+def _parsed(term: str) -> LabelSelectorRequirement:
     if match := _SET.fullmatch(term):
         values = [value.strip() for value in match["values"].split(",")]
         return LabelSelectorRequirement(
@@ -39,12 +46,16 @@ def _requirement(term: str) -> LabelSelectorRequirement:
     return LabelSelectorRequirement(key=term, operator="Exists")
 
 
-def field_test(text: str) -> Test:
-    """Whether a document's members match; `a.b=c` and `a.b!=c`, joined by commas."""
+def field_test(text: str, known: Collection[str]) -> Test:
+    """Whether a document's members match; `a.b=c` and `a.b!=c`, joined by commas. ApiError 400 for one that is not
+    among the `known`."""
     terms: list[tuple[str, str, bool]] = []
     for term in text.split(","):
         path, found, value = term.partition("=")
         if not found:
             raise bad_request(f"invalid field selector: {text}")
-        terms.append((f".{path.rstrip('!=')}", value.lstrip("="), path.endswith("!")))
+        label = path.rstrip("!")
+        if label not in known:
+            raise bad_request(f"field label not supported: {label}")
+        terms.append((f".{label}", value.lstrip("="), path.endswith("!")))
     return lambda document: all((str(at_path(document, p) or "") == value) != differs for p, value, differs in terms)

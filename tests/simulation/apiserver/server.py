@@ -142,12 +142,13 @@ class ApiServer:
         if subresource == "scale":
             return await self._scale(where, lambda _: document)
         if kind.create_on_update and where.place not in self.store.table(kind.resource).objects:
+            _meant(where, {"metadata": {}}, document)
             return await self._writer.create(where, _versionless(document))
         _check_type(kind, document)
         if not kind.unconditional_update and not mapping(document.get("metadata")).get("resourceVersion"):
             fault = errors.invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
             raise errors.invalid(kind.resource.kind, kind.resource.group, name, [fault])
-        return await self._writer.update(where, lambda _: document)
+        return await self._writer.update(where, lambda stored: _meant(where, stored, document))
 
     async def patch(
         self,
@@ -169,7 +170,8 @@ class ApiServer:
             try:
                 patched = kind.patched(document, patch, content_type)
             except PatchError as error:
-                raise errors.refusal(422, "Invalid", f"the server rejected our request: {error}") from error
+                told = "the server rejected our request due to an error in our request"
+                raise errors.refusal(422, "Invalid", told) from error
             return without_nulls(patched) if nulls else patched
 
         return await (self._scale(where, change) if subresource == "scale" else self._writer.update(where, change))
@@ -192,7 +194,7 @@ class ApiServer:
             elif assigned:
                 refused = f'pod {name} is already assigned to node "{assigned}"'
             if refused:
-                raise errors.conflict(where.kind.where, name, refused)
+                raise errors.conflict(f"{where.kind.where}/binding", name, refused)
             scheduled = {"type": "PodScheduled", "status": "True"}
             scheduled["lastTransitionTime"] = rfc3339(self.clock.now())
             return pod | {
@@ -250,7 +252,17 @@ def _check_type(kind: Kind, document: Json) -> None:
     found = document.get("apiVersion"), document.get("kind")
     wanted = kind.resource.api_version, kind.resource.kind
     if found != wanted:
-        raise errors.bad_request(f"the API version and kind in the data ({found}) do not match the expected {wanted}")
+        told = f'{found[1]} in version "{found[0]}" cannot be handled as a {kind.resource.kind}'
+        raise errors.bad_request(told)
+
+
+def _meant(where: Where, stored: Json, document: Json) -> Json:
+    """The document of a PUT, if it is for the object that has the name."""
+    uid, found = document["metadata"].get("uid"), stored["metadata"].get("uid", "")
+    if uid and uid != found:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        raise errors.conflict(where.kind.where, where.name, why)
+    return document
 
 
 def _versionless(document: Json) -> Json:

@@ -4,8 +4,7 @@ What a write does is decided on one version of the object and committed only if 
 take its time in between. A write that changes nothing is answered, but makes no version.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -14,21 +13,14 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NAMESPACE
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
-from flotilla_common.kube.interface import ApiError
 from tests.simulation.apiserver import deletion, errors, quota
+from tests.simulation.apiserver import metadata as rules
 from tests.simulation.apiserver.admission import Admission, Attributes
-from tests.simulation.apiserver.kinds.base import Kind, clean_metadata, kept_metadata, metadata_faults
+from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.store import Store, Stored
 
 ATTEMPTS = 5
 """How often an update starts over because the object changed under it."""
-
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_NAME_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
 
 Change = Callable[[Json], Json]
 """From the stored document to the wanted one. Raises ApiError."""
@@ -69,7 +61,7 @@ class Writer:
         kind = where.kind
         metadata = mapping(document.get("metadata"))
         if metadata.get("resourceVersion"):
-            raise errors.internal("resourceVersion should not be set on objects to be created")
+            raise errors.refusal(500, "", "resourceVersion should not be set on objects to be created")
         self._check_namespace(where, str(metadata.get("namespace") or where.namespace))
         name = str(metadata.get("name") or "")
         if not name and metadata.get("generateName"):
@@ -78,10 +70,8 @@ class Writer:
         where = msgspec.structs.replace(where, name=name)
         document = await self._mutated(where, "CREATE", document, None)
         document = kind.prepare_create(document)
-        if name:
-            self._refuse_faults(where, document, None)
-        else:
-            raise errors.invalid(kind.resource.kind, kind.resource.group, name, [_NAMELESS])
+        faults = rules.create_faults(document["metadata"]) if name else [_NAMELESS]
+        self._refuse(where, faults or kind.validate(document, None, ""))
         await self._validated(where, "CREATE", document, None)
         quota.check(self._store, where.kind, where.namespace, document)
         table = self._store.table(kind.resource)
@@ -141,17 +131,18 @@ class Writer:
         """The document that the update leads to."""
         kind, old = where.kind, stored.document
         metadata = mapping(wanted.get("metadata"))
-        if metadata.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
-            raise _other_uid(where, str(metadata["uid"]))
-        document = kind.decode(_typed(kind, wanted, kept_metadata(metadata, old["metadata"])), old)
+        if metadata.get("name", where.name) != where.name:
+            named = f"the name of the object ({metadata['name']}) does not match the name on the URL ({where.name})"
+            raise errors.bad_request(named)
+        document = kind.decode(_typed(kind, wanted, rules.kept(metadata, old["metadata"])), old)
         document = await self._mutated(where, "UPDATE", document, old)
-        if metadata.get("resourceVersion", str(stored.revision)) != str(stored.revision):
-            raise errors.conflict(kind.where, where.name)
+        self._check_version(where, stored, str(metadata.get("resourceVersion") or ""))
         document = kind.prepare_update(document, old, where.subresource)
         document = _with_metadata(document, {"resourceVersion": str(stored.revision)})
         if kind.changes_generation(document, old):
             document = _with_metadata(document, {"generation": old["metadata"].get("generation", 0) + 1})
-        self._refuse_faults(where, document, old)
+        faults = rules.update_faults(document["metadata"], old["metadata"], metadata)
+        self._refuse(where, faults + kind.validate(document, old, where.subresource))
         await self._validated(where, "UPDATE", document, old)
         return document
 
@@ -173,7 +164,7 @@ class Writer:
             raise errors.forbidden(where.kind.where, where.name, why, [cause])
 
     def _fresh_metadata(self, where: Where, metadata: Json, name: str) -> Json:
-        result = clean_metadata(metadata)
+        result = rules.cleaned(metadata)
         for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
             result.pop(key, None)
         result["name"] = name
@@ -185,12 +176,15 @@ class Writer:
             result["generation"] = 1
         return result
 
-    def _refuse_faults(self, where: Where, document: Json, old: Json | None) -> None:
-        metadata = document["metadata"]
-        faults = metadata_faults(metadata, old["metadata"] if old else None)
-        if old is None and (not _NAME.fullmatch(where.name) or len(where.name) > 253):
-            faults.append(errors.invalid_value("metadata.name", where.name, _NAME_TEXT))
-        faults += where.kind.validate(document, old, where.subresource)
+    def _check_version(self, where: Where, stored: Stored, wanted: str) -> None:
+        """A write that names the version that it changes is refused on any other."""
+        if wanted in ("", str(stored.revision)):
+            return
+        if not wanted.isdecimal():
+            raise errors.refusal(500, "", f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
+        raise errors.conflict(where.kind.where, where.name)
+
+    def _refuse(self, where: Where, faults: Sequence[errors.FieldFault]) -> None:
         if faults:
             raise errors.invalid(where.kind.resource.kind, where.kind.resource.group, where.name, faults)
 
@@ -208,12 +202,6 @@ class Writer:
 
 
 _NAMELESS = errors.required("metadata.name", "name or generateName is required")
-
-
-def _other_uid(where: Where, uid: str) -> ApiError:
-    """A write that is meant for an object with another uid."""
-    fault = errors.invalid_value("metadata.uid", uid, "field is immutable")
-    return errors.invalid(where.kind.resource.kind, where.kind.resource.group, where.name, [fault])
 
 
 def _attributes(where: Where, operation: str, document: Json | None, old: Json | None) -> Attributes:

@@ -14,6 +14,7 @@ from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode
 from tests.simulation.contract.apiserver.deletes import DeleteContract
 from tests.simulation.contract.apiserver.ownership import OwnershipContract
 from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
+from tests.simulation.contract.apiserver.quota import QuotaContract
 from tests.simulation.contract.apiserver.reads import ListContract, WatchContract
 from tests.simulation.contract.apiserver.writes import CreateContract, UpdateContract
 from tests.simulation.history import History
@@ -61,3 +62,6 @@ class TestWatch(WatchContract): ...
 
 
 class TestOwnership(OwnershipContract): ...
+
+
+class TestQuota(QuotaContract): ...

@@ -1,21 +1,17 @@
 """The rules that all kinds share, and the points where a kind may differ."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any, cast
 
-from flotilla_common.api.documents import mapping, mappings
 from flotilla_common.api.resources import Resource
-from flotilla_common.api.selectors import key_problem, value_problem
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver import patches, strategic
-from tests.simulation.apiserver.errors import FieldFault, forbidden_value, invalid_value, unsupported_patch
+from tests.simulation.apiserver.errors import FieldFault, unsupported_patch
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-
-_SYSTEM = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName")
-"""Metadata that no update changes."""
+_APPLY = "application/apply-patch+yaml"  # named, as by the real one, but not understood here
 
 
 class Kind:
@@ -26,6 +22,8 @@ class Kind:
     has_status = True
     """The status is written through /status only."""
     subresources: frozenset[str] = frozenset({"status"})
+    fields: Collection[str] = ("metadata.name", "metadata.namespace")
+    """What field selectors may name."""
     unconditional_update = True
     """A PUT may come without a resourceVersion."""
     create_on_update = False
@@ -89,7 +87,7 @@ class Kind:
             return patches.apply_operations(document, cast("list[Json]", patch))
         if content_type == STRATEGIC and self.typed:
             return strategic.merge(document, patch)
-        raise unsupported_patch(content_type, [JSON_PATCH, MERGE, *([STRATEGIC] if self.typed else [])])
+        raise unsupported_patch(content_type, [JSON_PATCH, MERGE, *([STRATEGIC] if self.typed else []), _APPLY])
 
 
 def without_nulls(value: Any) -> Any:
@@ -110,60 +108,3 @@ def _with_member(new: Json, name: str, old: Json) -> Json:
     else:
         result.pop(name, None)
     return result
-
-
-def clean_metadata(metadata: Json) -> Json:
-    """Metadata as it is stored: no empty members, no managedFields (the fake does not track field owners)."""
-    return {key: value for key, value in metadata.items() if value not in ({}, [], "", None) and key != "managedFields"}
-
-
-def kept_metadata(new: Json, old: Json) -> Json:
-    """The metadata of an update with everything that updates cannot change."""
-    result = clean_metadata(new)
-    for key in _SYSTEM:
-        if key in old:
-            result[key] = old[key]
-        else:
-            result.pop(key, None)
-    return result
-
-
-def metadata_faults(metadata: Json, old: Json | None) -> list[FieldFault]:
-    """What is wrong with an object's metadata."""
-    before: Json = old or {}
-    faults: list[FieldFault] = []
-    if metadata.get("ownerReferences") is not before.get("ownerReferences"):
-        faults += _owner_faults(mappings(metadata.get("ownerReferences")))
-    if metadata.get("labels") is not before.get("labels"):
-        faults += _label_faults(mapping(metadata.get("labels")))
-    if old is not None and "deletionTimestamp" in old:
-        present: Sequence[str] = old.get("finalizers", ())
-        fresh = [name for name in metadata.get("finalizers", ()) if name not in present]
-        if fresh:
-            told = "[]string{" + ", ".join(f'"{name}"' for name in sorted(fresh)) + "}"
-            why = f"no new finalizers can be added if the object is being deleted, found new finalizers {told}"
-            faults.append(forbidden_value("metadata.finalizers", why))
-    return faults
-
-
-def _owner_faults(owners: list[Json]) -> list[FieldFault]:
-    faults: list[FieldFault] = []
-    controllers = [owner for owner in owners if owner.get("controller") is True]
-    if len(controllers) > 1:
-        why = 'Only one reference can have Controller set to true. Found "true" in references for '
-        why += " and ".join(f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
-        faults.append(invalid_value("metadata.ownerReferences", owners, why))
-    for owner in owners:
-        empty = [name for name in ("apiVersion", "kind", "name", "uid") if not owner.get(name)]
-        faults += [invalid_value(f"metadata.ownerReferences.{name}", "", "must not be empty") for name in empty]
-    return faults
-
-
-def _label_faults(labels: Json) -> list[FieldFault]:
-    faults: list[FieldFault] = []
-    for key, value in labels.items():
-        if problem := key_problem(key):
-            faults.append(invalid_value("metadata.labels", key, problem))
-        if problem := value_problem(value):
-            faults.append(invalid_value("metadata.labels", value, problem))
-    return faults

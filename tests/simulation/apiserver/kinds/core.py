@@ -22,6 +22,7 @@ class Plain(Kind):
 class NamespaceKind(Kind):
     """Ends only when its content is gone: the namespace controller empties `spec.finalizers`."""
 
+    fields = (*Kind.fields, "status.phase")
     subresources = frozenset({"status", "finalize"})
     returns_deleted = True
 
@@ -49,8 +50,18 @@ class NamespaceKind(Kind):
         return super().prepare_update(new | {"spec": old["spec"]}, old, subresource)
 
 
+class QuotaKind(Kind):
+    """A quota whose use the quota controller has counted at once; later use is counted when it is asked for."""
+
+    def prepare_create(self, document: Json) -> Json:
+        hard = member(document, "spec", "hard")
+        return document | {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}
+
+
 class NodeKind(Kind):
     """A node brings its status along when it registers."""
+
+    fields = (*Kind.fields, "spec.unschedulable")
 
     def prepare_create(self, document: Json) -> Json:
         """New nodes are tainted until they are ready; the fake spares everybody the wait."""
@@ -128,6 +139,7 @@ class LeaseKind(Plain):
 
 class EventKind(Plain):
     create_on_update = True
+    fields = (*Kind.fields, "involvedObject.kind", "involvedObject.name", "involvedObject.uid", "reason", "type")
 
     def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
         about = member(document, "involvedObject").get("namespace") or "default"

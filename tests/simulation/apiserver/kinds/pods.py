@@ -30,13 +30,13 @@ _UPDATE_TEXT = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_RESIZE_TEXT = "only cpu and memory resources are mutable"
 
 
 class PodKind(Kind):
     generations = True
     graceful = True
     returns_deleted = True
+    fields = (*Kind.fields, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP")
     subresources = frozenset({"status", "binding", "resize", "ephemeralcontainers"})
 
     def decode(self, document: Json, old: Json | None) -> Json:
@@ -51,6 +51,8 @@ class PodKind(Kind):
     def prepare_update(self, new: Json, old: Json, subresource: str) -> Json:
         if subresource == "binding":
             return new
+        if subresource == "resize":
+            return old | {"metadata": new["metadata"], "spec": _resized(new["spec"], old["spec"])}
         prepared = super().prepare_update(new, old, subresource)
         if subresource != "status":
             return prepared
@@ -65,10 +67,13 @@ class PodKind(Kind):
         faults = pod_spec_faults(new_spec, "spec")
         if faults:
             return faults
-        changed = "resources" if subresource == "resize" else "image"
-        if _frozen(new_spec, changed) != _frozen(old_spec, changed):
-            return [forbidden_value("spec", _RESIZE_TEXT if subresource == "resize" else _UPDATE_TEXT)]
-        return []
+        if subresource == "resize":
+            before = quality(old_spec)
+            same = quality(new_spec) == before
+            return (
+                [] if same else [invalid_value("spec", before, "Pod QOS Class may not change as a result of resizing")]
+            )
+        return [] if _frozen(new_spec) == _frozen(old_spec) else [forbidden_value("spec", _UPDATE_TEXT)]
 
     def grace(self, document: Json, wanted: int | None) -> int:
         period = document["spec"].get("terminationGracePeriodSeconds", 0) if wanted is None else wanted
@@ -83,12 +88,19 @@ def _keep_owners(new: Json, old: Json) -> Json:
     return {key: value for key, value in new.items() if key != "ownerReferences"} | references
 
 
-def _frozen(spec: Json, changed: str) -> Json:
+def _resized(new: Json, old: Json) -> Json:
+    """The old spec with the containers' new resources; nothing else can be changed by a resize."""
+    wanted = {one["name"]: one.get("resources", {}) for one in mappings(new.get("containers"))}
+    containers = [one | {"resources": wanted.get(one["name"], one["resources"])} for one in mappings(old["containers"])]
+    return old | {"containers": containers}
+
+
+def _frozen(spec: Json) -> Json:
     """The spec without what an update may change."""
     result = {key: value for key, value in spec.items() if key not in _CHANGEABLE}
     for kind in ("containers", "initContainers"):
         if kind in result:
-            result[kind] = [{key: value for key, value in one.items() if key != changed} for one in result[kind]]
+            result[kind] = [{key: value for key, value in one.items() if key != "image"} for one in result[kind]]
     return result
 
 

@@ -24,6 +24,7 @@ from tests.simulation.apiserver.kinds.core import (
     NamespaceKind,
     NodeKind,
     Plain,
+    QuotaKind,
     RevisionKind,
     TemplateKind,
 )
@@ -44,7 +45,7 @@ def builtin() -> list[Kind]:
         LeaseKind(LEASE),
         EventKind(EVENT),
         TemplateKind(POD_TEMPLATE),
-        Kind(QUOTA),
+        QuotaKind(QUOTA),
         Kind(VOLUME),
         Kind(CRD),
         *(Plain(resource) for resource in (SECRET, CONFIG_MAP, MUTATING, VALIDATING)),

@@ -140,6 +140,27 @@ class PodPatchContract:
 
         play(scene)
 
+    def test_resizing(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            sized = pod("web")
+            for container in sized["spec"]["containers"]:
+                container["resources"] = {"requests": {"cpu": "1"}}
+            await bench.create(POD, sized)
+            more = {"name": "main", "image": "ignored:1", "resources": {"requests": {"cpu": "2"}}}
+            patched = await bench.patch(POD, "web", {"spec": {"containers": [more]}}, STRATEGIC, "resize")
+            found = patched["spec"]["containers"]
+            assert [one["resources"]["requests"]["cpu"] for one in found] == ["2", "1"]
+            assert (found[0]["image"], meta(patched)["generation"]) == ("nginx:1", 2)
+            await bench.create(POD, pod("small"))
+            error = await refused(bench.patch(POD, "small", {"spec": {"containers": [more]}}, STRATEGIC, "resize"))
+            why = 'spec: Invalid value: "BestEffort": Pod QOS Class may not change as a result of resizing'
+            assert error.message == f'Pod "small" is invalid: {why}'
+            main = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}}
+            error = await refused(bench.patch(POD, "web", main, STRATEGIC))
+            assert (error.code, error.reason) == (422, "Invalid")
+
+        play(scene)
+
     def test_binding(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             await bench.create(POD, pod("web"))
@@ -149,7 +170,10 @@ class PodPatchContract:
             scheduled = next(one for one in bound["status"]["conditions"] if one["type"] == "PodScheduled")
             assert scheduled["status"] == "True"
             error = await refused(_bind(bench, "web", "elsewhere"))
-            assert (error.code, error.reason) == (409, "Conflict")
+            told = 'Operation cannot be fulfilled on pods/binding "web": pod web is already assigned to node "nowhere"'
+            assert (error.code, error.reason, error.message) == (409, "Conflict", told)
+            error = await refused(_bind(bench, "gone", "elsewhere"))
+            assert (error.code, error.message) == (404, 'pods "gone" not found')
 
         play(scene)
 
@@ -217,6 +241,10 @@ class CustomPatchContract:
             await bench.create(CLONE_SET, cloneset("web"))
             error = await refused(bench.patch(CLONE_SET, "web", {"spec": {"replicas": 1}}, STRATEGIC))
             assert (error.code, error.reason) == (415, "UnsupportedMediaType")
+            assert (
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+                in error.message
+            )
 
         play(scene)
 
@@ -239,7 +267,8 @@ class CustomPatchContract:
                 {"op": "replace", "path": "/spec/template/spec/containers/9/image", "value": "x"},
             ):
                 error = await refused(bench.patch(CLONE_SET, "web", [wrong], JSON_PATCH))
-                assert (error.code, error.reason) == (422, "Invalid")
+                told = "the server rejected our request due to an error in our request"
+                assert (error.code, error.reason, error.message) == (422, "Invalid", told)
 
         play(scene)
 
@@ -262,6 +291,12 @@ class CustomPatchContract:
             assert (await bench.get(CLONE_SET, "web", "scale"))["spec"] == {}
             error = await refused(bench.replace(CLONE_SET, scaled | {"spec": {"replicas": 7}}, "scale"))
             assert (error.code, error.reason) == (409, "Conflict")
+            error = await refused(bench.patch(CLONE_SET, "web", {"spec": {"replicas": -1}}, MERGE, "scale"))
+            told = ".spec.replicas: Invalid value: -1: should be a non-negative integer"
+            assert error.message == f'CloneSet.apps.kruise.io "web" is invalid: {told}'
+            await bench.patch(CLONE_SET, "web", {"spec": {"replicas": None}})
+            error = await refused(bench.get(CLONE_SET, "web", "scale"))
+            assert (error.code, error.reason) == (500, "InternalError")
 
         play(scene)
 

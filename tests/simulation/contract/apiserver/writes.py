@@ -82,8 +82,8 @@ class CreateContract:
             assert "deletionTimestamp" not in meta(made)
             assert "status" not in made
             error = await refused(bench.create(CONFIG_MAP, config_map("web", resourceVersion="1")))
-            assert error.code == 500
-            assert "resourceVersion should not be set on objects to be created" in error.message
+            told = "resourceVersion should not be set on objects to be created"
+            assert (error.code, error.reason, error.message) == (500, "", told)
 
         play(scene)
 
@@ -186,6 +186,11 @@ class UpdateContract:
                 error = await refused(bench.patch(resource, name, patch))
                 assert (error.code, error.reason) == (422, "Invalid")
                 assert {field for field, _, _ in causes(error)} == {"metadata.uid"}
+                error = await refused(bench.patch(resource, name, {"metadata": {"uid": other, "resourceVersion": "1"}}))
+                assert (error.code, error.reason) == (409, "Conflict")
+                error = await refused(bench.replace(resource, made | {"metadata": meta(made) | {"uid": other}}))
+                assert (error.code, error.reason) == (409, "Conflict")
+                assert f"Precondition failed: UID in precondition: {other}, UID in object meta: {uid}" in error.message
                 right = {"metadata": {"uid": uid, "labels": {"x": "y"}}}
                 assert meta(await bench.patch(resource, name, right))["labels"]["x"] == "y"
 
@@ -232,7 +237,35 @@ class UpdateContract:
             assert (await bench.get(LEASE, "shard"))["spec"]["holderIdentity"] == "two"
             await bench.delete(LEASE, "shard")
             error = await refused(bench.replace(LEASE, taken))
-            assert (error.code, error.reason) in ((409, "Conflict"), (404, "NotFound"), (500, ""))
+            assert (error.code, error.reason) == (409, "Conflict")
+            assert "Precondition failed: UID in precondition" in error.message
+            anybody = taken | {"metadata": {key: value for key, value in meta(taken).items() if key != "uid"}}
+            assert meta(await bench.replace(LEASE, anybody))["uid"] != meta(taken)["uid"]
+
+        play(scene)
+
+    def test_what_of_the_metadata_may_change(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            made = await bench.create(POD, pod("web"))
+            for ignored in ({"creationTimestamp": "2020-01-01T00:00:00Z"}, {"generation": 77}):
+                patched = await bench.patch(POD, "web", {"metadata": ignored})
+                assert version_of(patched) == version_of(made)
+            error = await refused(bench.patch(POD, "web", {"metadata": {"name": "other"}}))
+            told = "the name of the object (other) does not match the name on the URL (web)"
+            assert (error.code, error.reason, error.message) == (400, "BadRequest", told)
+            for wrong, told in (
+                ({"deletionTimestamp": "2020-01-01T00:00:00Z"}, "metadata.deletionTimestamp: Invalid value"),
+                ({"labels": {"a b": "c"}}, 'metadata.labels: Invalid value: "a b": name part must consist of'),
+                ({"labels": {"a": "b c"}}, 'metadata.labels: Invalid value: "b c": a valid label must be an empty'),
+                ({"annotations": {"a b": "c"}}, 'metadata.annotations: Invalid value: "a b": name part must consist'),
+                ({"finalizers": ["bare"]}, 'metadata.finalizers[0]: Invalid value: "bare": name is neither a standard'),
+            ):
+                error = await refused(bench.patch(POD, "web", {"metadata": wrong}))
+                assert (error.code, error.reason) == (422, "Invalid")
+                assert told in error.message
+            for selection in ({"label_selector": "a b"}, {"field_selector": "spec.bogus=1"}, {"field_selector": "x"}):
+                error = await refused(bench.names(POD, **selection))
+                assert (error.code, error.reason) == (400, "BadRequest")
 
         play(scene)
 
