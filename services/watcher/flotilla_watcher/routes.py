@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from flotilla_common.api.core import Container, ContainerState, Env, Pod, PodSpec, PodStatus
+from flotilla_common.api.core import Container, ContainerStatus, Env, Pod, PodSpec, PodStatus
 from flotilla_common.api.keys import (
     IN_PLACE_READY,
     RECREATE_ACTIVE,
@@ -93,7 +93,7 @@ def _trimmed(full: Pod) -> Pod:
         status=PodStatus(
             conditions=[one for one in full.status.conditions if one.type == IN_PLACE_READY],
             container_statuses=[
-                msgspec.structs.replace(one, image="", image_id="", ready=False, resources=None, state=ContainerState())
+                ContainerStatus(name=one.name, container_id=one.container_id, restart_count=one.restart_count)
                 for one in full.status.container_statuses
             ],
         ),

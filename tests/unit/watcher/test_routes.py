@@ -1,0 +1,143 @@
+"""What of an object goes to which node."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_watcher.routes import Copy, node_image, pod, recreate_request
+
+OWNER = [{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": True}]
+LABEL = {"fieldRef": {"fieldPath": "metadata.labels['conf']"}}
+NAME = {"fieldRef": {"fieldPath": "metadata.name"}}
+
+
+def a_pod(**changes: Any) -> dict[str, Any]:
+    document = {
+        "metadata": {
+            "name": "web-0",
+            "namespace": "default",
+            "uid": "u1",
+            "resourceVersion": "7",
+            "labels": {"conf": "v1", "app": "web"},
+            "annotations": {"big": "x" * 1000, "apps.kruise.io/runtime-containers-meta": "{}"},
+            "ownerReferences": OWNER,
+        },
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [
+                {
+                    "name": "app",
+                    "image": "nginx:1",
+                    "env": [
+                        {"name": "CONF", "valueFrom": LABEL},
+                        {"name": "ME", "valueFrom": NAME},
+                        {"name": "PASSWORD", "value": "secret"},
+                    ],
+                    "resources": {"limits": {"cpu": "1"}},
+                }
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "InPlaceUpdateReady", "status": "True"}],
+            "containerStatuses": [
+                {"name": "app", "containerID": "containerd://1", "restartCount": 2, "imageID": "i", "ready": True}
+            ],
+        },
+    }
+    for path, value in changes.items():
+        target: Any = document
+        *parents, last = path.split("__")
+        for name in parents:
+            target = target[name]
+        target[last] = value
+    return document
+
+
+def routed(document: dict[str, Any]) -> Copy | None:
+    return pod(msgspec.json.encode(document))
+
+
+def test_a_node_gets_no_more_of_a_pod_than_its_agent_reads() -> None:
+    copy = routed(a_pod())
+    assert copy is not None
+    assert copy.node == "node-1"
+    assert msgspec.json.decode(copy.body) == {
+        "metadata": {
+            "name": "web-0",
+            "namespace": "default",
+            "uid": "u1",
+            "resourceVersion": "7",
+            "labels": {"conf": "v1"},
+            "annotations": {"apps.kruise.io/runtime-containers-meta": "{}"},
+        },
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [{"name": "app", "image": "nginx:1", "env": [{"name": "CONF", "valueFrom": LABEL}]}],
+        },
+        "status": {
+            "conditions": [{"type": "InPlaceUpdateReady", "status": "True"}],
+            "containerStatuses": [{"name": "app", "containerID": "containerd://1", "restartCount": 2}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "goes"),
+    [
+        pytest.param({}, True, id="ours"),
+        pytest.param({"spec__nodeName": ""}, False, id="on no node yet"),
+        pytest.param({"status__phase": "Succeeded"}, False, id="finished"),
+        pytest.param({"metadata__ownerReferences": []}, False, id="nobody's"),
+        pytest.param(
+            {"metadata__ownerReferences": [{**OWNER[0], "apiVersion": "apps/v1"}]}, False, id="a ReplicaSet's"
+        ),
+        pytest.param(
+            {"metadata__ownerReferences": [], "metadata__annotations": {"kruise.io/sidecarset-hash": "{}"}},
+            True,
+            id="with sidecars",
+        ),
+        pytest.param({"metadata__deletionTimestamp": "2026-01-01T00:00:00Z"}, True, id="being deleted"),
+    ],
+)
+def test_which_pods_concern_a_node(changes: dict[str, Any], goes: bool) -> None:
+    assert (routed(a_pod(**changes)) is not None) is goes
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        pytest.param({"metadata__resourceVersion": "8"}, True, id="only the version"),
+        pytest.param({"metadata__labels": {"conf": "v1", "app": "other"}}, True, id="a label that nobody reads"),
+        pytest.param({"metadata__labels": {"conf": "v2"}}, False, id="a label that an environment reads"),
+        pytest.param({"status__containerStatuses": []}, False, id="containers"),
+    ],
+)
+def test_a_copy_that_says_the_same_is_known_by_its_digest(changes: dict[str, Any], same: bool) -> None:
+    before, after = routed(a_pod()), routed(a_pod(**changes))
+    assert before is not None
+    assert after is not None
+    assert (before.digest == after.digest) is same
+
+
+@pytest.mark.parametrize(
+    ("labels", "node"),
+    [
+        ({"crr.apps.kruise.io/node-name": "n1", "crr.apps.kruise.io/active": "true"}, "n1"),
+        ({"crr.apps.kruise.io/node-name": "n1", "crr.apps.kruise.io/active": "false"}, "n1"),
+        ({"crr.apps.kruise.io/node-name": "n1"}, None),
+        ({"crr.apps.kruise.io/active": "true"}, None),
+    ],
+    ids=["active", "any value", "not active", "not admitted"],
+)
+def test_requests_while_they_are_active(labels: dict[str, str], node: str | None) -> None:
+    copy = recreate_request(msgspec.json.encode({"metadata": {"name": "r", "labels": labels}}))
+    assert (copy.node if copy else None) == node
+
+
+def test_a_node_image_has_the_name_of_its_node() -> None:
+    body = b'{"metadata":{"name":"n.example"},"spec":{"images":{}}}'
+    copy = node_image(body)
+    assert copy is not None
+    assert (copy.node, copy.body) == ("n.example", body)
