@@ -13,6 +13,7 @@ import pytest
 
 from flotilla_cli.main import VERBS, main
 from flotilla_common.api.admission import cloneset_validation as rules
+from flotilla_common.api.admission import recreate_validation as recreate_rules
 from flotilla_common.api.admission.cloneset_defaults import default_cloneset
 from flotilla_common.api.documents import Json
 from flotilla_common.api.versions import V1BETA1
@@ -217,6 +218,21 @@ def test_examples_are_valid(document: Json):
     assert document["apiVersion"] in (V1BETA1, "apps.kruise.io/v1alpha1")
     defaulted = default_cloneset(document, None, Gates.parse(""))
     assert not rules.validate(defaulted, [], [])
+
+
+def requests() -> list[Json]:
+    """The ContainerRecreateRequests of the user's page."""
+    blocks = [block for language, block in _FENCE.findall(DOCS["containerrecreaterequest.md"]) if language == "yaml"]
+    documents = [msgspec.yaml.decode(block, type=Json) for block in blocks]
+    return [document for document in documents if "kind" in document]
+
+
+@pytest.mark.parametrize("document", requests(), ids=lambda document: document["metadata"]["name"])
+def test_examples_of_container_restarts_are_valid(document: Json):
+    spec = recreate_rules.check_types(document).spec
+    assert recreate_rules.spec_problem(spec) == ""
+    assert set(document["spec"]) <= {field.encode_name for field in msgspec.structs.fields(spec)}
+    assert set(document["spec"]["strategy"]) <= {field.encode_name for field in msgspec.structs.fields(spec.strategy)}
 
 
 def test_documents_name_no_machine():
