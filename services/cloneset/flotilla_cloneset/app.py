@@ -5,15 +5,16 @@ import msgspec
 from flotilla_cloneset import metrics
 from flotilla_cloneset.cloneset.plan import plan
 from flotilla_cloneset.cloneset.snapshot import Options
-from flotilla_cloneset.gather import OWNER, CloneSetTables, Gatherer, keys_of, owner_uids
+from flotilla_cloneset.gather import OWNER, PULL_AHEAD, CloneSetTables, Gatherer, keys_of, owner_uids
 from flotilla_cloneset.offline import CLONE_SETS, DEPENDENTS
 from flotilla_cloneset.podreadiness import gather as podreadiness
 from flotilla_cloneset.podreadiness.plan import plan as plan_readiness
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.api.resources import CLONE_SET, IMAGE_PULL_JOB, POD
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Key
 from flotilla_common.control.offline import Planning
+from flotilla_common.kube.installed import is_installed
 from flotilla_common.mirror.table import Table
 from flotilla_common.service import Context, Service
 
@@ -43,7 +44,8 @@ async def run(context: Context) -> None:
 
 async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
     context, mirror, settings = assembly.context, assembly.mirror, assembly.context.settings
-    tables = CloneSetTables.of(mirror, pods)
+    pull_ahead = context.gates.on(PULL_AHEAD) and await is_installed(context.api, IMAGE_PULL_JOB)
+    tables = CloneSetTables.of(mirror, pods, pull_ahead=pull_ahead)
     options = Options(
         exclude_preparing_delete=settings.cloneset_scaling_exclude_preparing_delete,
         system_namespace=settings.namespace,
@@ -72,6 +74,8 @@ async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
     tables.clonesets.listen(lambda old, new: controller.enqueue_object(new or old))
     for table in (pods, tables.claims, tables.revisions):
         table.listen(lambda old, new: controller.enqueue_all(keys_of(old, new)))
+    if tables.pull_jobs is not None:
+        tables.pull_jobs.listen(lambda old, new: controller.enqueue_all(keys_of(old, new)))
     metrics.export_scale_expectation_leakage()
 
 

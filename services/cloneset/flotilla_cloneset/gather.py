@@ -7,8 +7,9 @@ import msgspec
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
+from flotilla_common.api.imagepulljob import ImagePullJob
 from flotilla_common.api.meta import Object, controller_of, group_of
-from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, REVISION
+from flotilla_common.api.resources import CLAIM, CLONE_SET, IMAGE_PULL_JOB, NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.offline import Tables
 from flotilla_common.gates import Gates
@@ -53,9 +54,10 @@ class CloneSetTables(msgspec.Struct, frozen=True):
     claims: Table[PersistentVolumeClaim]
     revisions: Table[ControllerRevision]
     nodes: Table[Node]
+    pull_jobs: Table[ImagePullJob] | None = None  # where images are pulled ahead of updates
 
     @classmethod
-    def of(cls, tables: Tables, pods: Table[Pod]) -> "CloneSetTables":
+    def of(cls, tables: Tables, pods: Table[Pod], *, pull_ahead: bool) -> "CloneSetTables":
         """The tables; that of `pods` is there already, others may use it too, and has the index OWNER."""
         return cls(
             clonesets=tables.add(CLONE_SET, CloneSet),
@@ -63,6 +65,7 @@ class CloneSetTables(msgspec.Struct, frozen=True):
             claims=tables.add(CLAIM, PersistentVolumeClaim, {OWNER: owner_uids}),
             revisions=tables.add(REVISION, ControllerRevision, {OWNER: owner_uids, ORPHANS: orphan_namespace}),
             nodes=tables.add(NODE, Node),
+            pull_jobs=tables.add(IMAGE_PULL_JOB, ImagePullJob, {OWNER: owner_uids}) if pull_ahead else None,
         )
 
 
@@ -75,6 +78,7 @@ class Gatherer:
         self._claims = tables.claims
         self._revisions = tables.revisions
         self._nodes = tables.nodes
+        self._pull_jobs = tables.pull_jobs
         self._gates = gates
         self._options = options
 
@@ -96,11 +100,28 @@ class Gatherer:
             taken_names=PodNames(self._pods, namespace),
             revisions=[*self._revisions.by_index(OWNER, uid), *self._revisions.by_index(ORPHANS, namespace)],
             node_labels=NodeLabels(self._nodes),
+            pull_jobs=self._jobs_of(uid),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
             pending_ids=_pending_ids(name, memory),
         )
+
+    def _jobs_of(self, uid: str) -> list[ImagePullJob] | None:
+        """The ImagePullJobs that the CloneSet controls and that are not on their way out."""
+        if self._pull_jobs is None:
+            return None
+        return [
+            job
+            for job in self._pull_jobs.by_index(OWNER, uid)
+            if (owner := controller_of(job.metadata)) is not None
+            and owner.uid == uid
+            and job.metadata.deletion_timestamp is None
+        ]
+
+
+PULL_AHEAD = "PreDownloadImageForInPlaceUpdate"
+"""The gate that has images pulled ahead of in-place updates."""
 
 
 def _pending_ids(name: str, memory: Memory) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import msgspec
 
 from flotilla_cloneset.cloneset.plan import plan
 from flotilla_cloneset.cloneset.snapshot import Options
-from flotilla_cloneset.gather import OWNER, CloneSetTables, Gatherer, owner_uids
+from flotilla_cloneset.gather import OWNER, PULL_AHEAD, CloneSetTables, Gatherer, owner_uids
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CLAIM, CLONE_SET, POD, REVISION
 from flotilla_common.control.offline import Bench, Offline, Planning, Tables, bench
@@ -16,7 +16,9 @@ DEPENDENTS = (POD, CLAIM, REVISION)
 def _bench(tables: Tables, planning: Planning) -> Bench:
     pods = tables.add(POD, Pod, {OWNER: owner_uids})
     options = msgspec.convert(planning.options, Options)
-    return bench(Gatherer(CloneSetTables.of(tables, pods), Gates.parse(planning.gates), options).gather, plan)
+    gates = Gates.parse(planning.gates)
+    own = CloneSetTables.of(tables, pods, pull_ahead=gates.on(PULL_AHEAD))
+    return bench(Gatherer(own, gates, options).gather, plan)
 
 
 CLONE_SETS = Offline(resource=CLONE_SET, dependents=DEPENDENTS, bench=_bench)

@@ -5,6 +5,7 @@ TEMPLATE_HASH_LABEL = "pod-template-hash"
 REVISION_HASH_LABEL = "controller.kubernetes.io/hash"
 INSTANCE_ID_LABEL = "apps.kruise.io/cloneset-instance-id"
 SPECIFIED_DELETE_LABEL = "apps.kruise.io/specified-delete"
+PULLED_AHEAD, NOT_PULLED_AHEAD = "apps.kruise.io/pre-predownload-created", "apps.kruise.io/image-predownload-ignored"
 CLAIM_HASH_ANNOTATION = "kruise.io/cloneset-volumeclaimtemplate-hash"
 
 STATE_LABEL = "lifecycle.apps.kruise.io/state"

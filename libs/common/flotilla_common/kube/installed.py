@@ -29,6 +29,15 @@ async def until_installed(api: Api, clock: Clock, resource: Resource, waiting: C
         log.info("installed")
 
 
+async def is_installed(api: Api, resource: Resource) -> bool:
+    """The apiserver serves the kind now. Where it does not answer, the kind is assumed to exist."""
+    try:
+        await api.list(resource, limit=1, resource_version="0")
+    except (ApiError, Unreachable) as error:
+        return not (isinstance(error, ApiError) and error.code == 404)
+    return True
+
+
 async def _missing(api: Api, resource: Resource) -> str:
     try:
         await api.list(resource, limit=1, resource_version="0")  # any version will do: no quorum read

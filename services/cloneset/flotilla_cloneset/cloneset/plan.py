@@ -12,6 +12,7 @@ from flotilla_cloneset.cloneset.claims import clean_up, own_claims
 from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.ownership import adopt, release
+from flotilla_cloneset.cloneset.predownload import plan_predownload
 from flotilla_cloneset.cloneset.refresh import plan_refresh
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
@@ -45,6 +46,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     draft = Draft()
     here = _survey(snapshot, now, selector, revisions, draft)
     if cloneset.metadata.deletion_timestamp is None:
+        plan_predownload(here, draft)
         _act(here, draft)
         _forget_history(here, draft)
     else:

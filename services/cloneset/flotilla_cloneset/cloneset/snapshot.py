@@ -10,6 +10,7 @@ import msgspec
 
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
+from flotilla_common.api.imagepulljob import ImagePullJob
 from flotilla_common.api.resources import CLONE_SET
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
@@ -33,6 +34,7 @@ class CloneSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
     revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's that match its selector
     node_labels: Mapping[str, Mapping[str, str]] = {}  # by node name; needed only for topology spread constraints
+    pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: scale, update
