@@ -50,9 +50,12 @@ class EventLog:
         return self._forgotten + bisect_right(self._events, revision, key=_revision)
 
     def read(self, position: int) -> list[Event] | None:
-        """Everything from the position on; None when some of it is gone."""
+        """Everything from the position on; None when some of it is gone, or nothing will ever come."""
         start = position - self._forgotten
-        return self._events[start:] if start >= 0 and not self.closed else None
+        if start < 0:
+            return None
+        events = self._events[start:]
+        return None if self.closed and not events else events
 
     @property
     def end(self) -> int:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flotilla_common.api.resources import NAMESPACE
+from flotilla_common.api.resources import NAMESPACE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.server import ApiServer
@@ -11,6 +11,8 @@ from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
 from tests.simulation.history import Version
+
+_Content = tuple[Kind, Place, Json]
 
 
 class Namespaces(Actor):
@@ -33,16 +35,20 @@ class Namespaces(Actor):
         content = self._content(place[1])
         if not content:
             return Step("finalize", self.pace.collect, lambda: self._finalize(place, document))
-        if any("deletionTimestamp" not in one[2]["metadata"] for one in content):
+        if any("deletionTimestamp" not in one["metadata"] for _, _, one in self._next(content)):
             return Step("empty", self.pace.collect, lambda: self._empty(place))
         return None
 
-    def _content(self, namespace: str) -> list[tuple[Kind, Place, Json]]:
+    def _content(self, namespace: str) -> list[_Content]:
         tables = [(kind, self.server.store.table(kind.resource)) for kind in self.server.kinds()]
         return [(kind, place, stored.document) for kind, table in tables for place, stored in table.in_order(namespace)]
 
+    def _next(self, content: list[_Content]) -> list[_Content]:
+        """Pods go first; nothing that they may need goes before they are gone."""
+        return [one for one in content if one[0].resource == POD] or content
+
     async def _empty(self, place: Place) -> None:
-        for kind, (namespace, name), document in self._content(place[1]):
+        for kind, (namespace, name), document in self._next(self._content(place[1])):
             metadata = document["metadata"]
             if "deletionTimestamp" not in metadata:
                 options: Json = {"propagationPolicy": "Background", "preconditions": {"uid": metadata["uid"]}}

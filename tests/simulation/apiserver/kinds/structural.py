@@ -91,8 +91,8 @@ def _wrong_type(value: Any, schema: Json, path: str) -> FieldFault | None:
 
 
 def _type_fault(path: str, wanted: str, value: Any) -> FieldFault:
-    names = ("boolean", "integer", "number", "string", "array", "object")
-    found = next((name for name in names if isinstance(value, _TYPES[name])), "null")
+    names = ("boolean", "integer", "string", "array", "object")
+    found = next((name for name in names if isinstance(value, _TYPES[name])), "float64")
     why = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
     return FieldFault("FieldValueTypeInvalid", path, why)
 

@@ -220,7 +220,7 @@ class CustomPatchContract:
             cases: list[tuple[Json, str]] = [
                 ({"replicas": "3"}, _wrong_type("spec.replicas", "integer", "string")),
                 ({"updateStrategy": {"rollingUpdate": {"partition": True}}}, "updateStrategy.rollingUpdate.partition"),
-                ({"minReadySeconds": 1.5}, _wrong_type("spec.minReadySeconds", "integer", "number")),
+                ({"minReadySeconds": 1.5}, _wrong_type("spec.minReadySeconds", "integer", "float64")),
                 ({"scaleStrategy": {"podsToDelete": "a"}}, 'podsToDelete in body must be of type array: "string"'),
             ]
             for spec, told in cases:
