@@ -4,7 +4,7 @@ Keys are nkeys: the server knows the public halves, and each user holds its seed
 A node's seed is not kept here; losing it means to make new credentials, which replace the old ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -92,10 +92,14 @@ def new_user() -> tuple[str, str]:
     return pair.seed, pair.public
 
 
-def authorization(users: Iterator[tuple[str, Permissions]]) -> str:
-    """The server's `authorization` block."""
-    lines = [f"    {{ nkey: {public}, permissions: {_block(permissions)} }}" for public, permissions in users]
-    return "authorization {\n  users: [\n" + "\n".join(lines) + "\n  ]\n}\n"
+def authorization(users: Iterable[tuple[str, Permissions]], issuer: str = "") -> str:
+    """The server's `authorization` block. With an `issuer` (an account's public key) whoever is none of these users is
+    judged by the watcher (auth callout)."""
+    known = list(users)
+    lines = [f"    {{ nkey: {public}, permissions: {_block(permissions)} }}" for public, permissions in known]
+    names = ", ".join(public for public, _ in known)
+    callout = f"  auth_callout {{ issuer: {issuer}, auth_users: [ {names} ] }}\n" if issuer else ""
+    return "authorization {\n  users: [\n" + "\n".join(lines) + f"\n  ]\n{callout}}}\n"
 
 
 def _block(permissions: Permissions) -> str:

@@ -83,6 +83,7 @@ def _watcher() -> list[Json]:
         _rule("", ["namespaces", "nodes", "persistentvolumeclaims", "pods"], *_READ),
         _rule("apps", ["controllerrevisions"], *_READ),
         _rule("apps.kruise.io", ["clonesets", *_JOBS], *_READ),
+        _rule("authentication.k8s.io", ["tokenreviews"], "create"),  # who a node agent is
     ]
 
 

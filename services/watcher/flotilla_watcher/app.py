@@ -23,6 +23,7 @@ from flotilla_common.api.resources import (
 )
 from flotilla_common.control.shards import LeaseTerms, Shards
 from flotilla_common.service import Context, Service
+from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.node_readers import serve_node_readers
 from flotilla_watcher.resource_watch import ResourceWatch
 
@@ -56,7 +57,7 @@ async def run(context: Context) -> None:
         names=[lease_name(resource) for resource in RESOURCES],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )
-    readers = await serve_node_readers(context.bus)
+    doors = [await serve_node_readers(context.bus), *await serve_node_logins(context)]
     context.started()
     context.vitals["resources"] = lambda: [RESOURCES[index].id for index in sorted(shards.serving)]
     try:
@@ -64,7 +65,8 @@ async def run(context: Context) -> None:
             group.create_task(shards.run())
             group.create_task(follow_leases(context, shards))
     finally:
-        await readers.stop()
+        for door in doors:
+            await door.stop()
 
 
 async def follow_leases(context: Context, shards: Shards) -> None:

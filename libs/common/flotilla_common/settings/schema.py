@@ -91,6 +91,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " `--nats-listen` one in the user's state folder.",
         ),
     ] = ""
+    nats_issuer: Annotated[
+        str,
+        Option(
+            "bus",
+            "A file with the seed of the account key that NATS trusts for its auth callout; empty: the watcher lets"
+            " nobody in by ServiceAccount token.",
+        ),
+    ] = ""
+    nats_audience: Annotated[
+        str, Option("bus", "The audience that the agents' ServiceAccount tokens must be made for.")
+    ] = "flotilla-bus"
+    node_account: Annotated[
+        str, Option("bus", "The ServiceAccount of the node agents, in Flotilla's own namespace.")
+    ] = "flotilla-nodeagent"
     bus_max_payload: Annotated[
         int, Option("bus", "Bytes; larger objects travel as a header and are fetched.", readers.integer(1024))
     ] = 8 << 20

@@ -1,0 +1,111 @@
+"""NATS auth callout: a server asks who a client is, and gets a signed answer (NATS ADR-26).
+
+Question and answer are tokens. The question names the server, a key that the server made for this connection, and what
+the client presented. The answer is for that server and that key, signed by the account that the server trusts, and
+holds another token with the user's name, permissions and end.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.bus.nkey import KeyPair, claims_of, verified
+from flotilla_common.bus.permissions import Permissions
+
+SUBJECT = "$SYS.REQ.USER.AUTH"
+ACCOUNT = "$G"
+"""Where all users of Flotilla are: the server's default account."""
+
+
+class _Server(msgspec.Struct):
+    id: str = ""
+
+
+class _Options(msgspec.Struct):
+    auth_token: str = ""
+
+
+class _Asked(msgspec.Struct):
+    server_id: _Server
+    user_nkey: str
+    connect_opts: _Options = msgspec.field(default_factory=_Options)
+
+
+class _Claims(msgspec.Struct):
+    iss: str
+    nats: _Asked
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Who wants to get in."""
+
+    server: str
+    user_key: str
+    token: str  # what the client presented; empty when it presented something else
+
+    def __repr__(self) -> str:
+        return f"Question(server={self.server})"
+
+
+def read_question(data: bytes) -> Question:
+    """The server's question. ValueError for what no server has signed."""
+    text = data.decode()
+    claims = msgspec.json.decode(verified(text, _issuer(text)), type=_Claims)
+    asked = claims.nats
+    if asked.server_id.id != claims.iss:
+        raise ValueError("the token is not signed by the server that it names")
+    return Question(asked.server_id.id, asked.user_nkey, asked.connect_opts.auth_token)
+
+
+def allow(
+    question: Question, issuer: KeyPair, *, name: str, permissions: Permissions, now: datetime, lasting: timedelta
+) -> bytes:
+    """The client is this user, for that long."""
+    user = issuer.sign(
+        {
+            "jti": f"{question.user_key}-{int(now.timestamp())}",
+            "iat": int(now.timestamp()),
+            "exp": int((now + lasting).timestamp()),
+            "iss": issuer.public,
+            "sub": question.user_key,
+            "aud": ACCOUNT,
+            "name": name,
+            "nats": {
+                "pub": {"allow": permissions.publish},
+                "sub": {"allow": permissions.subscribe},
+                "subs": -1,
+                "data": -1,
+                "payload": -1,
+                "type": "user",
+                "version": 2,
+            },
+        }
+    )
+    return _answer(question, issuer, now, {"jwt": user})
+
+
+def refuse(question: Question, issuer: KeyPair, why: str, now: datetime) -> bytes:
+    """The client does not get in."""
+    return _answer(question, issuer, now, {"error": why})
+
+
+def _answer(question: Question, issuer: KeyPair, now: datetime, outcome: dict[str, Any]) -> bytes:
+    claims: dict[str, object] = {
+        "jti": f"{question.user_key}-{int(now.timestamp())}-answer",
+        "iat": int(now.timestamp()),
+        "iss": issuer.public,
+        "sub": question.user_key,
+        "aud": question.server,
+        "nats": outcome | {"type": "authorization_response", "version": 2},
+    }
+    return issuer.sign(claims).encode()
+
+
+class _Issuer(msgspec.Struct):
+    iss: str = ""
+
+
+def _issuer(token: str) -> str:
+    """Who says that he signed it; whether he did is seen afterwards."""
+    return msgspec.json.decode(claims_of(token), type=_Issuer).iss

@@ -1,0 +1,125 @@
+"""Lets node agents onto the bus by the ServiceAccount token of their pod (docs/adr/0007).
+
+The kubelet projects a token into the agent's pod that is bound to that pod, and the apiserver writes into it the node
+that the pod runs on. NATS asks here about everybody whom it does not know; the apiserver judges the token (TokenReview)
+and names the node; the answer holds that node's permissions and nothing else. So a stolen token opens one node's
+subjects, and dies with its pod.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from flotilla_common.bus import callout
+from flotilla_common.bus.interface import Follow, Message
+from flotilla_common.bus.nkey import KeyPair
+from flotilla_common.bus.permissions import node_permissions
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.service import Context
+
+QUEUE = "watcher"
+REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+NODE_CLAIM = "authentication.kubernetes.io/node-name"
+"""Where the apiserver (1.30 and newer) says which node a token's pod runs on."""
+
+LASTING = timedelta(hours=1)
+"""How long a login is good for: as long as projected tokens usually are. Then the agent presents its newer token."""
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+    extra: dict[str, list[str]] = {}
+
+
+class _ReviewStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: _User = msgspec.field(default_factory=_User)
+    audiences: list[str] = []
+    error: str = ""
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
+
+
+class Denied(Exception):
+    """The client does not get in; the text is for the log and for the server's."""
+
+
+class NodeLogins:
+    """Answers NATS's questions."""
+
+    def __init__(self, *, api: Api, clock: Clock, issuer: KeyPair, account: str, audience: str) -> None:
+        """`account` is the agents' user name: `system:serviceaccount:<namespace>:<name>`."""
+        self._api = api
+        self._clock = clock
+        self._issuer = issuer
+        self._account = account
+        self._audience = audience
+        self._log = structlog.get_logger(part="node logins")
+
+    async def answer(self, message: Message) -> bytes | None:
+        """A signed yes or no; nothing for what no NATS server asked."""
+        try:
+            question = callout.read_question(message.data)
+        except (ValueError, msgspec.DecodeError) as error:
+            self._log.warning("a question that no server signed", error=str(error))
+            return None
+        now = self._clock.now()
+        try:
+            node = await self._node(question.token)
+            permissions = node_permissions(node)
+        except (Denied, ValueError) as error:
+            self._log.warning("login refused", why=str(error))
+            return callout.refuse(question, self._issuer, str(error), now)
+        self._log.info("login", node=node)
+        return callout.allow(
+            question, self._issuer, name=f"node/{node}", permissions=permissions, now=now, lasting=LASTING
+        )
+
+    async def _node(self, token: str) -> str:
+        """The node that the token's pod runs on. Denied."""
+        if not token:
+            raise Denied("no token was presented")
+        body = msgspec.json.encode(
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenReview",
+                "spec": {"token": token, "audiences": [self._audience]},
+            }
+        )
+        try:
+            reply = await self._api.raw("POST", REVIEWS, body, {"Content-Type": "application/json"})
+        except (ApiError, Unreachable) as error:
+            raise Denied(f"the apiserver does not judge the token: {error}") from error
+        status = msgspec.json.decode(reply, type=_Review).status
+        if not status.authenticated or self._audience not in status.audiences:
+            raise Denied(f"the token is not valid here: {status.error or 'wrong audience'}")
+        if status.user.username != self._account:
+            raise Denied(f"{status.user.username} is not the agents' account")
+        nodes = status.user.extra.get(NODE_CLAIM, [])
+        if len(nodes) != 1:
+            raise Denied("the token is not bound to a pod on a node")
+        return nodes[0]
+
+
+async def serve_node_logins(context: Context) -> list[Follow]:
+    """Answer on the bus, if there is a key to answer with."""
+    settings = context.settings
+    if not settings.nats_issuer:
+        return []
+    logins = NodeLogins(
+        api=context.api,
+        clock=context.clock,
+        issuer=_issuer(settings.nats_issuer),
+        account=f"system:serviceaccount:{settings.namespace}:{settings.node_account}",
+        audience=settings.nats_audience,
+    )
+    return [await context.bus.serve(callout.SUBJECT, QUEUE, logins.answer)]
+
+
+def _issuer(file: str) -> KeyPair:
+    return KeyPair.from_seed(Path(file).read_text(encoding="ascii").strip())

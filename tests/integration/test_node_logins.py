@@ -1,0 +1,166 @@
+"""A real nats-server asks the watcher who an agent is; the apiserver's word decides (auth callout, TokenReview)."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+from nats.aio.client import Client
+
+from flotilla_cli.cluster.bus_users import authorization, new_user
+from flotilla_cli.cluster.nats import NAME
+from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.cluster.records import Records
+from flotilla_common.bus import callout, subjects
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.nkey import ACCOUNT, KeyPair
+from flotilla_common.bus.permissions import SERVICES
+from flotilla_common.clock import SystemClock
+from flotilla_common.kube.interface import Unreachable
+from flotilla_common.node.reports import PODS, Answer, PodReport
+from flotilla_common.node.serving import Sender, serve_reports
+from flotilla_watcher.node_logins import NodeLogins
+from tests.support.broker import BusAt
+from tests.support.cluster import eventually, programs
+
+AGENTS = "system:serviceaccount:kruise-system:flotilla-nodeagent"
+GOOD = {
+    "authenticated": True,
+    "audiences": ["flotilla-bus"],
+    "user": {"username": AGENTS, "extra": {"authentication.kubernetes.io/node-name": ["node-a.example"]}},
+}
+
+
+class Reviews:
+    """The apiserver's TokenReview."""
+
+    def __init__(self) -> None:
+        self.status: dict[str, Any] = GOOD
+        self.asked: list[Any] = []
+        self.away = False
+
+    async def raw(self, method: str, path: str, body: bytes = b"", headers: Any = None) -> bytes:
+        assert (method, path) == ("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
+        if self.away:
+            raise Unreachable("away")
+        self.asked.append(msgspec.json.decode(body)["spec"])
+        return msgspec.json.encode({"kind": "TokenReview", "status": self.status})
+
+
+class Door:
+    """A nats-server that knows the services and asks about everybody else."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder = folder
+        self.url = url
+        self.reviews = Reviews()
+        self.clients: list[NatsBus] = []
+
+    def bus(self, name: str, creds: str = "", node: str = "") -> NatsBus:
+        inbox = subjects.node_inbox(node) if node else ""
+        client = NatsBus(BusAt(self.url, creds), name=name, clock=SystemClock(), inbox_prefix=inbox)
+        self.clients.append(client)
+        return client
+
+    def agent(self, token: str = "the-token") -> NatsBus:
+        file = self.folder / "token"
+        file.write_text(token)
+        return self.bus("agent", str(file), "node-a.example")
+
+
+@pytest_asyncio.fixture
+async def door(tmp_path: Path) -> AsyncIterator[Door]:
+    issuer, port = KeyPair.generate(ACCOUNT), free_ports(1)[0]
+    seeds: dict[str, str] = {}
+    users = []
+    for service in ("watcher", "jobs"):
+        seed, public = new_user()
+        (tmp_path / f"{service}.seed").write_text(seed)
+        seeds[service] = str(tmp_path / f"{service}.seed")
+        users.append((public, SERVICES[service]))
+    store = msgspec.json.encode(str(tmp_path / "store")).decode()
+    config = (
+        authorization(users, issuer.public) + f"host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: {store} }}\n"
+    )
+    (tmp_path / "nats.conf").write_text(config)
+    records = Records(tmp_path)
+    records.spawn(NAME, [str(programs()(NAME)), "--config", str(tmp_path / "nats.conf")], tmp_path / "log", bound=True)
+    made = Door(tmp_path, f"nats://127.0.0.1:{port}")
+    watcher = made.bus("watcher", seeds["watcher"])
+    logins = NodeLogins(api=made.reviews, clock=SystemClock(), issuer=issuer, account=AGENTS, audience="flotilla-bus")
+    await watcher.serve(callout.SUBJECT, "watcher", logins.answer)
+    jobs = made.bus("jobs", seeds["jobs"])
+
+    async def judge(sender: Sender, report: PodReport) -> Answer:
+        return Answer(accepted=True, why=sender.node)
+
+    await serve_reports(jobs, PODS, PodReport, judge)
+    await eventually(lambda: watcher.connected and jobs.connected)
+    yield made
+    for client in made.clients:
+        await client.close()
+    await records.stop([NAME], SystemClock(), grace=0)
+
+
+async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: Door) -> None:
+    agent = door.agent()
+    await eventually(lambda: agent.connected)
+    assert door.reviews.asked[0] == {"token": "the-token", "audiences": ["flotilla-bus"]}
+    subject = subjects.report("node-a.example", PODS, "x", "p")
+    answer = msgspec.json.decode(await agent.request(subject, b"{}", 2), type=Answer)
+    assert answer == Answer(accepted=True, why="node-a.example")
+
+
+@pytest.mark.parametrize(
+    "subject", ["report.v1.node-b_example.pods.x.p", "kube.v1.core.pods.x.p", "$SYS.REQ.USER.AUTH"]
+)
+async def test_it_opens_nothing_else(door: Door, subject: str) -> None:
+    errors: list[str] = []
+
+    async def note(error: Exception) -> None:
+        errors.append(str(error))
+
+    client = Client()
+    await client.connect(door.url, token="the-token", error_cb=note)
+    await client.publish(subject, b"{}")
+    await client.flush()
+    await eventually(lambda: any("permissions violation" in text.lower() for text in errors))
+    await client.close()
+
+
+REFUSED = {
+    "not valid": {"authenticated": False, "error": "expired"},
+    "for another audience": GOOD | {"audiences": ["https://kubernetes.default"]},
+    "of another account": GOOD | {"user": GOOD["user"] | {"username": "system:serviceaccount:x:y"}},
+    "bound to no node": GOOD | {"user": {"username": AGENTS}},
+    "of a node that is none": GOOD
+    | {"user": GOOD["user"] | {"extra": {"authentication.kubernetes.io/node-name": ["*"]}}},
+}
+
+
+@pytest.mark.parametrize("status", REFUSED.values(), ids=REFUSED.keys())
+async def test_tokens_that_open_nothing(door: Door, status: dict[str, Any]) -> None:
+    door.reviews.status = status
+    agent = door.agent()
+    await eventually(lambda: agent.connected or len(door.reviews.asked) >= 2)
+    assert not agent.connected
+
+
+async def test_a_client_without_a_token(door: Door) -> None:
+    stranger = door.bus("stranger")
+    assert not stranger.connected
+    await SystemClock().sleep(1)
+    assert not stranger.connected
+    assert door.reviews.asked == []
+
+
+async def test_an_apiserver_that_is_away_lets_nobody_in_until_it_is_back(door: Door) -> None:
+    door.reviews.away = True
+    agent = door.agent()
+    assert not agent.connected
+    await SystemClock().sleep(1)
+    assert not agent.connected
+    door.reviews.away = False
+    await eventually(lambda: agent.connected)
