@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
+from flotilla_common.clock import SystemClock
 from tests.support.agents import Agents, agents
 from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.nodes import RealCluster
@@ -118,3 +119,101 @@ def test_a_container_is_recreated(space: Workspace) -> None:
 async def test_agents_are_small(staffed: Staffed) -> None:
     for node in staffed.cluster.names:
         assert staffed.agents.rss_mib(node) < 60, node
+
+
+def started(space: Workspace, hook: str = "") -> str:
+    """One pod; its container writes a line before it stops. Returns its name."""
+    template = env_from("conf")
+    if hook:
+        template["spec"]["terminationGracePeriodSeconds"] = 30
+        template["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", hook]}}}
+    space.apply(cloneset(1, template=template))
+    space.settled(seconds=PATIENCE, replicas=1, readyReplicas=1)
+    (name,) = space.pods
+    return name
+
+
+def recreated(space: Workspace, pod: str, request_name: str = "r") -> None:
+    """Wait for the request's end; its container was restarted exactly once."""
+    space.until(lambda: phase(space, request_name) == "Completed", PATIENCE)
+    states = space.read("crr", request_name)["status"]["containerRecreateStates"]
+    assert [(one["phase"], one["isKilled"]) for one in states] == [("Succeeded", True)]
+    assert containers(space.pod(pod))["nginx"]["restartCount"] == 1
+
+
+async def under_way(space: Workspace, pod: str) -> str:
+    """Begin to recreate a container whose hook takes 6 seconds, and wait until the hook runs. Returns its node."""
+    space.kubectl("create", "-f", "-", stdin=json.dumps(request("r", pod, "nginx")))
+    space.until(lambda: any(one["reason"] == "Killing" for one in space.read("events")["items"]), PATIENCE)
+    return space.pod(pod)["spec"]["nodeName"]
+
+
+async def test_an_agent_killed_in_a_pre_stop_hook(space: Workspace, staffed: Staffed) -> None:
+    pod = started(space, "sleep 6")
+    node = await under_way(space, pod)
+    await staffed.agents.kill(node)
+    await staffed.agents.start(node)
+    recreated(space, pod)
+
+
+async def test_containerd_restarts_in_a_pre_stop_hook(space: Workspace, staffed: Staffed) -> None:
+    pod = started(space, "sleep 6")
+    node = await under_way(space, pod)
+    await staffed.cluster.kill(node, "containerd")
+    await staffed.cluster.repair()
+    recreated(space, pod)
+
+
+async def test_the_bus_is_away_meanwhile(space: Workspace, staffed: Staffed) -> None:
+    pod = started(space, "sleep 6")
+    await under_way(space, pod)
+    await staffed.fleet.kill_bus()
+    await SystemClock().sleep(15)
+    await staffed.fleet.start_bus()
+    recreated(space, pod)
+
+
+async def test_images_are_pulled_ahead(space: Workspace, staffed: Staffed) -> None:
+    await staffed.cluster.registry.push("ahead:v1", ["/bin/sh", "-c", "sleep 1000"], {"/ahead": b"x" * 100_000})
+    job = {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "ImagePullJob",
+        "metadata": {"name": "ahead"},
+        "spec": {"image": "ahead:v1", "parallelism": 3, "completionPolicy": {"type": "Always"}},
+    }
+    space.kubectl("create", "-f", "-", stdin=json.dumps(job))
+    space.until(lambda: space.read("imagepulljob", "ahead").get("status", {}).get("succeeded") == 3, PATIENCE)
+    for node in staffed.cluster.names:
+        assert "docker.io/library/ahead:v1" in staffed.cluster.run_in(
+            node, "ctr", "-n", "k8s.io", "images", "list", "-q"
+        )
+        status = staffed.cluster.read("nodeimage", node)["status"]
+        (entry,) = status["imageStatuses"]["ahead"]["tags"]
+        assert (entry["phase"], entry["progress"]) == ("Succeeded", 100)
+        assert entry["imageID"].startswith("ahead@sha256:")
+
+
+async def test_an_image_that_is_not_there(space: Workspace, staffed: Staffed) -> None:
+    job = {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "ImagePullJob",
+        "metadata": {"name": "missing"},
+        "spec": {
+            "image": "never:pushed",
+            "parallelism": 3,
+            "pullPolicy": {"backoffLimit": 1},
+            "completionPolicy": {"type": "Always"},
+        },
+    }
+    space.kubectl("create", "-f", "-", stdin=json.dumps(job))
+    space.until(lambda: space.read("imagepulljob", "missing").get("status", {}).get("failed") == 3, PATIENCE)
+    entry = staffed.cluster.read("nodeimage", "real-0")["status"]["imageStatuses"]["never"]["tags"][0]
+    assert "not found" in entry["message"]
+
+
+async def test_an_idle_agent_uses_next_to_nothing(staffed: Staffed) -> None:
+    before = {node: staffed.agents.cpu_seconds(node) for node in staffed.cluster.names}
+    await SystemClock().sleep(20)
+    used = {node: (staffed.agents.cpu_seconds(node) - before[node]) / 20 for node in before}
+    print(used, {node: staffed.agents.rss_mib(node) for node in before})
+    assert max(used.values()) < 0.01
