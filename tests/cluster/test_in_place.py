@@ -12,6 +12,7 @@ from tests.support.workspace import (
     image,
     is_ready,
     moment,
+    revision_of,
     state,
     terminating,
 )
@@ -24,13 +25,18 @@ PATIENCE = 60  # seconds: containers have a grace period of 30
 def started(space: Workspace, replicas: int, strategy: Json = IN_PLACE, **arguments: object) -> dict[str, Json]:
     """Apply a CloneSet and wait until its containers run; returns the pods."""
     space.apply(cloneset(replicas, strategy=strategy, **arguments))
-    space.settled(seconds=PATIENCE, replicas=replicas, readyReplicas=replicas)
-    return dict(space.pods)
+    return settled(space, replicas=replicas, readyReplicas=replicas)
 
 
 def updated(space: Workspace, replicas: int) -> dict[str, Json]:
     """Wait until all pods are updated and ready; returns them."""
-    space.settled(seconds=PATIENCE, replicas=replicas, updatedReadyReplicas=replicas, readyReplicas=replicas)
+    return settled(space, replicas=replicas, updatedReadyReplicas=replicas, readyReplicas=replicas)
+
+
+def settled(space: Workspace, **fields: int) -> dict[str, Json]:
+    """Wait for this status, and until we have seen the pods that it speaks of."""
+    revision = space.settled(seconds=PATIENCE, **fields)["updateRevision"]
+    space.until(lambda: all(is_ready(pod) and revision_of(pod) == revision for pod in space.pods.values()), PATIENCE)
     return dict(space.pods)
 
 
