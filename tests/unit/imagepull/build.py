@@ -1,0 +1,189 @@
+"""Nodes, NodeImages, jobs and secrets for the planners of image pulls, and what a pass writes, in a few words."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.secrets import Secret
+from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
+from flotilla_jobs.imagepull.plan import plan as plan_job
+from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
+from tests.unit.webhook.fakes import merge
+
+Json = dict[str, Any]
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+NAMES = ("n1", "n2", "n3", "n4", "n5")
+
+
+def ago(seconds: float) -> str:
+    """A moment before now, as Kubernetes writes it."""
+    return rfc3339(NOW - timedelta(seconds=seconds))
+
+
+def decoded(document: Json, kind: type[Any]) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(document), type=kind)
+
+
+def job(name: str = "J", *, status: Json | None = None, meta: Json | None = None, **spec: Any) -> ImagePullJob:
+    """A job for nginx:1.25 that has been looked at before, unless `status` says otherwise."""
+    metadata = {
+        "name": name,
+        "namespace": "ns",
+        "uid": f"uid-{name}",
+        "resourceVersion": "3",
+        "finalizers": ["apps.kruise.io/deletion-protection"],
+    }
+    given = {"image": "nginx:1.25", "imagePullPolicy": "IfNotPresent", "completionPolicy": {"type": "Always"}} | spec
+    document = {"metadata": metadata | (meta or {}), "spec": given, "status": status or {}}
+    return decoded(document, ImagePullJob)
+
+
+def owner(name: str = "J", kind: str = "ImagePullJob", version: str = "apps.kruise.io/v1beta1") -> Json:
+    return {"apiVersion": version, "kind": kind, "namespace": "ns", "name": name, "uid": f"uid-{name}"}
+
+
+def tag(*owners: str, version: int = 0, created: float = 60, name: str = "1.25", **policy: Any) -> Json:
+    """A spec tag for jobs; `policy` goes into its pullPolicy."""
+    return {
+        "tag": name,
+        "createdAt": ago(created),
+        "version": version,
+        "imagePullPolicy": "IfNotPresent",
+        "ownerReferences": [owner(one) for one in owners],
+        "pullPolicy": {"ttlSecondsAfterFinished": 900} | policy,
+    }
+
+
+def entry(phase: str, *, version: int = 0, ended: float = 10, name: str = "1.25", message: str = "") -> Json:
+    """A status entry; final phases have ended so many seconds ago."""
+    found: Json = {"tag": name, "phase": phase, "version": version, "message": message}
+    return found | ({"completionTime": ago(ended)} if phase in ("Succeeded", "Failed") else {})
+
+
+def node_image(
+    name: str = "n1",
+    tags: Sequence[Json] = (),
+    entries: Sequence[Json] = (),
+    *,
+    image: str = "nginx",
+    secrets: Sequence[Json] = (),
+    labels: Mapping[str, str] | None = None,
+    **meta: Any,
+) -> NodeImage:
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "7", "labels": dict(labels or {})} | meta
+    images = {image: {"tags": list(tags), "pullSecrets": list(secrets)}} if tags else {}
+    statuses = {image: {"tags": list(entries)}} if entries else {}
+    document = {"metadata": metadata, "spec": {"images": images}, "status": {"imageStatuses": statuses}}
+    return decoded(document, NodeImage)
+
+
+def succeeded(name: str, *owners: str) -> NodeImage:
+    return node_image(name, [tag(*(owners or ("J",)))], [entry("Succeeded")])
+
+
+def failed(name: str, message: str = "") -> NodeImage:
+    return node_image(name, [tag("J")], [entry("Failed", message=message)])
+
+
+def pulling(name: str) -> NodeImage:
+    return node_image(name, [tag("J")], [entry("Pulling")])
+
+
+def pushed(name: str) -> NodeImage:
+    return node_image(name, [tag("J")])
+
+
+def fresh(*names: str) -> list[NodeImage]:
+    return [node_image(name) for name in names or NAMES]
+
+
+def node(name: str = "n1", *, ready: float | None = 3600, labels: Mapping[str, str] | None = None, **meta: Any) -> Node:
+    """A node that has been Ready for so many seconds; None: not ready."""
+    condition = {"type": "Ready", "status": "False" if ready is None else "True"}
+    condition["lastTransitionTime"] = ago(ready or 0)
+    metadata = {"name": name, "uid": f"node-{name}", "resourceVersion": "1", "labels": dict(labels or {})} | meta
+    return decoded({"metadata": metadata, "status": {"conditions": [condition]}}, Node)
+
+
+def pod(name: str, where: str, *, phase: str = "Running", labels: Mapping[str, str] | None = None, **meta: Any) -> Pod:
+    metadata = {"name": name, "namespace": "ns", "uid": f"pod-{name}", "resourceVersion": "1"}
+    metadata |= {"labels": dict(labels or {"app": "web"})} | meta
+    return decoded({"metadata": metadata, "spec": {"nodeName": where}, "status": {"phase": phase}}, Pod)
+
+
+def secret(name: str = "s1", namespace: str = "ns", *, data: str = "eA==", version: str = "1", **meta: Any) -> Secret:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": version} | meta
+    return decoded(
+        {"metadata": metadata, "type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": data}}, Secret
+    )
+
+
+def copy_of(source: str, *users: str, name: str = "", data: str = "eA==") -> Secret:
+    """A copy of `ns/<source>` that these jobs use."""
+    annotations = {
+        "imagepulljobs.kruise.io/source-key": f"ns/{source}",
+        "imagepulljobs.kruise.io/references": ",".join(users),
+        "imagepulljobs.kruise.io/mode": "batch",
+    }
+    return secret(name or f"{source}-copy", "kruise-daemon-config", data=data, annotations=annotations)
+
+
+def list_job(*images: str, status: Json | None = None, meta: Json | None = None, **spec: Any) -> ImageListPullJob:
+    metadata = {"name": "L", "namespace": "ns", "uid": "uid-L", "resourceVersion": "3"} | (meta or {})
+    given = {"images": list(images), "completionPolicy": {"type": "Always"}} | spec
+    return decoded({"metadata": metadata, "spec": given, "status": status or {}}, ImageListPullJob)
+
+
+def begun(seconds: float = 30) -> Json:
+    """The status of a job that was first looked at so long ago."""
+    return {"startTime": ago(seconds)}
+
+
+def planned(one: ImagePullJob, nodes: Sequence[NodeImage] = (), now: datetime = NOW, **members: Any) -> Plan:
+    """One pass of a job."""
+    return plan_job(PullJobSnapshot(job=one, nodes=nodes, **members), now)
+
+
+def actions(plan: Plan) -> list[Action]:
+    return [action for stage in plan.stages for chain in stage.chains for action in chain]
+
+
+def summary(plan: Plan) -> list[str]:
+    """The writes, in order: `push n1`, `create Secret x`, `delete ImagePullJob J`, …"""
+    return [_described(action) for action in actions(plan)]
+
+
+def _described(action: Action) -> str:
+    match action:
+        case Create():
+            return f"create {action.resource.kind} {action.name}"
+        case Delete():
+            return f"delete {action.resource.kind} {action.name}"
+        case Patch() if action.resource.kind == "NodeImage":
+            return f"push {action.name}"
+        case Patch():
+            return f"patch {action.resource.kind} {action.name}"
+
+
+def status_of(plan: Plan, before: Json | None = None) -> Json:
+    """The status that the pass leaves behind."""
+    return merge(before or {}, plan.status.body["status"]) if plan.status is not None else dict(before or {})
+
+
+def written_tag(plan: Plan, name: str) -> Json:
+    """The tag that the pass writes into a NodeImage."""
+    for action in actions(plan):
+        if isinstance(action, Patch) and (action.resource.kind, action.name) == ("NodeImage", name):
+            image = action.body["spec"]["images"]["nginx"]
+            return next(one for one in image["tags"] if one["tag"] == "1.25")
+    raise AssertionError(f"nothing is written to {name}")
+
+
+def codes(plan: Plan) -> set[str]:
+    return {reason.code for reason in plan.reasons}
