@@ -50,7 +50,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
 async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progress) -> LocalSet:
     """Bring the set up, or repair it; returns when all of it is ready."""
     records = Records(state_dir)
-    wishes = _settled(wishes, state.read(state_dir))
+    wishes = settled(wishes, state.read(state_dir))
     program = await _programs(wishes, clock, progress)
     await _stop_strays(state_dir, records, clock)
     nodes = RealNodes(state_dir, program, clock)
@@ -81,7 +81,7 @@ async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progres
     return local_set
 
 
-def _settled(wishes: Wishes, old: LocalSet | None) -> Wishes:
+def settled(wishes: Wishes, old: LocalSet | None) -> Wishes:
     """The wishes with numbers of nodes. What a set has it keeps."""
     real = max(wishes.real_nodes, old.real_nodes if old else 0)
     usual = 0 if real else FAKE_NODES

@@ -55,7 +55,7 @@ class Image(msgspec.Struct, frozen=True):
 
 def build(reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> Image:
     """An image with busybox in it, a page that says `reference`, and further files by their absolute path."""
-    base = _compressed(_root_files())
+    base = _compressed(root_files())
     own = _compressed(_tar({"/www/index.html": f"{reference}\n".encode(), **(files or {})}))
     config = msgspec.json.encode(_config(command, [base, own]))
     layers = [_described(LAYER, blob) for _, blob in (base, own)]
@@ -95,7 +95,7 @@ def _compressed(tar: bytes) -> tuple[str, bytes]:
 
 
 @cache
-def _root_files() -> bytes:
+def root_files() -> bytes:
     program = busybox()
     assert program is not None, "busybox-static was required before"
     names = subprocess.run([program, "--list-full"], capture_output=True, text=True, check=True).stdout.split()
