@@ -42,9 +42,9 @@ def decide(kind: Kind, document: Json, options: Json, now: datetime) -> Fate:
     """What becomes of the object."""
     metadata = document["metadata"]
     seconds = options.get("gracePeriodSeconds")
-    if "deletionTimestamp" in metadata:
-        return _again(kind, document, seconds)
     finalizers = _finalizers(metadata.get("finalizers", []), options.get("propagationPolicy"))
+    if "deletionTimestamp" in metadata:
+        return _again(kind, _with_finalizers(document, finalizers), document, seconds)
     grace = kind.grace(document, seconds)
     held = bool(finalizers) or kind.held(document)
     if not kind.graceful and not held:
@@ -55,18 +55,18 @@ def decide(kind: Kind, document: Json, options: Json, now: datetime) -> Fate:
     }
     if metadata.get("generation"):
         changes["generation"] = metadata["generation"] + 1
-    rest = {key: value for key, value in metadata.items() if key != "finalizers"}
-    marked = rest | changes | ({"finalizers": finalizers} if finalizers else {})
-    return Fate(kind.terminating(document | {"metadata": marked}), ends=not held and not grace)
+    document = _with_finalizers(document, finalizers)
+    marked = document | {"metadata": document["metadata"] | changes}
+    return Fate(kind.terminating(marked), ends=not held and not grace)
 
 
-def _again(kind: Kind, document: Json, seconds: int | None) -> Fate:
-    """A deletion under way can only be made shorter."""
+def _again(kind: Kind, document: Json, stored: Json, seconds: int | None) -> Fate:
+    """A deletion under way can be made shorter, and be asked for in another way."""
     metadata = document["metadata"]
     left = metadata.get("deletionGracePeriodSeconds") or 0
     held = bool(metadata.get("finalizers")) or kind.held(document)
     if not kind.graceful or not left:
-        return Fate(None, ends=not held)
+        return Fate(None if document == stored else document, ends=not held)
     if seconds is None or kind.grace(document, seconds) >= left:
         return Fate(None, ends=False)
     until = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
@@ -74,6 +74,11 @@ def _again(kind: Kind, document: Json, seconds: int | None) -> Fate:
     moment = rfc3339(until - timedelta(seconds=left - shorter))
     marked = metadata | {"deletionTimestamp": moment, "deletionGracePeriodSeconds": shorter}
     return Fate(document | {"metadata": marked}, ends=not held and not shorter)
+
+
+def _with_finalizers(document: Json, finalizers: list[str]) -> Json:
+    rest = {key: value for key, value in document["metadata"].items() if key != "finalizers"}
+    return document | {"metadata": rest | ({"finalizers": finalizers} if finalizers else {})}
 
 
 def _finalizers(present: list[str], policy: str | None) -> list[str]:

@@ -73,7 +73,8 @@ class PodKind(Kind):
             return (
                 [] if same else [invalid_value("spec", before, "Pod QOS Class may not change as a result of resizing")]
             )
-        return [] if _frozen(new_spec) == _frozen(old_spec) else [forbidden_value("spec", _UPDATE_TEXT)]
+        same = _frozen(new_spec) == _frozen(old_spec) and _may_end(new_spec, old_spec)
+        return [] if same else [forbidden_value("spec", _UPDATE_TEXT)]
 
     def grace(self, document: Json, wanted: int | None) -> int:
         period = document["spec"].get("terminationGracePeriodSeconds", 0) if wanted is None else wanted
@@ -93,6 +94,12 @@ def _resized(new: Json, old: Json) -> Json:
     wanted = {one["name"]: one.get("resources", {}) for one in mappings(new.get("containers"))}
     containers = [one | {"resources": wanted.get(one["name"], one["resources"])} for one in mappings(old["containers"])]
     return old | {"containers": containers}
+
+
+def _may_end(new: Json, old: Json) -> bool:
+    """The grace period stays, unless it was none."""
+    before, after = old.get("terminationGracePeriodSeconds"), new.get("terminationGracePeriodSeconds")
+    return after == before or (before is not None and before < 0 and after == 1)
 
 
 def _frozen(spec: Json) -> Json:

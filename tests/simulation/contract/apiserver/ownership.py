@@ -62,6 +62,19 @@ class OwnershipContract:
 
         play(scene)
 
+    def test_the_last_word_on_how_to_delete_counts(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(CLONE_SET, cloneset("web", finalizers=["x.io/keep"]))
+            for policy, asked in (
+                ("Foreground", ["x.io/keep", "foregroundDeletion"]),
+                ("Background", ["x.io/keep"]),
+                ("Background", ["x.io/keep"]),
+            ):
+                marked = await bench.delete(CLONE_SET, "web", {"propagationPolicy": policy})
+                assert (meta(marked)["finalizers"], meta(marked)["generation"]) == (asked, 2)
+
+        play(scene)
+
     def test_one_of_two_owners_goes(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             one = await bench.create(CONFIG_MAP, config_map("one"))

@@ -95,6 +95,7 @@ class PodPatchContract:
                 {"containers": [{"name": "new", "image": "x"}]},
                 {"nodeName": "elsewhere"},
                 {"restartPolicy": "Never"},
+                {"terminationGracePeriodSeconds": 5},
             ):
                 error = await refused(bench.patch(POD, "web", {"spec": spec}, STRATEGIC))
                 assert (error.code, error.reason) == (422, "Invalid")
@@ -220,7 +221,7 @@ class CustomPatchContract:
             cases: list[tuple[Json, str]] = [
                 ({"replicas": "3"}, _wrong_type("spec.replicas", "integer", "string")),
                 ({"updateStrategy": {"rollingUpdate": {"partition": True}}}, "updateStrategy.rollingUpdate.partition"),
-                ({"minReadySeconds": 1.5}, _wrong_type("spec.minReadySeconds", "integer", "float64")),
+                ({"minReadySeconds": 1.5}, 'spec.minReadySeconds: Invalid value: "float64": '),
                 ({"scaleStrategy": {"podsToDelete": "a"}}, 'podsToDelete in body must be of type array: "string"'),
             ]
             for spec, told in cases:
