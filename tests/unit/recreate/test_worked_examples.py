@@ -322,3 +322,26 @@ def test_28_no_runtime():
     world.report(phase="Completed", message=message)
     assert (world.status()["phase"], world.status()["message"]) == ("Completed", message)
     assert ACTIVE not in labels(world)
+
+
+def test_what_a_kill_came_to_is_noted_even_while_the_request_is_being_deleted():
+    world = taken_up("app")
+    world.put("containerrecreaterequests", merge(world.request(), {"metadata": {"finalizers": ["example.com/mine"]}}))
+    world.delete_request()
+    world.report(state("app", "Recreating", killed=True), phase="Recreating")
+    assert states(world) == [("app", "Recreating", True)]
+    assert (world.codes(), ACTIVE in labels(world)) == (["Deleting"], True)
+
+
+def test_a_pod_without_the_gate_is_said_to_stay_ready():
+    world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 5}), pod=pod_document(gated=False))
+    world.report(phase="Recreating")
+    assert "it lacks the gate KruisePodReady" in world.last.reasons[0].message
+
+
+def test_a_phase_that_is_none_of_ours_is_overruled():
+    world = World(request_document("app") | {"status": {"phase": "Succeeded"}})
+    world.report(state("app", "Pending"))
+    assert world.status()["phase"] == "Succeeded"
+    world.report(phase="Recreating")
+    assert world.status()["phase"] == "Recreating"

@@ -59,7 +59,7 @@ def merged(
     if report is None:
         return status
     status = msgspec.structs.replace(status, container_recreate_states=_states(request, report))
-    if status.phase == COMPLETED or _PHASES.index(report.phase) <= _rank(status.phase):
+    if status.phase == COMPLETED or not report.phase or _PHASES.index(report.phase) <= _rank(status.phase):
         return status
     if report.phase == COMPLETED:
         return completed(status, report.message[:MESSAGE_LIMIT], now)

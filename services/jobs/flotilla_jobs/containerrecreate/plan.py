@@ -58,11 +58,10 @@ def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
         return _told(snapshot, request.status, now, Plan())  # a pod that is not looked up would never be given back
     if chain := grace.ending(request, snapshot.pod, now):
         return _told(snapshot, request.status, now, Plan(stages=(Stage(chains=(chain,)),)))
-    if request.metadata.deletion_timestamp is not None:
-        return Plan()
     status = merged(request, snapshot.report, now)
     write = _status_patch(snapshot, status)
-    if write is not None or request.spec.ttl_seconds_after_finished is None:
+    deleting = request.metadata.deletion_timestamp is not None
+    if write is not None or deleting or request.spec.ttl_seconds_after_finished is None:
         return _told(snapshot, status, now, Plan(status=write, urgent_status=True))
     since = request.status.completion_time or request.metadata.creation_timestamp or now
     due = since + timedelta(seconds=max(request.spec.ttl_seconds_after_finished, 0))

@@ -10,8 +10,10 @@ from flotilla_common.api.containerrecreaterequest import (
     RECREATING,
     SUCCEEDED,
     ContainerRecreateRequestStatus,
+    ContainerSnapshot,
     RecreateState,
 )
+from flotilla_common.api.keys import POD_READY
 from flotilla_common.control.plan import Reason
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 
@@ -32,11 +34,13 @@ def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, 
     if not snapshot.pod_known:
         pod = snapshot.request.spec.pod_name
         return (Reason(code="ReadingPod", message=f"asking the apiserver for pod {pod}", objects=(pod,)),)
+    if snapshot.request.metadata.deletion_timestamp is not None:
+        held = ", ".join(snapshot.request.metadata.finalizers)
+        return (Reason(code="Deleting", message=f"is being deleted{f', held by {held}' if held else ''}"),)
     if status.phase == COMPLETED:
         return tuple(_finished(snapshot, status, now))
     if not status.phase:
-        text = f"waiting for the agent of node {snapshot.node} to take the request up"
-        return (Reason(code="WaitingForNodeAgent", message=text, objects=(snapshot.node,)),)
+        return (_agent(snapshot, "to take the request up"),)
     if status.phase == PENDING:
         others = ", ".join(snapshot.ahead) or "another request"
         text = f"waiting for {others}: the agent works on one request of a pod at a time"
@@ -57,30 +61,45 @@ def _finished(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus
 
 
 def _under_way(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus) -> Iterator[Reason]:
-    strategy = snapshot.request.spec.strategy
-    untouched = not any(state.is_killed for state in status.container_recreate_states)
-    if strategy.unready_grace_period_seconds is not None and untouched:
-        seconds = strategy.unready_grace_period_seconds
-        text = f"the pod is kept not ready for {seconds} s before its containers are stopped"
-        yield Reason(code="UnreadyGracePeriod", message=text, objects=(snapshot.request.spec.pod_name,))
+    states = status.container_recreate_states
+    seconds = snapshot.request.spec.strategy.unready_grace_period_seconds
+    if seconds is not None and not any(state.is_killed for state in states):
+        yield _grace(snapshot, seconds)
+    elif not states:
+        yield _agent(snapshot, "to tell how the containers are")
     seen = {container.name: container for container in status.container_status_snapshot}
-    for state in status.container_recreate_states:
+    for state in states:
         if state.phase == PENDING:
-            yield _pending(state)
+            detail = f": {state.message}" if state.message else ""
+            yield _container(state, "WaitingForStop", f"container {state.name} has not been stopped yet{detail}")
         elif state.phase == RECREATING:
-            container = seen.get(state.name)
-            if container is None:
-                text = f"waiting for the kubelet to start container {state.name} again"
-                yield Reason(code="WaitingForStart", message=text, objects=(state.name,))
-            elif not container.ready:
-                text = f"waiting for the new container {state.name} to be ready"
-                yield Reason(code="WaitingForReadiness", message=text, objects=(state.name,))
-            else:
-                text = f"waiting until container {state.name} has been running for {strategy.min_started_seconds} s"
-                yield Reason(code="WaitingForMinStarted", message=text, objects=(state.name,))
+            yield _recreating(state, seen.get(state.name), snapshot.request.spec.strategy.min_started_seconds)
 
 
-def _pending(state: RecreateState) -> Reason:
-    detail = f": {state.message}" if state.message else ""
-    text = f"container {state.name} has not been stopped yet{detail}"
-    return Reason(code="WaitingForStop", message=text, objects=(state.name,))
+def _recreating(state: RecreateState, new: ContainerSnapshot | None, least: int) -> Reason:
+    if new is None:
+        text = f"waiting for the kubelet to start container {state.name} again"
+        return _container(state, "WaitingForStart", text)
+    if not new.ready:
+        return _container(state, "WaitingForReadiness", f"waiting for the new container {state.name} to be ready")
+    text = f"waiting until container {state.name} has been running for {least} s"
+    return _container(state, "WaitingForMinStarted", text)
+
+
+def _container(state: RecreateState, code: str, text: str) -> Reason:
+    return Reason(code=code, message=text, objects=(state.name,))
+
+
+def _agent(snapshot: RecreateSnapshot, what: str) -> Reason:
+    text = f"waiting for the agent of node {snapshot.node} {what}"
+    return Reason(code="WaitingForNodeAgent", message=text, objects=(snapshot.node,))
+
+
+def _grace(snapshot: RecreateSnapshot, seconds: int) -> Reason:
+    pod = snapshot.request.spec.pod_name
+    text = f"the pod is kept not ready for {seconds} s before its containers are stopped"
+    if snapshot.pod is not None and POD_READY not in snapshot.pod.gates:
+        text = (
+            f"{seconds} s are waited before containers are stopped; the pod stays ready: it lacks the gate {POD_READY}"
+        )
+    return Reason(code="UnreadyGracePeriod", message=text, objects=(pod,))
