@@ -26,7 +26,16 @@ ROOT = Path(__file__).parents[3]
 DOCS = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
 PAGES = sorted(
     path
-    for folder in ("", "docs", "docs/adr", "services/cloneset", "services/jobs", "services/watcher", "services/webhook")
+    for folder in (
+        "",
+        "docs",
+        "docs/adr",
+        "services/cloneset",
+        "services/jobs",
+        "services/nodeagent",
+        "services/watcher",
+        "services/webhook",
+    )
     for path in (ROOT / folder).glob("*.md")
 )
 SOURCES = {
@@ -131,7 +140,8 @@ def test_commands_exist(page: str, line: str):
     assert command is not None
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
     if verb == "run":
-        known |= {f"--{flag}" for flag, _, _ in known_flags()} | {"--split", "--config"}
+        known |= {f"--{name}" for flag, _, option in known_flags() for name in (flag, *option.flags)}
+        known |= {"--split", "--config"}
     used = {word.partition("=")[0] for word in words if word.startswith("-")}
     assert used <= known, f"{page}: {line}"
 

@@ -13,6 +13,7 @@ import structlog
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.node.reports import EVENTS, SECRETS, Answer, EventReport, SecretsAnswer, SecretsRequest
+from flotilla_nodeagent import metrics
 
 ANSWER_SECONDS = 10.0
 """How long an answer may take: a report is answered after the apiserver has taken the write."""
@@ -68,7 +69,9 @@ class Reporter:
         try:
             given = msgspec.json.decode(await self._bus.request(subject, _encode(body), ANSWER_SECONDS), type=answer)
         except (BusError, msgspec.DecodeError) as error:
+            metrics.REPORTS.labels(kind, "unanswered").inc()
             raise NotTaken(str(error)) from error
+        metrics.REPORTS.labels(kind, "accepted" if given.accepted else "again" if given.again else "refused").inc()
         if given.accepted:
             return given
         if given.again:

@@ -23,6 +23,7 @@ from flotilla_common.api.nodeimage import (
     TagStatus,
 )
 from flotilla_common.clock import Clock
+from flotilla_nodeagent import metrics
 from flotilla_nodeagent.images.pull import Puller, PullFailed, Task
 from flotilla_nodeagent.images.status import Name
 
@@ -109,6 +110,7 @@ class Tasks:
                 final = {"phase": SUCCEEDED, "progress": 100, "image_id": await self._puller.image_id(task)}
         status = msgspec.structs.replace(status, completion_time=self._clock.now().replace(microsecond=0), **final)
         seconds = self._clock.monotonic() - begun
+        metrics.PULLS.labels(status.phase).inc()
         self._log.info(
             "pulled", image=task.reference, phase=status.phase, seconds=round(seconds, 1), why=status.message
         )

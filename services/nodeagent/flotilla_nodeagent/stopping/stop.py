@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from flotilla_common.clock import Clock
+from flotilla_nodeagent import metrics
 from flotilla_nodeagent.cri.errors import TimedOut
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, State
@@ -75,6 +76,7 @@ class Stopper:
             self.journal.put(order.cause, name, entry)
         await self._signal(order, max(left, LEAST_GRACE))
         self.journal.put(order.cause, name, msgspec.structs.replace(entry, stopped=True))
+        metrics.STOPS.inc()
 
     def _spent(self, entry: Entry, grace: int) -> int:
         """Whole seconds since the stop began, in this process or an earlier one. A clock that was set meanwhile can

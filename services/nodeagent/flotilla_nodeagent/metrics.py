@@ -1,0 +1,9 @@
+"""What the agent has done, and how it is answered."""
+
+from prometheus_client import Counter
+
+PULLS = Counter("flotilla_nodeagent_pulls_total", "Pull tasks that ended, by their phase.", ["phase"])
+STOPS = Counter("flotilla_nodeagent_stops_total", "Containers that were stopped to be started anew.")
+REPORTS = Counter(
+    "flotilla_nodeagent_reports_total", "Reports by kind and by what became of them.", ["kind", "outcome"]
+)
