@@ -97,6 +97,10 @@ class Rollout:
         self.image = OLD
         self._before: dict[str, tuple[str, str, str]] = {}
 
+    async def part_way(self, part: float) -> None:
+        """Wait until this part of the pods is updated."""
+        await self.place.part_way(self._name, self.image, int(self._replicas * part))
+
     async def begin(self, part: float = 0.3) -> None:
         """Change the image, and return when this part of the pods is updated."""
         seen = self.place.seen
@@ -104,7 +108,7 @@ class Rollout:
         self.image = f"nginx:{next(self._images)}"
         seen.promise(Promise(cloneset=self._name, replicas=self._replicas, max_unavailable=self._most))
         await self.place.roll(self._name, self.image)
-        await self.place.part_way(self._name, self.image, int(self._replicas * part))
+        await self.part_way(part)
 
     @property
     def done(self) -> int:
