@@ -2,6 +2,7 @@
 
 python -m tests.simulation list
 python -m tests.simulation sweep [SCENARIO …]
+python -m tests.simulation slice EVERY FIRST [SCENARIO …]   each so-many-th fault only
 python -m tests.simulation explore FIRST COUNT
 python -m tests.simulation replay SCENARIO [FAULT …]      as a failure prints it
 python -m tests.simulation replay seed:N | SCRIPT
@@ -16,7 +17,7 @@ from tests.simulation.exploration.explore import explore
 from tests.simulation.exploration.script import Script, draw
 from tests.simulation.perturbation.fault import Fault
 from tests.simulation.perturbation.play import run
-from tests.simulation.perturbation.sweep import sweep, verdict
+from tests.simulation.perturbation.sweep import Tally, sweep, verdict
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.trace import tell
@@ -24,13 +25,13 @@ from tests.simulation.trace import tell
 
 def replay(words: Sequence[str]) -> int:
     """Play one run again and tell all of it."""
-    scenario, faults = _meant(words)
-    outcome, saboteur, history = run(scenario, faults)
+    scenario, faults, seed = _meant(words)
+    outcome, saboteur, history = run(scenario, faults, seed=seed)
     marks = dict(zip(saboteur.strikes, map(str, faults), strict=False))
     for line in tell(history, marks=marks):
         print(line)
     problems = list(outcome.problems)
-    if len(faults) == 1:
+    if len(faults) == 1 and seed is None:
         reference, _, _ = run(scenario)
         problems = verdict(scenario, reference, outcome, faults[0])
     print(f"came to rest after {outcome.settled:.3f} s; writes: {dict(outcome.writes)}")
@@ -38,18 +39,24 @@ def replay(words: Sequence[str]) -> int:
     return 1 if problems else 0
 
 
-def _meant(words: Sequence[str]) -> tuple[Scenario, Sequence[Fault]]:
+def _meant(words: Sequence[str]) -> tuple[Scenario, Sequence[Fault], int | None]:
     first, *others = words
     if first.startswith("{"):
         script = msgspec.json.decode(first, type=Script)
     elif first.startswith("seed:"):
         script = draw(int(first.removeprefix("seed:")))
     else:
-        return every_scenario()[first], [Fault.parse(text) for text in others]
+        return every_scenario()[first], [Fault.parse(text) for text in others], None
     for step in script.steps:
         print(f"    {step}")
     print(f"    faults: {', '.join(map(str, script.faults)) or 'none'}")
-    return script.scenario(), script.faults
+    return script.scenario(), script.faults, script.seed
+
+
+def _swept(tally: Tally) -> int:
+    print(tally)
+    print(", ".join(f"{count} {kind}" for kind, count in sorted(tally.kinds.items())))
+    return 1 if tally.failures else 0
 
 
 def main(words: Sequence[str]) -> int:
@@ -60,9 +67,9 @@ def main(words: Sequence[str]) -> int:
                 print(scenario.name)
             return 0
         case ["sweep", *names]:
-            tally = sweep(names)
-            print(tally, dict(tally.kinds))
-            return 1 if tally.failures else 0
+            return _swept(sweep(names))
+        case ["slice", every, first, *names]:
+            return _swept(sweep(names, every=int(every), first=int(first)))
         case ["explore", first, count]:
             return 1 if explore(range(int(first), int(first) + int(count))) else 0
         case ["replay", _, *_]:

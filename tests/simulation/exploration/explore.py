@@ -32,7 +32,7 @@ class Found(msgspec.Struct, frozen=True):
 def attempt(script: Script) -> tuple[str, ...]:
     """What goes wrong in a script; empty if nothing does."""
     try:
-        outcome, _, _ = run(script.scenario(), script.faults)
+        outcome, _, _ = run(script.scenario(), script.faults, seed=script.seed)
     except Exception:  # noqa: BLE001 - whatever ends the run is what it came to
         return (traceback.format_exc(),)
     return outcome.problems

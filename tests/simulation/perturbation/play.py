@@ -121,9 +121,10 @@ class Run:
 
 
 def run(
-    scenario: Scenario, faults: Sequence[Fault] = (), setting: Setting | None = None
+    scenario: Scenario, faults: Sequence[Fault] = (), setting: Setting | None = None, seed: int | None = None
 ) -> tuple[Outcome, Saboteur, History]:
-    """Play a scenario in a world of its own, with the faults."""
+    """Play a scenario in a world of its own, with the faults. A `seed` makes messages unequally fast and lets processes
+    take turns in a random order."""
     saboteur = Saboteur()
 
     async def body(world: World) -> tuple[Outcome, Saboteur, History]:
@@ -131,15 +132,21 @@ def run(
         await run.prepare()
         return await run.play(faults), saboteur, world.history
 
-    return in_world(scenario, saboteur, body, setting or setting_of(faults))
+    return in_world(scenario, saboteur, body, setting or setting_of(faults), seed)
 
 
 def in_world(
-    scenario: Scenario, saboteur: Saboteur, body: Callable[[World], Coroutine[Any, Any, T]], setting: Setting
+    scenario: Scenario,
+    saboteur: Saboteur,
+    body: Callable[[World], Coroutine[Any, Any, T]],
+    setting: Setting,
+    seed: int | None = None,
 ) -> T:
     """Make the world that the scenario and the setting ask for."""
     return simulate(
         body,
+        seed=seed or 0,
+        shuffle=seed is not None,
         replicas={"watcher": 1, "cloneset": setting.replicas},
         skews={"cloneset-1": setting.skew},
         gates=scenario.gates,

@@ -1,0 +1,14 @@
+"""Options of the simulation layer."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How much of what has no end is run."""
+    parser.addoption("--seeds", type=int, default=200, help="random scripts to explore")
+
+
+@pytest.fixture
+def seeds(request: pytest.FixtureRequest) -> range:
+    """The seeds to explore."""
+    return range(request.config.getoption("--seeds"))

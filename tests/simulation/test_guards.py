@@ -1,0 +1,133 @@
+"""Each guard of DESIGN §4-5 is needed: taken out, the simulation fails; left in, the same runs pass.
+
+Guards overlap: most of what one would let through, another one catches. So some of these runs combine faults that leave
+only the one guard in question.
+"""
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+import pytest
+
+from flotilla_cloneset.cloneset import create, identity
+from flotilla_common.api.meta import Object, ObjectMeta
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.executor import Report
+from flotilla_common.control.plan import Action, Outcome
+from flotilla_common.control.shards import Shards, shard_of
+from flotilla_common.mirror import bus_source
+from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.mirror.table import Table
+from tests.simulation.oracles.outcome import differences
+from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.play import run
+from tests.simulation.scenarios import every_scenario
+
+Removal = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_write_through(patch: pytest.MonkeyPatch) -> None:
+    """Replies to our writes are not taken into the mirror."""
+
+    def written(mirror: Mirror, resource: Resource, body: bytes) -> None:
+        del mirror, resource, body
+
+    patch.setattr(Mirror, "written", written)
+
+
+def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
+    """Tables take whatever comes, be it older than what they hold, or deleted."""
+
+    def apply(table: Table[Object], obj: Object) -> bool:
+        held = table.get(obj.metadata.namespace, obj.metadata.name)
+        if held is not None:
+            table._forget(held)
+        table._deleted.clear()
+        table._objects[(obj.metadata.namespace, obj.metadata.name)] = table._by_uid[obj.metadata.uid] = obj
+        table._index(obj)
+        table._notify(held, obj)
+        return True
+
+    patch.setattr(Table, "apply", apply)
+    patch.setattr(bus_source, "version_of", lambda _: -1)
+
+
+def no_take_over_list(patch: pytest.MonkeyPatch) -> None:
+    """A gained shard is planned with what the bus has told so far."""
+
+    async def take_over(mirror: Mirror, resources: Iterable[Resource]) -> None:
+        del mirror, resources
+
+    patch.setattr(Mirror, "take_over", take_over)
+
+
+def no_lease_check(patch: pytest.MonkeyPatch) -> None:
+    """Who once served a shard writes for it until it hears otherwise."""
+
+    def fence(shards: Shards, namespace: str, name: str) -> Callable[[], bool]:
+        index = shard_of(namespace, name, shards.count)
+        return lambda: index in shards._serving
+
+    patch.setattr(Shards, "fence", fence)
+
+
+def no_reading_of_unknown_outcomes(patch: pytest.MonkeyPatch) -> None:
+    """A write without an answer counts as one that failed."""
+    add = Report.add
+
+    def add_as_failed(report: Report, action: Action, outcome: Outcome) -> None:
+        add(report, action, outcome)
+        report.unknown = False
+
+    patch.setattr(Report, "add", add_as_failed)
+
+
+def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
+    """Each plan gives new pods new names."""
+    counter = itertools.count()
+
+    def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+        del owner, existing
+        return (name for name in (identity._id(b"", number) for number in counter) if name not in taken)
+
+    patch.setattr(create, "fresh_ids", fresh_ids)
+
+
+def each(*kinds: str, points: int = 8) -> list[list[str]]:
+    """The same faults at several points: which one matters depends on what the service writes when."""
+    return [[kind.format(number, number + 2) for kind in kinds] for number in range(points)]
+
+
+GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
+    "write-through": (no_write_through, "scaled-out", each("held@cloneset-0/pods:{}")),
+    "versions move forward": (no_monotonicity, "scaled-in-and-out-again", each("bus-away@:{}", points=3)),
+    "take-over LIST": (no_take_over_list, "pod-let-go", each("old-view@cloneset-0:{}")),
+    "lease check before each write": (no_lease_check, "created", each("paused@cloneset-0:{}")),
+    "unknown outcomes are read": (
+        no_reading_of_unknown_outcomes,
+        "claims-made",
+        each("held-from@/pods:0", "reply-lost@cloneset-0:{0}", "throttled@cloneset-0:{1}"),
+    ),
+    "idempotent names": (no_idempotent_names, "created", each("straggler@cloneset-0:{}", points=3)),
+}
+
+
+def passes(scenario: str, faults: list[str]) -> bool:
+    """The scenario comes out right with these faults, as it does without."""
+    played = every_scenario()[scenario]
+    parsed = [Fault.parse(text) for text in faults]
+    outcome, _, _ = run(played, parsed)
+    reference, _, _ = run(played)
+    return not [*outcome.problems, *differences(reference, outcome, exact=played.exact)]
+
+
+@pytest.mark.parametrize(
+    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
+)
+def test_without_the_guard_the_simulation_fails(
+    remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telling = [faults for faults in attempts if passes(scenario, faults)]
+    assert telling, "the simulation fails with the guard in place"
+    remove(monkeypatch)
+    assert not all(passes(scenario, faults) for faults in telling)
