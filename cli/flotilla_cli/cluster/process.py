@@ -35,13 +35,18 @@ def boot_id() -> str:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when there is none, or only its zombie."""
+    """When a process started, in clock ticks since boot; None when there is none, or only its zombie.
+
+    A killed program of many threads is a zombie as soon as its first thread is gone; until the last one is, it holds
+    its ports and files.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
     state, *fields = stat.rpartition(")")[2].split()  # the name before it may contain anything
-    return None if state in "ZX" else int(fields[18])
+    threads, started = int(fields[16]), int(fields[18])
+    return None if state in "ZX" and threads <= 1 else started
 
 
 def spawn(

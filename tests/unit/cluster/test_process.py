@@ -46,6 +46,27 @@ async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert not is_alive(process)
 
 
+LEADERLESS = """
+import ctypes, threading
+threading.Thread(target=threading.Event().wait).start()
+print("headless", flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+async def test_a_process_whose_first_thread_ended_runs_until_its_last_one_does(tmp_path: Path) -> None:
+    """It still holds its ports: whoever takes it for dead cannot listen there."""
+    clock = SystemClock()
+    process = spawn("leaderless", [sys.executable, "-c", LEADERLESS], tmp_path / "log", state_dir=tmp_path)
+    try:
+        while " Z " not in Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8"):
+            await clock.sleep(0.01)
+        assert is_alive(process)
+    finally:
+        await stop(process, clock, grace=0)
+    assert not is_alive(process)
+
+
 def test_no_process_has_no_start() -> None:
     assert start_ticks(2**22 + 1) is None
 
