@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -83,7 +83,7 @@ class Bench:
         return (await self.api.list(CONFIG_MAP, self.namespace, limit=1)).resource_version
 
     @asynccontextmanager
-    async def watching(self, resource: Resource, since: str = "") -> "AsyncIterator[Watched]":
+    async def watching(self, resource: Resource, since: str = "") -> "AsyncGenerator[Watched]":
         """Watch the namespace for the time of the block, from now or from a version on."""
         since = since or await self.version()
         watched = Watched()

@@ -75,7 +75,7 @@ class CreateContract:
 
     def test_what_a_client_may_not_bring_along(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
-            brought = {"uid": "mine", "generation": 7, "deletionTimestamp": "2020-01-01T00:00:00Z"}
+            brought: Json = {"uid": "mine", "generation": 7, "deletionTimestamp": "2020-01-01T00:00:00Z"}
             made = await bench.create(CLONE_SET, cloneset("web", **brought) | {"status": {"replicas": 3}})
             assert meta(made)["uid"] != "mine"
             assert meta(made)["generation"] == 1
@@ -112,7 +112,7 @@ class CreateContract:
             assert ("template.spec.containers[1].name", "FieldValueDuplicate", 'Duplicate value: "main"') in told
             place = "template.spec.containers[1].volumeMounts[0].name"
             assert (place, "FieldValueNotFound", 'Not found: "data"') in told
-            none = {"spec": {"containers": []}}
+            none: Json = {"spec": {"containers": []}}
             error = await refused(bench.create(POD_TEMPLATE, named | {"template": none}, dry_run=True))
             assert causes(error) == {("template.spec.containers", "FieldValueRequired", "Required value")}
 
