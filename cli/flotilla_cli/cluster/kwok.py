@@ -28,7 +28,7 @@ from flotilla_cli.cluster.layout import write_private
 Json = dict[str, Any]
 SELECTOR = "kwok.x-k8s.io/node=fake"
 HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
-WORKERS = 64  # status patches at a time, of all nodes: real kubelets work side by side, and one with 16 made pods wait seconds
+WORKERS = 64  # status patches at a time, of all nodes together; with 16 pods waited seconds for their turn
 
 RUNS = '.status.podIP // "" | length > 0 | tostring'
 RESTARTS = (

@@ -54,12 +54,16 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 
 
+def is_zombie(pid: int) -> bool:
+    return " Z " in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+
+
 async def test_a_process_whose_first_thread_ended_runs_until_its_last_one_does(tmp_path: Path) -> None:
     """It still holds its ports: whoever takes it for dead cannot listen there."""
     clock = SystemClock()
     process = spawn("leaderless", [sys.executable, "-c", LEADERLESS], tmp_path / "log", state_dir=tmp_path)
     try:
-        while " Z " not in Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8"):
+        while not is_zombie(process.pid):
             await clock.sleep(0.01)
         assert is_alive(process)
     finally:
