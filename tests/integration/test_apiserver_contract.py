@@ -9,7 +9,7 @@ import pytest
 
 from flotilla_cli.cluster.admin import admin
 from flotilla_common.api.crds import manifests
-from flotilla_common.api.resources import CRD, NAMESPACE, Resource
+from flotilla_common.api.resources import CONFIG_MAP, CRD, NAMESPACE, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Api, ApiError
 from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode, eventually
@@ -72,13 +72,14 @@ async def _in_a_namespace(cluster: Cluster, scene: Scene) -> None:
     async with admin(cluster.kubeconfig, SystemClock()) as api:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await api.create(NAMESPACE, "", encode(body))
-        await eventually(lambda: _has_account(api, name))
+        await eventually(lambda: _furnished(api, name))
         await scene(Bench(api, name))
 
 
-async def _has_account(api: Api, namespace: str) -> bool:
-    """Pods are refused until their namespace has its account."""
-    return bool((await api.list(ACCOUNT, namespace)).items)
+async def _furnished(api: Api, namespace: str) -> bool:
+    """What every namespace gets is there: its account, without which pods are refused, and the cluster's CA."""
+    accounts, maps = await api.list(ACCOUNT, namespace), await api.list(CONFIG_MAP, namespace)
+    return bool(accounts.items and maps.items)
 
 
 class TestCreate(CreateContract): ...
