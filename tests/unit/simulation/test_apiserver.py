@@ -16,6 +16,7 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.webhooks import our_webhooks
 from tests.simulation.apiserver.wire import Delivery, PlainWire, Request
 from tests.simulation.contract.apiserver.bench import (
+    JSON_PATCH,
     STATUS,
     Bench,
     cloneset,
@@ -209,6 +210,23 @@ def test_our_webhook_admits(play: Play) -> None:
         assert 'failed calling webhook "mcloneset.kb.io"' in error.message
         counted = await plane.patch(CLONE_SET, "web", {"status": STATUS}, subresource="status")
         assert version_of(counted) > version_of(made)
+
+    play(story)
+
+
+def test_patches_that_meet_in_admission_are_both_applied(play: Play) -> None:
+    async def story(plane: Plane) -> None:
+        plane.server.admission = our_webhooks(plane.server, Settings())
+        await plane.create(CLONE_SET, cloneset("web"))
+        images = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "nginx:2"}]
+        await asyncio.gather(
+            plane.patch(CLONE_SET, "web", images, JSON_PATCH),
+            plane.patch(CLONE_SET, "web", {"spec": {"replicas": 7}}),
+            plane.patch(CLONE_SET, "web", {"metadata": {"labels": {"a": "b"}}}),
+        )
+        found = await plane.get(CLONE_SET, "web")
+        assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
+        assert (found["spec"]["replicas"], meta(found)["labels"], meta(found)["generation"]) == (7, {"a": "b"}, 3)
 
     play(story)
 
