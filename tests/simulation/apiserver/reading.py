@@ -55,7 +55,7 @@ class Reader:
 
     def list(self, kind: Kind, namespace: str, labels: str, fields: str, limit: int, token: str) -> Page:
         """One page. ApiError 410 when the LIST began before what is kept."""
-        rest = self._pages.pop(token, None) if token else self._selected(kind, namespace, labels, fields)
+        rest = self._pages.get(token) if token else self._selected(kind, namespace, labels, fields)
         if rest is None or (token and rest.revision < self.compacted):
             raise errors.expired(_TOO_OLD)
         page, left = (rest.items[:limit], rest.items[limit:]) if limit else (rest.items, [])

@@ -66,6 +66,18 @@ class ListContract:
 
         play(scene)
 
+    def test_a_page_can_be_asked_for_again(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            for name in "abc":
+                await bench.create(CLONE_SET, cloneset(name))
+            token = (await bench.api.list(CLONE_SET, bench.namespace, limit=1)).next_token
+            for _ in range(2):
+                page = await bench.api.list(CLONE_SET, bench.namespace, limit=1, token=token)
+                assert [meta(decode(item))["name"] for item in page.items] == ["b"]
+                assert page.next_token
+
+        play(scene)
+
     def test_items_of_built_in_kinds_do_not_say_what_they_are(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             await bench.create(POD, pod("web"))
