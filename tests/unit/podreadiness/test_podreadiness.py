@@ -64,6 +64,7 @@ def test_one_status_patch_adds_the_condition() -> None:
     ((patch,),) = stage.chains
     assert isinstance(patch, Patch)
     assert (patch.subresource, patch.uid, patch.resource_version) == ("status", "u1", "")
+    assert (patch.cause, patch.phase, patch.on_success, patch.on_failure) == ("first readiness", "", None, None)
     condition = {"type": "KruisePodReady", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     assert patch.body == {"status": {"conditions": [condition]}}
 
