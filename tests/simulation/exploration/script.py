@@ -45,13 +45,14 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         """The script as a scenario, with calm in the end."""
         rolling_update = {"paused": False, "partition": 0}
         end = spec(replicas=self.replicas, updateStrategy={"rollingUpdate": rolling_update})
-        claims = None if "volumeClaimTemplates" not in self.document["spec"] else self.replicas
         keeps = bool(self.document["spec"]["scaleStrategy"].get("enablePVCReuse"))
+        failed = any(isinstance(step, ChangePod) and step.subresource for step in self.steps)  # they keep their claims
+        counted = "volumeClaimTemplates" in self.document["spec"] and not keeps and not failed
         return Scenario(
             name=f"seed:{self.seed}",
             given=running(self.document),
             when=(*self.steps, ReturnNodes(), end),
-            then=End(pods={self.image: self.replicas}, claims=None if keeps else claims),
+            then=End(pods={self.image: self.replicas}, claims=self.replicas if counted else None),
             exact=False,
         )
 

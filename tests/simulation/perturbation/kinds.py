@@ -291,7 +291,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "expired": Kind(strike=Expire, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
     "cut": Kind(strike=Cut, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
-    "wiped": Kind(strike=Wipe, place=Place.MESSAGE, outage=3, blind=4, services=NOBODY),
+    "wiped": Kind(strike=Wipe, place=Place.MESSAGE, outage=5, blind=6, services=NOBODY),
     "watcher-crash": Kind(
         strike=CrashWatcher, place=Place.MESSAGE, outage=FAILOVER_SECONDS, blind=FAILOVER_SECONDS + 1, services=NOBODY
     ),
