@@ -2,8 +2,10 @@
 
 from datetime import datetime
 
+from flotilla_common.api.facts import Fact
 from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
 from flotilla_common.api.nodeimage import SandboxConfig
+from flotilla_common.api.selectors import Selector
 
 ALWAYS, NEVER = "Always", "Never"
 FINALIZER = "apps.kruise.io/deletion-protection"
@@ -68,10 +70,22 @@ class ImagePullJobStatus(Model):
     failed_nodes: list[str] = []
 
 
-class ImagePullJob(Model):
+class ImagePullJob(Model, dict=True):
+    """A job with what every change of a node or pod is held against, worked out once per version of the job."""
+
     metadata: ObjectMeta = ObjectMeta()
     spec: ImagePullJobSpec = ImagePullJobSpec()
     status: ImagePullJobStatus = ImagePullJobStatus()
+
+    @Fact
+    def node_query(self) -> Selector:
+        """The labels that nodes must have. ValueError for a selector that admission would refuse."""
+        return Selector.compile(self.spec.selector or NodeSelector())
+
+    @Fact
+    def pod_query(self) -> Selector:
+        """The labels that pods must have. ValueError likewise."""
+        return Selector.compile(self.spec.pod_selector or LabelSelector())
 
 
 class ImageListPullJobSpec(PullTemplate):

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from flotilla_common.api.core import Pod
 from flotilla_common.api.imagepulljob import ImagePullJob
 from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.selectors import Selector
 from flotilla_common.mirror.table import Table
 
 
@@ -17,9 +16,9 @@ def selected(job: ImagePullJob, images: Table[NodeImage], pods: Iterable[Pod]) -
     elif selector is not None and selector.names:
         found = [images.get("", name) for name in sorted(selector.names)]
     else:
-        query = Selector.compile(selector) if selector is not None else None
-        every = sorted(images, key=lambda image: image.metadata.name)
-        found = [image for image in every if query is None or query.matches(image.metadata.labels)]
+        matches = job.node_query.matches
+        chosen = (image for image in images if matches(image.metadata.labels))
+        found = sorted(chosen, key=lambda image: image.metadata.name)
     return [image for image in found if image is not None and image.metadata.deletion_timestamp is None]
 
 
@@ -27,15 +26,13 @@ def matching_pods(job: ImagePullJob, pods: Iterable[Pod]) -> Sequence[Pod]:
     """The active, bound pods that the job asks for, of all pods of its namespace."""
     if job.spec.pod_selector is None:
         return ()
-    query = Selector.compile(job.spec.pod_selector)
-    return [pod for pod in pods if pod.active and pod.spec.node_name and query.matches(pod.metadata.labels)]
+    matches = job.pod_query.matches
+    return [pod for pod in pods if pod.active and pod.spec.node_name and matches(pod.metadata.labels)]
 
 
 def concerns_node(job: ImagePullJob, image: NodeImage) -> bool:
     """Whether the node may be one of the job's. For jobs that ask for pods every node may."""
     selector = job.spec.selector
-    if selector is None:
-        return True
-    if selector.names:
+    if selector is not None and selector.names:
         return image.metadata.name in selector.names
-    return Selector.compile(selector).matches(image.metadata.labels)
+    return job.node_query.matches(image.metadata.labels)

@@ -10,7 +10,6 @@ from flotilla_common.api.meta import group_of
 from flotilla_common.api.nodeimage import NodeImage
 from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.secrets import Secret
-from flotilla_common.api.selectors import Selector
 from flotilla_common.control.controller import Key
 from flotilla_common.mirror.table import Indexer, Table
 from flotilla_jobs.imagepull.gather import is_active
@@ -172,9 +171,7 @@ def _concerns(job: ImagePullJob, image: NodeImage) -> bool:
 
 def _asks_for(job: ImagePullJob, pod: Pod) -> bool:
     try:
-        return job.spec.pod_selector is not None and Selector.compile(job.spec.pod_selector).matches(
-            pod.metadata.labels
-        )
+        return job.pod_query.matches(pod.metadata.labels)
     except ValueError:
         return False
 
