@@ -1,0 +1,106 @@
+"""Breaks planners and mirror in thousands of small ways, and counts how many of them the unit tests notice.
+
+    python -m tests.mutation                    all mutants that were not tried yet, or whose code or tests changed
+    python -m tests.mutation --seconds 450      as many as fit; the next run goes on
+    python -m tests.mutation 'flotilla_common.mirror.table*'
+    python -m tests.mutation --report           what is known, without trying any
+
+mutmut wants one package under one folder, so a copy of the packages and their tests is laid out for it in `.mutation`.
+"""
+
+import argparse
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+WORK = ROOT / ".mutation"
+PACKAGES = {
+    "flotilla_common": "libs/common/flotilla_common",
+    "flotilla_cloneset": "services/cloneset/flotilla_cloneset",
+}
+TESTS = ("support", "unit/cloneset", "unit/control", "unit/mirror", "unit/podreadiness", "unit/replay", "unit/workload")
+SURVIVED, UNTESTED, UNTRIED = "survived", "no test", "not tried"
+VERDICTS = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED, None: UNTRIED, -24: "caught", 24: "caught", 36: "caught"}
+"""By exit code: pytest's 0 and 5, mutmut's own, the kernel's signal for used-up CPU time. All others are caught."""
+
+
+def lay_out() -> None:
+    """Copy what changed since the last run; results of what did not change are kept."""
+    for package, place in PACKAGES.items():
+        _copy(ROOT / place, WORK / "src" / package)
+    for part in TESTS:
+        _copy(ROOT / "tests" / part, WORK / "tests" / part)
+    shutil.copy2(ROOT / "tests" / "mutation" / "pyproject.toml", WORK / "pyproject.toml")
+
+
+def _copy(source: Path, target: Path) -> None:
+    wanted = {
+        path.relative_to(source) for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    }
+    for path in [path for path in target.rglob("*") if path.is_file()]:
+        if path.relative_to(target) not in wanted:
+            path.unlink()
+    for name in wanted:
+        old, new = target / name, source / name
+        if not old.exists() or old.read_bytes() != new.read_bytes():
+            old.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(new, old)
+
+
+def run(patterns: Sequence[str], seconds: int) -> None:
+    """Try mutants, one at a time, for at most so long (0: to the end)."""
+    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *patterns]
+    with subprocess.Popen(command, cwd=WORK) as process:
+        try:
+            process.wait(seconds or None)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.send_signal(signal.SIGINT)
+
+
+def results() -> Iterator[tuple[str, str, str]]:
+    """(file, mutant, verdict) of every mutant."""
+    for path in sorted((WORK / "mutants" / "src").rglob("*.py.meta")):
+        for name, code in json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"].items():
+            yield str(path.relative_to(WORK / "mutants" / "src"))[: -len(".meta")], name, VERDICTS.get(code, "caught")
+
+
+def report(*, names: bool) -> None:
+    """Counts by file and in total; with `names` every mutant that was not caught."""
+    total: Counter[str] = Counter()
+    files: dict[str, Counter[str]] = {}
+    for file, name, verdict in results():
+        files.setdefault(file, Counter())[verdict] += 1
+        total[verdict] += 1
+        if names and verdict in (SURVIVED, UNTESTED):
+            print(f"{verdict:9} {name}")
+    for file, counts in files.items():
+        print(f"{_share(counts)}  {file:52} {dict(counts)}")
+    print(f"{_share(total)}  {sum(total.values())} mutants: {dict(total)}")
+
+
+def _share(counts: Counter[str]) -> str:
+    tried = sum(counts.values()) - counts[UNTRIED]
+    return f"{counts['caught'] / tried:6.1%}" if tried else "     -"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="scripts/test mutation", description=__doc__)
+    parser.add_argument("patterns", nargs="*", help="mutants by name, with wildcards")
+    parser.add_argument("--seconds", type=int, default=0, help="stop after so long")
+    parser.add_argument("--report", action="store_true", help="try none")
+    parser.add_argument("--names", action="store_true", help="name those that were not caught")
+    given = parser.parse_args()
+    if not given.report:
+        lay_out()
+        run(given.patterns, given.seconds)
+    report(names=given.names)
+
+
+if __name__ == "__main__":
+    main()
