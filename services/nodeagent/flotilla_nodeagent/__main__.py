@@ -1,76 +1,35 @@
-"""The node agent as a process of its own: settings, logs, signals, event loop."""
+"""The node agent's start: keeps out what it does not need, then runs.
 
-import asyncio
-import contextlib
-import gc
-import os
-import signal
+nats-py imports aiohttp if there is any, for websockets, and structlog imports rich, for colours. Both are there,
+because other services share the installation. Here they would be 12 of 55 MiB, for nothing.
+"""
+
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
-import structlog
-import uvloop
-from structlog.contextvars import bind_contextvars
-
-from flotilla_common import logs
-from flotilla_common.bus import subjects
-from flotilla_common.bus.nats import NatsBus
-from flotilla_common.clock import SystemClock, SystemEntropy
-from flotilla_common.settings import Settings, SettingsError, load, split_flags
-from flotilla_nodeagent import app
-from flotilla_nodeagent.cri.runtimes import Runtimes
-from flotilla_nodeagent.endpoints import Status, serve
+UNNEEDED = frozenset({"aiohttp", "rich"})
 
 
-def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
+class Absent(MetaPathFinder):
+    """Says of some modules that they are not installed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Raises for these, and leaves all others to the next finder."""
+        if fullname in UNNEEDED:
+            raise ModuleNotFoundError(f"{fullname} is kept out of the node agent", name=fullname)
+        return None
+
+
+def main() -> int:
     """Run until told to stop; returns the exit code."""
-    try:
-        settings = _settings(sys.argv[1:] if arguments is None else arguments, os.environ if env is None else env)
-    except SettingsError as error:
-        for problem in error.problems:
-            sys.stderr.write(f"error: {problem}\n")
-        return 2
-    logs.configure(settings.log_level, settings.log_format)
-    bind_contextvars(service="nodeagent", node=settings.node)
-    gc.freeze()  # what is there now stays: modules, types
-    try:
-        uvloop.run(_until_stopped(settings))
-    except asyncio.CancelledError:
-        structlog.get_logger().info("stopped")
-        return 0
-    return 1
-
-
-def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
-    flags, words = split_flags(arguments)
-    if words:
-        raise SettingsError([f"unexpected argument {word!r}" for word in words])
-    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
-    settings = load(flags, env, Path(config) if config else None)
-    if not settings.node:
-        raise SettingsError(["the agent must know its node: --node NAME, or NODE_NAME in the environment"])
-    return settings
-
-
-async def _until_stopped(settings: Settings) -> None:
-    work = asyncio.current_task()
-    assert work is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-    clock, entropy, status = SystemClock(), SystemEntropy(), Status()
-    inbox = subjects.node_inbox(settings.node)
-    bus = NatsBus(settings, name=f"nodeagent/{settings.node}", clock=clock, inbox_prefix=inbox)
-
-    def say(ok: bool, why: str) -> None:
-        status.ready("runtime", ok, why)
-
-    runtimes = Runtimes(clock, say, override=settings.cri_socket, host_root=settings.host_root)
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(bus.close)
-        stack.callback(runtimes.close)
-        await stack.enter_async_context(serve(status, {settings.health_port, settings.metrics_port}))
-        await app.run(settings=settings, bus=bus, clock=clock, entropy=entropy, status=status, runtimes=runtimes)
+    sys.meta_path.insert(0, Absent())
+    return import_module("flotilla_nodeagent.process").main()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+"""The node agent as a process of its own: settings, logs, signals, event loop."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import structlog
+import uvloop
+from structlog.contextvars import bind_contextvars
+
+from flotilla_common import logs
+from flotilla_common.bus import subjects
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.clock import SystemClock, SystemEntropy
+from flotilla_common.settings import Settings, SettingsError, load, split_flags
+from flotilla_nodeagent import app
+from flotilla_nodeagent.cri.runtimes import Runtimes
+from flotilla_nodeagent.endpoints import Status, serve
+
+
+def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
+    """Run until told to stop; returns the exit code."""
+    try:
+        settings = _settings(sys.argv[1:] if arguments is None else arguments, os.environ if env is None else env)
+    except SettingsError as error:
+        for problem in error.problems:
+            sys.stderr.write(f"error: {problem}\n")
+        return 2
+    logs.configure(settings.log_level, settings.log_format)
+    bind_contextvars(service="nodeagent", node=settings.node)
+    gc.freeze()  # what is there now stays: modules, types
+    try:
+        uvloop.run(_until_stopped(settings))
+    except asyncio.CancelledError:
+        structlog.get_logger().info("stopped")
+        return 0
+    return 1
+
+
+def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
+    flags, words = split_flags(arguments)
+    if words:
+        raise SettingsError([f"unexpected argument {word!r}" for word in words])
+    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
+    settings = load(flags, env, Path(config) if config else None)
+    if not settings.node:
+        raise SettingsError(["the agent must know its node: --node NAME, or NODE_NAME in the environment"])
+    return settings
+
+
+async def _until_stopped(settings: Settings) -> None:
+    work = asyncio.current_task()
+    assert work is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    clock, entropy, status = SystemClock(), SystemEntropy(), Status()
+    inbox = subjects.node_inbox(settings.node)
+    bus = NatsBus(settings, name=f"nodeagent/{settings.node}", clock=clock, inbox_prefix=inbox)
+
+    def say(ok: bool, why: str) -> None:
+        status.ready("runtime", ok, why)
+
+    runtimes = Runtimes(clock, say, override=settings.cri_socket, host_root=settings.host_root)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(bus.close)
+        stack.callback(runtimes.close)
+        await stack.enter_async_context(serve(status, {settings.health_port, settings.metrics_port}))
+        await app.run(settings=settings, bus=bus, clock=clock, entropy=entropy, status=status, runtimes=runtimes)
