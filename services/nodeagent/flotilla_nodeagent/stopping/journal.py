@@ -79,11 +79,15 @@ class Journal:
         """The outcome is reported, or nobody wants to know it any more."""
         for key in [key for key in self._entries if key[0] == cause]:
             del self._entries[key]
-            self._file(*key).unlink(missing_ok=True)
+            try:
+                self._file(*key).unlink(missing_ok=True)
+            except OSError as error:
+                self._lament(error)
 
     def _file(self, cause: str, container: str) -> Path:
         return self._folder / f"{_UNSAFE.sub('_', cause)}+{_UNSAFE.sub('_', container)}.json"
 
     def _lament(self, error: OSError) -> None:
+        if self._durable:
+            self._log.warning("the journal cannot be written; a restart may repeat a preStop hook", error=str(error))
         self._durable = False
-        self._log.warning("the journal cannot be written; a restart may repeat a preStop hook", error=str(error))

@@ -1,0 +1,137 @@
+"""Who somebody is to the bus, and what he may: keys, credentials files, permissions, auth callout."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import nkeys
+import pytest
+
+from flotilla_common.bus import callout
+from flotilla_common.bus.login import Login, read_login
+from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of, verified
+from flotilla_common.bus.permissions import SERVICES, node_permissions
+
+SEED = "SUADCAN2SUE7PSMSHGWS3QRWUBNZT6H53VTBB2RUXVBU7YT5STYOLHACNI"
+PUBLIC = "UDULUCE2H6X37CLUA6HO2I2UF4VK7OAR6MOPSPNSZH3PCL64652SA7GG"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_keys_are_spelled_as_nats_spells_them() -> None:
+    pair = KeyPair.from_seed(SEED)
+    assert (pair.seed, pair.public) == (SEED, PUBLIC)
+    fresh = KeyPair.generate(USER)
+    assert nkeys.from_seed(bytearray(fresh.seed.encode())).public_key.decode() == fresh.public
+    assert KeyPair.generate(ACCOUNT).public.startswith("A")
+
+
+@pytest.mark.parametrize("seed", ["", "SU", PUBLIC, SEED[:-1] + "A", SEED.lower()])
+def test_what_is_no_seed(seed: str) -> None:
+    with pytest.raises(ValueError, match=r"seed|key|checksum"):
+        KeyPair.from_seed(seed)
+
+
+def test_tokens_are_verified() -> None:
+    pair = KeyPair.generate(ACCOUNT)
+    token = pair.sign({"a": 1})
+    assert msgspec.json.decode(verified(token, pair.public)) == {"a": 1}
+    with pytest.raises(ValueError, match="not a token of"):
+        verified(token, KeyPair.generate(ACCOUNT).public)
+    with pytest.raises(ValueError, match="not a token"):
+        claims_of("a.b")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (f"# a node\n-----BEGIN USER NKEY SEED-----\n{SEED}\n------END\n", "seed"),
+        (SEED, "seed"),
+        (f"-----BEGIN NATS USER JWT-----\neyJ0\n------END\n-----BEGIN USER NKEY SEED-----\n{SEED}\n", "creds"),
+        ("eyJhbGciOi.eyJpc3Mi.c2lnbmF0dXJl\n", "token"),
+    ],
+    ids=["node-creds", "bare seed", "NATS credentials", "ServiceAccount token"],
+)
+def test_credentials_are_told_apart(tmp_path: Path, content: str, kind: str) -> None:
+    file = tmp_path / "creds"
+    file.write_text(content)
+    login = read_login(str(file))
+    match kind:
+        case "seed":
+            assert login.seed == SEED
+        case "creds":
+            assert login.creds_file == str(file)
+        case _:
+            assert login.token is not None
+            assert login.token() == content.strip()
+            file.write_text("renewed")
+            assert login.token() == "renewed"
+
+
+def test_a_folder_has_a_file_per_service(tmp_path: Path) -> None:
+    (tmp_path / "jobs.seed").write_text(SEED)
+    assert read_login(str(tmp_path), "jobs").seed == SEED
+    with pytest.raises(FileNotFoundError):
+        read_login(str(tmp_path), "watcher")
+    assert read_login("") == Login()
+
+
+@pytest.mark.parametrize("content", ["", "two words"])
+def test_what_is_no_credentials(tmp_path: Path, content: str) -> None:
+    (tmp_path / "creds").write_text(content)
+    with pytest.raises(ValueError, match="holds neither"):
+        read_login(str(tmp_path / "creds"))
+
+
+@pytest.mark.parametrize("name", ["", "*", ">", "a b", "a_b", "A", "a.", "-a", "a\nb", "n1.>", "x" * 254])
+def test_no_name_opens_more_than_a_node(name: str) -> None:
+    with pytest.raises(ValueError, match="not the name of a node"):
+        node_permissions(name)
+
+
+def test_a_nodes_permissions() -> None:
+    found = node_permissions("n1.example")
+    assert found.publish == ("report.v1.n1_example.>",)
+    assert found.subscribe == ("node.v1.n1_example.>", "_INBOX_node.n1_example.>")
+    assert not found.answers
+
+
+def test_services_publish_under_their_own_names_only() -> None:
+    for service in ("cloneset", "jobs", "webhook"):
+        assert f"act.v1.{service}.>" in SERVICES[service].publish
+        assert not {"kube.v1.>", "node.v1.>", "act.v1.>", ">"} & set(SERVICES[service].publish)
+    assert "act.v1.>" not in SERVICES["watcher"].publish
+
+
+def question(server: KeyPair, *, names: str = "", signer: KeyPair | None = None) -> bytes:
+    asked = {"server_id": {"id": names or server.public}, "user_nkey": "U1", "connect_opts": {"auth_token": "t"}}
+    return (signer or server).sign({"iss": server.public, "nats": asked}).encode()
+
+
+def test_a_servers_question_and_the_answer_for_it() -> None:
+    server, issuer = KeyPair.generate(USER), KeyPair.generate(ACCOUNT)
+    asked = callout.read_question(question(server))
+    assert (asked.server, asked.user_key, asked.token) == (server.public, "U1", "t")
+    assert "t" not in repr(asked).replace(server.public, "").replace("Question(server=", "")
+    answer = callout.allow(
+        asked,
+        issuer,
+        name="node/n1",
+        permissions=node_permissions("n1"),
+        now=NOW,
+        lasting=timedelta(hours=1),
+    )
+    claims = msgspec.json.decode(verified(answer.decode(), issuer.public))
+    assert (claims["aud"], claims["sub"]) == (server.public, "U1")
+    user = msgspec.json.decode(verified(claims["nats"]["jwt"], issuer.public))
+    assert (user["aud"], user["exp"] - user["iat"], user["name"]) == ("$G", 3600, "node/n1")
+    assert user["nats"]["pub"] == {"allow": ["report.v1.n1.>"]}
+    refused = msgspec.json.decode(claims_of(callout.refuse(asked, issuer, "because", NOW).decode()))
+    assert refused["nats"]["error"] == "because"
+    assert "jwt" not in refused["nats"]
+
+
+def test_questions_that_no_server_asked() -> None:
+    server, other = KeyPair.generate(USER), KeyPair.generate(USER)
+    for data in (b"", b"a.b.c", question(server, names=other.public), question(server, signer=other)):
+        with pytest.raises((ValueError, msgspec.DecodeError)):
+            callout.read_question(data)
