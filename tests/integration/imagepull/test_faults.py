@@ -1,0 +1,56 @@
+"""Image pulls while the jobs service dies, shares its work, or loses the bus."""
+
+import asyncio
+
+import pytest
+
+from tests.integration.imagepull.conftest import PullSpace, Running
+from tests.integration.imagepull.test_jobs import job
+from tests.support.fake_agents import HANG
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+FLAGS = ("--shards=4", "--lease-duration=4s", "--lease-retry-period=500ms")
+
+
+async def test_two_replicas_share_many_jobs(space: PullSpace, running: Running):
+    await running.fleet.start("jobs", replica="b")
+    names = [f"job-{number}" for number in range(12)]
+    for name in names:
+        space.apply(job(f"shared:{name}", name, parallelism=4))
+    space.apply(job("shared:job-0", "again", parallelism=4))
+    for name in (*names, "again"):
+        await asyncio.to_thread(space.done, name, succeeded=4, message="job has completed", seconds=60)
+    for node in space.nodes:
+        tags = space.tags(node)
+        assert {f"shared:{name}" for name in names} <= tags.keys()
+        owners = {owner["name"] for owner in tags["shared:job-0"]["ownerReferences"]}
+        assert owners == {"job-0", "again"}
+    await running.fleet.healthy()
+    running.fleet.kill("jobs-b")
+
+
+async def test_a_service_that_dies_repeats_and_loses_nothing(space: PullSpace, running: Running):
+    node, other = space.nodes[:2]
+    space.agents.answers[node, "nginx:killed"] = HANG
+    names = {"names": [node, other]}
+    space.apply(job("nginx:killed", parallelism=2, selector=names))
+    await asyncio.to_thread(space.done, succeeded=1, active=1, seconds=60)
+    running.fleet.kill("jobs")
+    del space.agents.answers[node, "nginx:killed"]
+    await running.fleet.start("jobs")
+    await asyncio.to_thread(space.done, succeeded=2, message="job has completed", seconds=60)
+    pulls = [pull for pull in space.agents.pulls if pull[1] == "nginx:killed"]
+    assert sorted(pulls) == [(node, "nginx:killed", 0), (other, "nginx:killed", 0)]
+
+
+async def test_a_bus_that_is_away_for_a_while(space: PullSpace, running: Running):
+    node = space.nodes[2]
+    space.agents.answers[node, "nginx:bus"] = HANG
+    space.apply(job("nginx:bus", selector={"names": [node]}))
+    await asyncio.to_thread(space.done, active=1)
+    await running.fleet.kill_bus()
+    del space.agents.answers[node, "nginx:bus"]
+    await asyncio.sleep(2)
+    await running.fleet.start_bus()
+    await asyncio.to_thread(space.done, succeeded=1, message="job has completed", seconds=60)
+    await running.fleet.healthy(60)
