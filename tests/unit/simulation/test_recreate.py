@@ -1,0 +1,230 @@
+"""Container restarts in the simulated world: once each, whatever happens to the service that writes them down.
+
+At every write of the jobs service something goes wrong: it is killed before or after it, loses the reply, or meets a
+conflict. The end is always the same: every container was stopped exactly once, and no pod is left out of service.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.resources import CLONE_SET, EVENT, LEASE, POD, RECREATE_REQUEST
+from flotilla_common.kube.interface import ApiError, Unreachable
+from tests.simulation.agents import Agent
+from tests.simulation.apiserver.wire import ONE_WAY, Delivery, Request
+from tests.simulation.history import History
+from tests.simulation.scenarios.manifests import cloneset
+from tests.simulation.world import World, simulate
+
+T = TypeVar("T")
+NODES = ("node-1", "node-2", "node-3")
+REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
+FINALIZER = "crr.apps.kruise.io/unready-acquired"
+RESTART_SECONDS = 0.5
+QUIET_SECONDS = 12.0
+"""Longer than an agent waits for an answer that never comes, and than a lease of the dead lasts."""
+
+PHASES = ("", "Pending", "Recreating", "Completed")
+
+
+def request(name: str, pod: str, *containers: str, **strategy: object) -> Json:
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "ContainerRecreateRequest",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"podName": pod, "containers": [{"name": one} for one in containers], "strategy": strategy},
+    }
+
+
+def objects(world: World, resource: object) -> list[Json]:
+    return [stored.document for stored in world.server.store.table(resource).objects.values()]  # type: ignore[arg-type]
+
+
+class Result(msgspec.Struct):
+    """What a run left behind."""
+
+    history: History
+    kills: list[tuple[str, str]]
+    requests: list[Json]
+    pods: list[Json]
+
+
+async def play(world: World, *, clumsy: bool = False) -> Result:
+    """Two pods; one is held out of service for a second while both containers restart in order, of the other one
+    container restarts twice."""
+    containers = [
+        {"name": "app", "image": "registry.test/shop:one"},
+        {"name": "side", "image": "registry.test/shop:one"},
+    ]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
+    await world.api.create(CLONE_SET, "shop", msgspec.json.encode(cloneset(2, top={"template": template})))
+    agents = [Agent(world, node) for node in NODES]
+    await world.settle(quiet=2)
+    first, second = sorted(pod["metadata"]["name"] for pod in objects(world, POD))
+    for agent in agents:
+        agent.forget_after_kill = clumsy
+    for document in (
+        request("both", first, "app", "side", orderedRecreate=True, unreadyGracePeriodSeconds=1),
+        request("one-more", second, "app"),
+        request("twice", second, "app", forceRecreate=True, unreadyGracePeriodSeconds=0),
+    ):
+        await world.api.create(RECREATE_REQUEST, "shop", msgspec.json.encode(document))
+    await world.settle(quiet=QUIET_SECONDS)
+    kills = sorted(kill for agent in agents for kill in agent.kills)
+    return Result(world.history, kills, objects(world, RECREATE_REQUEST), objects(world, POD))
+
+
+class Trouble:
+    """What happens at one write of the jobs service, counted over all its incarnations."""
+
+    def __init__(self, at: int = 0, fault: str = "") -> None:
+        self.at = at
+        self.fault = fault
+        self.count = 0
+        self.world: World | None = None
+
+    def strikes(self, request: Request) -> bool:
+        """This is the write."""
+        if request.writer != "jobs-0" or not request.writes or request.resource in (LEASE, EVENT):
+            return False
+        self.count += 1
+        return self.count == self.at
+
+    def crash(self) -> None:
+        """kill -9, and a restart."""
+        assert self.world is not None
+        process = self.world.processes["jobs-0"]
+        process.crash()
+        self.world.loop.call_later(RESTART_SECONDS, process.start)
+
+
+class TroubledWire:
+    """A network on which one write of the jobs service goes wrong."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        self._trouble = trouble
+
+    async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        strikes = self._trouble.strikes(request)
+        if strikes and self._trouble.fault == "crash before":
+            self._trouble.crash()
+            raise Unreachable("the sender is dead", sent=False)
+        await asyncio.sleep(ONE_WAY)
+        if strikes and self._trouble.fault == "conflict":
+            raise ApiError(409, "Conflict", "somebody was faster")
+        reply = await serve()
+        if strikes:
+            if self._trouble.fault == "crash after":
+                self._trouble.crash()
+            raise Unreachable("connection reset by peer")
+        await asyncio.sleep(ONE_WAY)
+        return reply
+
+    async def deliver(self, request: Request, delivery: Delivery) -> bool:
+        await asyncio.sleep(max(delivery.at + ONE_WAY - asyncio.get_running_loop().time(), 0))
+        return True
+
+
+def run(trouble: Trouble, *, clumsy: bool = False, seed: int = 0, shuffle: bool = False) -> Result:
+    """One run."""
+
+    async def body(world: World) -> Result:
+        trouble.world = world
+        return await play(world, clumsy=clumsy)
+
+    wire = None if shuffle else lambda _: TroubledWire(trouble)
+    return simulate(body, replicas=REPLICAS, wire=wire, seed=seed, shuffle=shuffle)
+
+
+def restarts(pods: list[Json]) -> list[list[int]]:
+    """Of each pod, of each container."""
+    return [[one["restartCount"] for one in pod["status"]["containerStatuses"]] for pod in pods]
+
+
+def check(result: Result) -> None:
+    """The end that every run must come to, and what may happen at no moment of it."""
+    assert result.kills == [("both", "app"), ("both", "side"), ("one-more", "app"), ("twice", "app")]
+    assert sorted(restarts(result.pods)) == [[1, 1], [2, 0]]
+    for document in result.requests:
+        metadata, status = document["metadata"], document["status"]
+        assert (status["phase"], status.get("message", "")) == ("Completed", ""), metadata["name"]
+        assert {(one["phase"], one["isKilled"]) for one in status["containerRecreateStates"]} == {("Succeeded", True)}
+        assert not metadata.get("finalizers")
+        assert len(metadata["labels"]) == 2
+    for pod in result.pods:
+        conditions = {one["type"]: one for one in pod["status"]["conditions"]}
+        assert (conditions["KruisePodReady"]["status"], conditions["Ready"]["status"]) == ("True", "True")
+    assert list(breaches(result.history)) == []
+
+
+def breaches(history: History) -> Iterator[str]:
+    """What may never be, looked at after every change."""
+    held: dict[str, set[str]] = {}  # by request: finalizers
+    for version in history.versions:
+        if version.resource == RECREATE_REQUEST:
+            after = version.after
+            held[f"{version.namespace}/{version.name}"] = (
+                set(after["metadata"].get("finalizers", ())) if after else set()
+            )
+            if version.before and after:
+                yield from regressions(version.before, after)
+        elif version.resource == POD and version.after:
+            for key in holders(version.after):
+                if FINALIZER not in held.get(key, set()):
+                    yield f"{version.at}: {key} keeps {version.name} not ready without a finalizer"
+
+
+def holders(pod: Json) -> Iterator[str]:
+    for condition in pod.get("status", {}).get("conditions", ()):
+        if condition["type"] == "KruisePodReady" and condition.get("message"):
+            for entry in msgspec.json.decode(condition["message"]):
+                if entry["userAgent"] == "ContainerRecreateRequest":
+                    yield entry["key"]
+
+
+def regressions(before: Json, after: Json) -> Iterator[str]:
+    """A request only goes forward."""
+    old, new = before.get("status", {}), after.get("status", {})
+    name = after["metadata"]["name"]
+    if PHASES.index(new.get("phase", "")) < PHASES.index(old.get("phase", "")):
+        yield f"{name} goes back to {new.get('phase')}"
+    if old.get("conditions") and new.get("conditions") != old["conditions"]:
+        yield f"{name}: the beginning of the grace period moves"
+    context = {one["name"]: one["statusContext"]["containerID"] for one in after["spec"]["containers"]}
+    for one in new.get("containerStatusSnapshot", ()):
+        if one["containerID"] == context[one["name"]]:
+            yield f"{name} takes the old container for the new one"
+    was = {one["name"]: one for one in old.get("containerRecreateStates", ())}
+    for one in new.get("containerRecreateStates", ()):
+        if was.get(one["name"], {}).get("isKilled") and not one.get("isKilled"):
+            yield f"{name}: {one['name']} is un-killed"
+
+
+def test_undisturbed() -> None:
+    trouble = Trouble()
+    result = run(trouble)
+    check(result)
+    assert trouble.count == WRITES.stop - 1
+
+
+FAULTS = ("crash before", "crash after", "lost reply", "conflict")
+WRITES = range(4, 32)
+"""Of an undisturbed run; the first three make NodeImages."""
+
+
+@pytest.mark.parametrize(("at", "fault"), [(at, FAULTS[at % len(FAULTS)]) for at in WRITES])
+def test_trouble_at_every_write(at: int, fault: str) -> None:
+    check(run(Trouble(at, fault)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_messages_of_uneven_speed(seed: int) -> None:
+    check(run(Trouble(), seed=seed, shuffle=True))
+
+
+def test_an_agent_that_dies_after_a_stop_does_not_stop_again() -> None:
+    check(run(Trouble(), clumsy=True))
