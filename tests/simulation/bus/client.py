@@ -29,12 +29,21 @@ from tests.simulation.loop import SimulatedLoop
 class SimulatedBus:
     """The bus as the process `name` has it; `context` is that of its steps."""
 
-    def __init__(self, loop: SimulatedLoop, server: Server, name: str, clock: Clock, context: Context) -> None:
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        server: Server,
+        name: str,
+        clock: Clock,
+        context: Context,
+        *,
+        inbox_prefix: str = "_INBOX",
+    ) -> None:
         self._loop = loop
         self._server = server
         self._clock = clock
         self._connection = Connection(loop, server, name, context)
-        self._requests = Requests(loop, server, self._connection)
+        self._requests = Requests(loop, server, self._connection, inbox_prefix)
         self._follows: list[SimulatedFollow | LiveFollow] = []
         self._log = structlog.get_logger(bus=name)
 

@@ -48,18 +48,21 @@ class LiveFollow:
 class Requests:
     """One process's requests, and its answers to those of others."""
 
-    def __init__(self, loop: SimulatedLoop, server: Server, connection: Connection) -> None:
+    def __init__(
+        self, loop: SimulatedLoop, server: Server, connection: Connection, inbox_prefix: str = "_INBOX"
+    ) -> None:
         self._loop = loop
         self._server = server
         self._connection = connection
-        self._inbox = LiveFollow(server, connection, f"_INBOX.{connection.client}.*", "", self._answered)
+        self._prefix = f"{inbox_prefix}.{connection.client}"
+        self._inbox = LiveFollow(server, connection, f"{self._prefix}.*", "", self._answered)
         self._numbers = count(1)
         self._waiting: dict[str, Question[bytes]] = {}
         self._running: set[asyncio.Task[None]] = set()
 
     async def ask(self, subject: str, data: bytes, timeout: float) -> bytes:
         """See `Bus.request`."""
-        reply = f"_INBOX.{self._connection.client}.{next(self._numbers)}"
+        reply = f"{self._prefix}.{next(self._numbers)}"
         question = Question[bytes](self._loop, subject, timeout, self._connection.context)
         message = Message(subject=subject, data=data, reply=reply)
 
