@@ -21,6 +21,7 @@ from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_common import logs
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.permissions import OPERATOR
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config, load_config
@@ -61,9 +62,21 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
     given = option or os.environ.get("FLOTILLA_NATS")
     if given:
         return given
-    named = kubeconfig or os.environ.get("KUBECONFIG")
-    found = _set_beside(Path(named)) if named else _default_set()
+    found = _set_of(kubeconfig)
     return found.nats if found else ""
+
+
+def _set_of(kubeconfig: str) -> LocalSet | None:
+    """The local set that this kubeconfig belongs to; the default one if none is named."""
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    return _set_beside(Path(named)) if named else _default_set()
+
+
+def _credentials(url: str, kubeconfig: str) -> str:
+    """FLOTILLA_NATS_CREDS, else what the local set with this bus has."""
+    given = os.environ.get("FLOTILLA_NATS_CREDS", "")
+    found = None if given else _set_of(kubeconfig)
+    return found.nats_creds if found and found.nats == url else given
 
 
 def namespace_of(option: str, target: Target) -> str:
@@ -125,10 +138,10 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 
 
 @asynccontextmanager
-async def open_bus(url: str) -> AsyncGenerator[Bus]:
+async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[Bus]:
     """The bus, closed at the end. It connects in the background: see `connected`."""
     _quiet()
-    bus = NatsBus(BusTarget(url, os.environ.get("FLOTILLA_NATS_CREDS", "")), name="flotilla")
+    bus = NatsBus(BusTarget(url, _credentials(url, kubeconfig)), name=OPERATOR)
     try:
         yield bus
     finally:

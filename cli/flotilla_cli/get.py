@@ -87,7 +87,7 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
     clock = SystemClock()
     async with contextlib.AsyncExitStack() as stack:
         api = await stack.enter_async_context(open_api(target))
-        bus = await stack.enter_async_context(open_bus(nats_url)) if nats_url else None
+        bus = await stack.enter_async_context(open_bus(nats_url, target.kubeconfig)) if nats_url else None
         picture = _live(api, clock, wish)
         await picture.load()
         await _hear(picture, wish, bus, clock)

@@ -27,6 +27,7 @@ class LocalSet(msgspec.Struct, frozen=True, kw_only=True):
 
     kubeconfig: str
     nats: str
+    nats_creds: str = ""  # the folder with the services' credentials, if the bus asks for any
     ports: Ports
     nats_port: int
     nats_monitor: int

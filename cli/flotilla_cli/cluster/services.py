@@ -34,6 +34,7 @@ def ensure(name: str, local_set: LocalSet, records: Records, state_dir: Path) ->
         *(sys.executable, "-m", "flotilla_cli", "run", name),
         f"--kubeconfig={local_set.kubeconfig}",
         f"--nats={local_set.nats}",
+        *([f"--nats-creds={local_set.nats_creds}"] if local_set.nats_creds else []),
         f"--webhook-url={local_set.webhook_url}",
         f"--webhook-port={local_set.webhook_port}",
         f"--webhook-cert-dir={state_dir / 'webhook-certificates'}",

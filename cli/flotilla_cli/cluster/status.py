@@ -13,11 +13,15 @@ from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import nats_healthy
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.process import is_alive
+from flotilla_cli.cluster.realnodes import agents, network
+from flotilla_cli.cluster.realnodes.agents import PART as AGENT
 from flotilla_cli.cluster.realnodes.network import SWITCH
-from flotilla_cli.cluster.realnodes.nodes import PARTS, node_name, node_problem, part_name
+from flotilla_cli.cluster.realnodes.nodes import PARTS, PREFIX, node_name, node_problem, part_name
 from flotilla_cli.cluster.realnodes.registry import NAME as REGISTRY
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
+
+ON_NODES = (*PARTS, AGENT)
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -38,20 +42,20 @@ async def check(state_dir: Path, clock: Clock) -> list[Health]:
         return []
     records = Records(state_dir)
     nodes = [node_name(index) for index in range(local_set.real_nodes)]
-    on_nodes = [SWITCH, REGISTRY, *(one for name in nodes for one in [name, *(part_name(name, p) for p in PARTS)])]
+    on_nodes = [SWITCH, REGISTRY, *(one for name in nodes for one in [name, *(part_name(name, p) for p in ON_NODES)])]
     names = [*ORDER, NATS, *local_set.services, *(on_nodes if nodes else [])]
-    return [await _line(name, local_set, records, clock) for name in names]
+    return [await _line(name, local_set, records, clock, state_dir) for name in names]
 
 
-async def _line(name: str, local_set: LocalSet, records: Records, clock: Clock) -> Health:
+async def _line(name: str, local_set: LocalSet, records: Records, clock: Clock, state_dir: Path) -> Health:
     process = records.get(name)
     if process is None or not is_alive(process):
         return Health(name, 0, False, False, "does not run", process.log if process else "")
-    problem = await _problem(name, local_set, clock)
+    problem = await _problem(name, local_set, clock, state_dir)
     return Health(name, process.pid, True, not problem, problem or "ok", process.log)
 
 
-async def _problem(name: str, local_set: LocalSet, clock: Clock) -> str:
+async def _problem(name: str, local_set: LocalSet, clock: Clock, state_dir: Path) -> str:
     """What is wrong with a running process, as far as it can be asked."""
     if name == "kube-apiserver":
         return await not_ready(Path(local_set.kubeconfig), clock)
@@ -60,6 +64,13 @@ async def _problem(name: str, local_set: LocalSet, clock: Clock) -> str:
         return "" if healthy else "/healthz does not answer 200"
     if name in local_set.services:
         return await services.not_ready(local_set.services[name])
+    if name.endswith(f"-{AGENT}"):
+        return await agents.not_ready(_address(name.removesuffix(f"-{AGENT}"), state_dir))
     if name.endswith("-kubelet"):
         return await node_problem(name.removesuffix("-kubelet"), Path(local_set.kubeconfig), clock)
     return ""
+
+
+def _address(node: str, state_dir: Path) -> str:
+    found = network.read(state_dir)
+    return found.node(int(node.removeprefix(PREFIX))) if found else ""

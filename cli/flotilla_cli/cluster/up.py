@@ -26,6 +26,7 @@ from flotilla_cli.cluster.programs import CONTROL_PLANE, PROGRAMS
 from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.realnodes import cgroups, debian
+from flotilla_cli.cluster.realnodes.agents import Agents
 from flotilla_cli.cluster.realnodes.namespaces import same
 from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, recorded
@@ -63,21 +64,29 @@ async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progres
     if local_set.real_nodes:
         with progress.step(f"Start {local_set.real_nodes} real nodes") as say:
             await nodes.start(plane, local_set.real_nodes, say)
+    agents = Agents(state_dir, nodes, local_set.real_nodes, clock)
     with progress.step("Start NATS"):
-        await start_nats(
+        agents.enrol()
+        server = await start_nats(
             state_dir,
             local_set.nats_port,
             program=program,
             monitor_port=local_set.nats_monitor,
             bound=False,
             clock=clock,
+            host=local_set.address,
         )
+        local_set = msgspec.structs.replace(local_set, nats=server.url, nats_creds=server.credentials)
+        state.write(state_dir, local_set)
     with progress.step("Install Flotilla on the cluster"):
         await _install(local_set)
     with progress.step(f"Start the services: {', '.join(local_set.services)}") as say:
         for name in local_set.services:
             services.ensure(name, local_set, records, state_dir)
         await services.wait_ready(local_set, records, clock, say)
+    if local_set.real_nodes:
+        with progress.step("Start the node agents") as say:
+            await agents.start(local_set.nats, say)
     return local_set
 
 

@@ -1,0 +1,86 @@
+"""The node agents of a set's real nodes: each runs inside its node, with credentials of its own for the set's bus."""
+
+import sys
+from pathlib import Path
+
+import aiohttp
+
+from flotilla_cli.cluster.bus_users import BusUsers
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.progress import Say
+from flotilla_cli.cluster.realnodes.nodes import RealNodes, node_name, part_name
+from flotilla_cli.cluster.records import Records
+from flotilla_common.clock import Clock
+
+PART = "agent"
+PORT = 10221
+READY_WITHIN = 60.0  # seconds; it takes two
+POLL = 0.2
+PROBE = aiohttp.ClientTimeout(total=2)
+
+
+class Agents:
+    """One agent per real node."""
+
+    def __init__(self, state_dir: Path, nodes: RealNodes, count: int, clock: Clock) -> None:
+        self._state_dir = state_dir
+        self._nodes = nodes
+        self._names = [node_name(index) for index in range(count)]
+        self._clock = clock
+        self._records = Records(state_dir)
+
+    def enrol(self) -> None:
+        """Make the credentials that are missing. To be called before the bus starts: it reads its users then."""
+        users = BusUsers(self._state_dir)
+        for name in self._names:
+            if not self._credentials(name).exists() or name not in users.nodes():
+                write_private(self._credentials(name), users.add_node(name))
+
+    async def start(self, nats: str, say: Say) -> None:
+        """Start the agents that do not run, and wait until all of them are ready."""
+        for name in self._names:
+            self._ensure(name, nats)
+        deadline = self._clock.monotonic() + READY_WITHIN
+        for index, name in enumerate(self._names):
+            while trouble := await not_ready(self._nodes.network.node(index)):
+                if self._clock.monotonic() > deadline:
+                    log = self._log(name)
+                    raise ClusterError(f"The agent of {name} is not ready: {trouble}. End of {log}:\n{tail(log)}")
+                say(f"waiting for {name}")
+                await self._clock.sleep(POLL)
+
+    def _ensure(self, name: str, nats: str) -> Process:
+        current = self._records.get(part_name(name, PART))
+        if current and is_alive(current):
+            return current
+        argv = [
+            *(sys.executable, "-m", "flotilla_nodeagent"),
+            f"--node={name}",
+            f"--nats={nats}",
+            f"--creds={self._credentials(name)}",
+            f"--node-state-dir={self._state_dir / 'nodes' / name / PART}",
+            f"--health-port={PORT}",
+            f"--metrics-port={PORT}",
+        ]
+        return self._records.spawn(part_name(name, PART), self._nodes.inside(name, argv), self._log(name))
+
+    def _credentials(self, name: str) -> Path:
+        return self._state_dir / "nodes" / name / "bus.creds"
+
+    def _log(self, name: str) -> Path:
+        return self._state_dir / "logs" / f"{part_name(name, PART)}.log"
+
+
+async def not_ready(address: str) -> str:
+    """Empty when the agent of the node with this address is ready, else what it waits for."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=PROBE) as session,
+            session.get(f"http://{address}:{PORT}/readyz") as reply,
+        ):
+            lines = (await reply.text()).splitlines()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return f"no answer ({type(error).__name__})"
+    return "; ".join(line.removeprefix("[-]") for line in lines if line.startswith("[-]"))
