@@ -1,6 +1,7 @@
 """Who somebody is to the bus, and what he may: keys, credentials files, permissions, auth callout."""
 
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import msgspec
@@ -100,6 +101,10 @@ def test_services_publish_under_their_own_names_only() -> None:
         assert f"act.v1.{service}.>" in SERVICES[service].publish
         assert not {"kube.v1.>", "node.v1.>", "act.v1.>", ">"} & set(SERVICES[service].publish)
     assert "act.v1.>" not in SERVICES["watcher"].publish
+
+
+def test_every_service_has_permissions() -> None:
+    assert {point.name for point in entry_points(group="flotilla.services")} <= SERVICES.keys()
 
 
 def question(server: KeyPair, *, names: str = "", signer: KeyPair | None = None) -> bytes:

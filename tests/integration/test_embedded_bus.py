@@ -1,0 +1,63 @@
+"""The bus of `flotilla run`: open on the loopback address, guarded and lasting when agents are to reach it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.embedded_bus import embedded_bus
+from flotilla_cli.main import main
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import BusError
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.subjects import ACT_STREAM
+from flotilla_common.clock import SystemClock
+from flotilla_common.settings import Settings
+from tests.support.broker import BusAt
+from tests.support.cluster import eventually, programs
+
+
+async def reached(settings: BusAt | Settings, name: str, node: str = "") -> bool:
+    """Whether a client with these settings gets in."""
+    bus = NatsBus(settings, name=name, clock=SystemClock(), inbox_prefix=subjects.node_inbox(node) if node else "")
+    try:
+        await eventually(lambda: bus.connected, 3)
+        if not node:
+            await bus.ensure_stream(ACT_STREAM)
+    except (TimeoutError, BusError):
+        return False
+    else:
+        return True
+    finally:
+        await bus.close()
+
+
+def test_by_default_it_is_open_to_this_machine() -> None:
+    with embedded_bus(Settings(), programs()) as settings:
+        assert settings.nats_url.startswith("nats://127.0.0.1:")
+        assert settings.nats_creds == ""
+        assert asyncio.run(reached(settings, "cloneset/1"))
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["credentials first", "bus first"])
+def test_for_agents_everybody_needs_credentials_and_they_last(tmp_path: Path, before: bool) -> None:
+    wanted = Settings(nats_listen=f"127.0.0.2:{free_ports(1)[0]}", nats_dir=str(tmp_path / "bus"))
+    creds = tmp_path / "n1.creds"
+
+    def enrol() -> None:
+        reply = CliRunner().invoke(main, ["node-creds", "n1", "-o", str(creds), "--nats-dir", wanted.nats_dir])
+        assert reply.exit_code == 0, reply.output
+        assert ("(the running bus knows)" in reply.output) is not before
+
+    if before:
+        enrol()
+    for _ in range(2):
+        with embedded_bus(wanted, programs()) as settings:
+            assert settings.nats_url == f"nats://{wanted.nats_listen}"
+            if not creds.exists():
+                enrol()
+            assert asyncio.run(reached(settings, "cloneset/1"))
+            assert asyncio.run(reached(BusAt(settings.nats_url, str(creds)), "agent", "n1"))
+            assert not asyncio.run(reached(BusAt(settings.nats_url), "stranger"))
