@@ -11,4 +11,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def seeds(request: pytest.FixtureRequest) -> range:
     """The seeds to explore."""
-    return range(request.config.getoption("--seeds"))
+    count = request.config.getoption("--seeds")
+    assert isinstance(count, int)
+    return range(count)

@@ -55,7 +55,7 @@ _CHANCE = frozenset(
 )
 """Members that differ from run to run without meaning anything."""
 
-_WAYS = frozenset({"restartCount", keys.IN_PLACE_STATE, "revision"})
+_WAYS = frozenset({"restartCount", "lastState", keys.IN_PLACE_STATE, "revision"})
 """Members that tell the way to the end: how often a container was changed, how often a revision was raised."""
 
 

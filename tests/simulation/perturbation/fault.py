@@ -37,7 +37,7 @@ class Fault(msgspec.Struct, frozen=True):
     resource: str = ""  # the resource whose watch is held back
 
     def __str__(self) -> str:
-        where = "/".join(part for part in (self.writer, self.resource) if part)
+        where = f"{self.writer}/{self.resource}" if self.resource else self.writer
         return f"{self.kind}@{where}:{self.number}"
 
     @classmethod

@@ -240,7 +240,7 @@ class WaitGone(Step):
 
 class Wait(Step):
     """Until the workload's active pods are as told: how many there are, how many serve at least, how many at least have
-    the image, or are in the lifecycle state."""
+    the image, or are in the lifecycle state. With `observed`, until the controller has seen the newest spec."""
 
     pods: int | None = None
     serving: int = 0
@@ -248,15 +248,25 @@ class Wait(Step):
     state: str = ""
     matching: int = 1  # how many pods must have the image and the state
     owner: str = "web"
+    kind: str = "CloneSet"
+    observed: bool = False
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
+            if self.observed and not self._seen(stage):
+                return False
             pods = stage.sight.pods(NAMESPACE_NAME, self.owner)
             fitting = [pod for pod in pods if self.image in ("", image_of(pod)) and self.state in ("", pod.state)]
             enough = len(fitting) >= self.matching or not (self.image or self.state)
             return self.pods in (None, len(pods)) and sum(pod.serving for pod in fitting) >= self.serving and enough
 
         await _until(stage, reached, str(self))
+
+    def _seen(self, stage: Stage) -> bool:
+        workload = stage.sight.get(KINDS[self.kind], NAMESPACE_NAME, self.owner)
+        if workload is None:
+            return False
+        return workload.get("status", {}).get("observedGeneration") == workload["metadata"]["generation"]
 
 
 async def _until(stage: Stage, condition: Callable[[], bool], what: str) -> None:

@@ -56,7 +56,7 @@ SCENARIOS = (
     Scenario(
         name="replaced-when-users-delete",
         given=running(cloneset(2, strategy="OnDelete")),
-        when=(image("two"), RemovePod(nth=0), Wait(pods=2, serving=1, image="two")),
+        when=(image("two"), Wait(observed=True), RemovePod(nth=0), Wait(pods=2, serving=1, image="two")),
         then=End(pods={"one": 1, "two": 1}, status={"updatedReplicas": 1}),
     ),
     Scenario(
