@@ -1,7 +1,8 @@
 """Container restarts in the simulated world: once each, whatever happens to the service that writes them down.
 
-At every write of the jobs service something goes wrong: it is killed before or after it, loses the reply, or meets a
-conflict. The end is always the same: every container was stopped exactly once, and no pod is left out of service.
+At every write of the jobs service something goes wrong: it is killed before or after it, stands still for longer than
+its lease, loses the reply, meets a conflict, or the bus forgets everything. The end is always the same: every container
+was stopped exactly once, and no pod is left out of service.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.resources import CLONE_SET, EVENT, LEASE, POD, RECREATE_REQUEST
+from flotilla_common.api.resources import CLONE_SET, EVENT, LEASE, POD, RECREATE_REQUEST, Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.simulation.agents import Agent
 from tests.simulation.apiserver.wire import ONE_WAY, Delivery, Request
@@ -26,7 +27,10 @@ REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
 FINALIZER = "crr.apps.kruise.io/unready-acquired"
 RESTART_SECONDS = 0.5
 QUIET_SECONDS = 12.0
-"""Longer than an agent waits for an answer that never comes, and than a lease of the dead lasts."""
+"""Longer than an agent waits for an answer that never comes, than a lease of the dead lasts, and than a pause."""
+
+PAUSE_SECONDS = 8.0
+"""Longer than a lease: the other replica has taken over when the process wakes up."""
 
 PHASES = ("", "Pending", "Recreating", "Completed")
 
@@ -40,8 +44,8 @@ def request(name: str, pod: str, *containers: str, **strategy: object) -> Json:
     }
 
 
-def objects(world: World, resource: object) -> list[Json]:
-    return [stored.document for stored in world.server.store.table(resource).objects.values()]  # type: ignore[arg-type]
+def objects(world: World, resource: Resource) -> list[Json]:
+    return [stored.document for stored in world.server.store.table(resource).objects.values()]
 
 
 class Result(msgspec.Struct):
@@ -89,17 +93,27 @@ class Trouble:
 
     def strikes(self, request: Request) -> bool:
         """This is the write."""
-        if request.writer != "jobs-0" or not request.writes or request.resource in (LEASE, EVENT):
+        if not request.writer.startswith("jobs-") or not request.writes or request.resource in (LEASE, EVENT):
             return False
         self.count += 1
         return self.count == self.at
 
-    def crash(self) -> None:
+    def crash(self, writer: str) -> None:
         """kill -9, and a restart."""
         assert self.world is not None
-        process = self.world.processes["jobs-0"]
+        process = self.world.processes[writer]
         process.crash()
         self.world.loop.call_later(RESTART_SECONDS, process.start)
+
+    def disturb(self, writer: str) -> None:
+        """What leaves the request itself alone: a pause of the process, an empty bus."""
+        assert self.world is not None
+        if self.fault == "pause":
+            process = self.world.processes[writer]
+            process.pause()
+            self.world.loop.call_later(PAUSE_SECONDS, process.resume)
+        elif self.fault == "wipe":
+            self.world.bus.wipe()
 
 
 class TroubledWire:
@@ -111,15 +125,17 @@ class TroubledWire:
     async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         strikes = self._trouble.strikes(request)
         if strikes and self._trouble.fault == "crash before":
-            self._trouble.crash()
+            self._trouble.crash(request.writer)
             raise Unreachable("the sender is dead", sent=False)
+        if strikes:
+            self._trouble.disturb(request.writer)
         await asyncio.sleep(ONE_WAY)
         if strikes and self._trouble.fault == "conflict":
             raise ApiError(409, "Conflict", "somebody was faster")
         reply = await serve()
-        if strikes:
-            if self._trouble.fault == "crash after":
-                self._trouble.crash()
+        if strikes and self._trouble.fault == "crash after":
+            self._trouble.crash(request.writer)
+        if strikes and self._trouble.fault in ("crash after", "lost reply"):
             raise Unreachable("connection reset by peer")
         await asyncio.sleep(ONE_WAY)
         return reply
@@ -137,7 +153,8 @@ def run(trouble: Trouble, *, clumsy: bool = False, seed: int = 0, shuffle: bool 
         return await play(world, clumsy=clumsy)
 
     wire = None if shuffle else lambda _: TroubledWire(trouble)
-    return simulate(body, replicas=REPLICAS, wire=wire, seed=seed, shuffle=shuffle)
+    replicas = REPLICAS | {"jobs": 2 if trouble.fault == "pause" else 1}
+    return simulate(body, replicas=replicas, wire=wire, seed=seed, shuffle=shuffle)
 
 
 def restarts(pods: list[Json]) -> list[list[int]]:
@@ -211,7 +228,7 @@ def test_undisturbed() -> None:
     assert trouble.count == WRITES.stop - 1
 
 
-FAULTS = ("crash before", "crash after", "lost reply", "conflict")
+FAULTS = ("crash before", "crash after", "pause", "lost reply", "wipe", "conflict")
 WRITES = range(4, 32)
 """Of an undisturbed run; the first three make NodeImages."""
 
