@@ -23,9 +23,9 @@ ZONES = [{"topologyKey": "zone", "maxSkew": 1}, {"topologyKey": "kubernetes.io/h
 
 def changed(obj: Any, **metadata: Any) -> Any:
     """The same object with other metadata."""
-    document = msgspec.to_builtins(obj)
+    document = msgspec.json.decode(msgspec.json.encode(obj))
     document["metadata"] = {**document["metadata"], **metadata}
-    return msgspec.convert(document, type(obj))
+    return msgspec.json.decode(msgspec.json.encode(document), type=type(obj))
 
 
 def befriended(made: Pod | PersistentVolumeClaim, **metadata: Any) -> Any:
@@ -111,6 +111,16 @@ def in_place_impossible() -> Plan:
     return planned(builder, "3o", revisions=stored)
 
 
+def preparing_counts_as_updated() -> Plan:
+    builder = cloneset().replicas(2).partition(1).in_place()
+    return planned(builder, "2o 1o:PreparingUpdate 1n", gates="PreparingUpdateAsUpdate=true")
+
+
+def a_strays_revision_of_the_same_name_part() -> Plan:
+    stray = changed(revision("old", template("nginx:1", hostNetwork=True), 9), name="stray-old", ownerReferences=[])
+    return planned(cloneset().replicas(1).in_place(), "1o", revisions=(*revisions(), stray))
+
+
 def recreate() -> Plan:
     return planned(cloneset().max_unavailable(2), "3o")
 
@@ -184,6 +194,8 @@ SITUATIONS: list[Callable[[], Plan]] = [
     in_place_held,
     in_place_resize,
     in_place_impossible,
+    preparing_counts_as_updated,
+    a_strays_revision_of_the_same_name_part,
     recreate,
     recreate_with_surge,
     scattered_and_spread,
