@@ -179,6 +179,50 @@ async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_
         await fleet.stop()
 
 
+PULLS = """
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+type: kubernetes.io/dockerconfigjson
+stringData: {.dockerconfigjson: '{"auths": {}}'}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: ImageListPullJob
+metadata: {name: pulls}
+spec: {images: ["nginx:1"], pullSecrets: [login], completionPolicy: {type: Never}}
+"""
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.timeout(120)
+async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: Cluster, tmp_path: Path):
+    """From a list to a copied secret on a node and back, as the service's own account."""
+    fleet = Fleet(cluster, await cluster.nats(), ["--nodeimage-creation-delay=0s"])
+    try:
+        assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
+        for service in ("watcher", "webhook", "jobs"):
+            await fleet.start(service, flags=[f"--kubeconfig={_acting_as(cluster, service, tmp_path)}"])
+        cluster.kubectl("apply", "-f", "-", stdin=PULLS)
+        await eventually(lambda: _secrets_on_nodes(cluster) == 1, 30)
+        assert len(cluster.read("secrets", "-n", "kruise-daemon-config")["items"]) == 1
+        cluster.kubectl("delete", "imagelistpulljob", "pulls")
+        await eventually(lambda: not cluster.read("secrets", "-n", "kruise-daemon-config")["items"], 30)
+        await eventually(lambda: not _secrets_on_nodes(cluster), 30)
+        assert [line for member in fleet.members.values() for line in _denials(member)] == []
+    finally:
+        await fleet.stop()
+    assert cluster.read("nodeimages")["items"]
+    reply = flotilla(cluster, "uninstall")
+    assert reply.returncode == 0, "NodeImages are nobody's work that could be lost"
+    assert outcomes(reply)["customresourcedefinition.apiextensions.k8s.io/nodeimages.apps.kruise.io"] == "deleted"
+
+
+def _secrets_on_nodes(cluster: Cluster) -> int:
+    """How many NodeImages refer to a copy of a secret."""
+    images = [item.get("spec", {}).get("images", {}) for item in cluster.read("nodeimages")["items"]]
+    return sum(bool(spec.get("pullSecrets")) for held in images for spec in held.values())
+
+
 def _denials(member: Member) -> list[str]:
     lines = Path(member.process.log).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if "forbidden" in line.lower()]

@@ -17,7 +17,7 @@ from flotilla_cli.install.manifests import definitions, manifests
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.resources import CRD, SECRET, Resource
+from flotilla_common.api.resources import CRD, NODE_IMAGE, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
@@ -25,6 +25,9 @@ from flotilla_common.kube.interface import Api, ApiError
 GONE_SECONDS = 30.0
 """How long the removal of a CRD and its objects may take; finalizers on the objects can hold it up. The same for
 namespaces and what is in them."""
+
+_MADE_FOR_NODES = frozenset({NODE_IMAGE.kind})
+"""Kinds that every node has an object of, made by the services themselves."""
 
 _PAGE = 500
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
@@ -38,8 +41,10 @@ async def custom_resources(api: Api) -> list[str]:
     """What users have made of our kinds, as `clonesets.apps.kruise.io default/sample`. Raises ApiError, Unreachable."""
     found: list[str] = []
     for definition in definitions():
-        if await read(api, definition) is not None:
-            found.extend([f"{name_of(definition)} {name}" async for name in _names(api, _resource(definition))])
+        resource = _resource(definition)
+        if resource.kind in _MADE_FOR_NODES or await read(api, definition) is None:
+            continue
+        found.extend([f"{name_of(definition)} {name}" async for name in _names(api, resource)])
     return found
 
 
