@@ -13,6 +13,7 @@ from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONF
 
 NAMESPACE = "kruise-system"
 SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+AGENT = "nodeagent"
 SECRETS_NAMESPACE = "kruise-daemon-config"
 """Where copies of pull secrets lie (imagepull.md §6)."""
 
@@ -43,7 +44,7 @@ def account(service: str) -> str:
 
 def objects() -> list[Json]:
     """All accounts, roles and bindings."""
-    return [*_accounts(), *_cluster_wide(), *_own_namespace(), _view()]
+    return [*_accounts(), _agents_account(), *_cluster_wide(), *_own_namespace(), _view()]
 
 
 def _accounts() -> list[Json]:
@@ -51,6 +52,12 @@ def _accounts() -> list[Json]:
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account(service), "namespace": NAMESPACE}}
         for service in SERVICES
     ]
+
+
+def _agents_account() -> Json:
+    """Of the node agents: an identity for the bus, without any right to the apiserver (nobody binds a role to it)."""
+    meta = {"name": account(AGENT), "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False}
 
 
 def _cluster_wide() -> Iterable[Json]:

@@ -86,6 +86,13 @@ def test_each_service_has_an_account_with_a_role_of_its_own(service: str):
     assert find("ClusterRole", role)["rules"]
 
 
+def test_node_agents_have_an_account_and_no_right():
+    name = rbac.account(rbac.AGENT)
+    assert find("ServiceAccount", name)["automountServiceAccountToken"] is False
+    subjects = [one["name"] for document in rbac.objects() for one in document.get("subjects", [])]
+    assert name not in subjects
+
+
 def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_service():
     assert "rules" not in find("ClusterRole", "kruise-manager-role")
     subjects = find("ClusterRoleBinding", "kruise-manager-rolebinding")["subjects"]
