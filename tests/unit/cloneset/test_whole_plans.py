@@ -121,6 +121,25 @@ def a_strays_revision_of_the_same_name_part() -> Plan:
     return planned(cloneset().replicas(1).in_place(), "1o", revisions=(*revisions(), stray))
 
 
+def in_grace_of_another_update() -> Plan:
+    grace = {"apps.kruise.io/inplace-update-grace": '{"revision":"sample-new"}'}
+    ours = [pod("o1", "o", state="Updating", annotations=grace), pod("o2", "o", annotations={"a": "b"})]
+    return planned(cloneset().replicas(2).in_place().max_unavailable(2), ours)
+
+
+def in_an_unknown_state() -> Plan:
+    return planned(cloneset().replicas(2).in_place(), [pod("o1", "o", state="Elsewhere"), pod("n1")])
+
+
+def deletion_first() -> Plan:
+    builder = cloneset().replicas(2).max_unavailable(0).hook("preDelete")
+    return planned(builder, held("2n 2n*^"))
+
+
+def going_both_ways() -> Plan:
+    return planned(cloneset().replicas(4).max_surge(2).partition(1), "2o 1o!^ 1n^ 1n* 1o*!")
+
+
 def recreate() -> Plan:
     return planned(cloneset().max_unavailable(2), "3o")
 
@@ -194,6 +213,10 @@ SITUATIONS: list[Callable[[], Plan]] = [
     in_place_held,
     in_place_resize,
     in_place_impossible,
+    in_grace_of_another_update,
+    in_an_unknown_state,
+    deletion_first,
+    going_both_ways,
     preparing_counts_as_updated,
     a_strays_revision_of_the_same_name_part,
     recreate,

@@ -225,3 +225,34 @@ async def test_what_has_no_table_is_not_ours() -> None:
     assert names(table) == set()
     assert isinstance(mirror.written(POD, body("a", 1)), Thing)
     assert list(mirror.resources) == [POD]
+
+
+class Health:
+    """What the mirror says of itself."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, bool, str]] = []
+
+    def ready(self, name: str, ok: bool, why: str = "") -> None:
+        self.said.append((name, ok, why))
+
+
+async def test_the_mirror_says_what_it_waits_for() -> None:
+    health = Health()
+    mirror = Mirror(api=cast("Api", PagedApi()), bus=cast("Bus", FakeBus()), clock=FakeClock(), health=health)
+    mirror.add(POD, Thing)
+    mirror.add(CLAIM, Thing)
+    mirror._look()
+    assert health.said == [("mirror", False, "waiting for pods, persistentvolumeclaims")]
+    for feed in mirror._feeds.values():
+        feed._bus._synced = True  # type: ignore[attr-defined]
+    mirror._look()
+    assert health.said[-1] == ("mirror", True, "")
+    await mirror.synced(0.01)
+
+
+def test_a_table_has_the_indexes_that_were_asked_for() -> None:
+    mirror = Mirror(api=cast("Api", PagedApi()), bus=cast("Bus", FakeBus()), clock=FakeClock())
+    table = mirror.add(POD, Thing, {"size": lambda thing: [thing.size]})
+    mirror.written(POD, body("a", 1, size=3))
+    assert [thing.metadata.name for thing in table.by_index("size", 3)] == ["a"]

@@ -9,7 +9,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CLONE_SET
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Patch, Plan
-from flotilla_common.mirror.table import Table
+from flotilla_common.mirror.table import Indexer, Table
 from tests.unit.control.fakes import START
 
 GATE = {"readinessGates": [{"conditionType": "KruisePodReady"}]}
@@ -29,7 +29,11 @@ def pod(
     return msgspec.json.decode(msgspec.json.encode(body), type=Pod)
 
 
-INDEX = waiting_index(merging=(CLONE_SET,))
+def index() -> Indexer[Pod]:
+    """As the service has it."""
+    return waiting_index(merging=(CLONE_SET,))
+
+
 CASES = [
     pytest.param(pod(), True, id="bare pod"),
     pytest.param(pod(owner="apps/v1/ReplicaSet"), True, id="of a Deployment"),
@@ -45,8 +49,8 @@ CASES = [
 
 @pytest.mark.parametrize(("candidate", "wanted"), CASES)
 def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
-    table = Table[Pod]({WAITING: INDEX})
-    gatherer = Gatherer(table, INDEX)
+    table = Table[Pod]({WAITING: index()})
+    gatherer = Gatherer(table, index())
     table.apply(candidate)
     assert gatherer.concerns(candidate) is wanted
     assert gatherer.keys() == ([("default", "web-1")] if wanted else [])
@@ -54,8 +58,8 @@ def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
 
 
 def test_without_clonesets_their_pods_are_ours() -> None:
-    index = waiting_index(merging=())
-    assert list(index(pod(owner="apps.kruise.io/v1beta1/CloneSet"))) == [WAITING]
+    unmerged = waiting_index(merging=())
+    assert list(unmerged(pod(owner="apps.kruise.io/v1beta1/CloneSet"))) == [WAITING]
 
 
 def test_one_status_patch_adds_the_condition() -> None:
@@ -75,8 +79,8 @@ def test_everything_else_is_left_alone(there: Pod) -> None:
 
 
 def test_a_pod_that_got_its_condition_leaves_the_index() -> None:
-    table = Table[Pod]({WAITING: INDEX})
-    gatherer = Gatherer(table, INDEX)
+    table = Table[Pod]({WAITING: index()})
+    gatherer = Gatherer(table, index())
     table.apply(pod())
     table.apply(pod(condition="True", version=2))
     assert gatherer.keys() == []
