@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from flotilla_common.api.core import Container, ContainerStatus, Env, Pod, PodSpec, PodStatus
+from flotilla_common.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from flotilla_common.api.keys import (
     IN_PLACE_READY,
     RECREATE_ACTIVE,
@@ -67,29 +67,36 @@ def pod(body: bytes) -> Copy | None:
     if not ours and SIDECAR_SET_HASH not in full.metadata.annotations:
         return None
     trimmed = _trimmed(full)
-    versionless = msgspec.structs.replace(
-        trimmed, metadata=msgspec.structs.replace(trimmed.metadata, resource_version="")
-    )
-    return Copy(full.spec.node_name, _encode(trimmed), hash(_encode(versionless)))
+    digest = hash(_encode(trimmed))
+    meta = msgspec.structs.replace(trimmed.metadata, resource_version=full.metadata.resource_version)
+    return Copy(full.spec.node_name, _encode(msgspec.structs.replace(trimmed, metadata=meta)), digest)
 
 
 def _trimmed(full: Pod) -> Pod:
-    """What the agent compares: identity, instances, environments from metadata and the metadata they come from."""
+    """What the agent compares, without the version: identity, instances, environments from metadata and the metadata
+    that they come from."""
     meta = full.metadata
-    sources = [env_from_metadata(container).values() for container in full.spec.containers]
-    read = {source for values in sources for source in values}
-    wanted = {key for kind, key in read if kind == "annotations"} | {RUNTIME_CONTAINERS_META}
+    containers, labels, annotations = list[Container](), dict[str, str](), dict[str, str]()
+    for container in full.spec.containers:
+        sources = env_from_metadata(container)
+        env = [one for one in container.env if one.name in sources]
+        containers.append(Container(name=container.name, image=container.image, env=env))
+        for kind, key in sources.values():
+            given, taken = (meta.labels, labels) if kind == "labels" else (meta.annotations, annotations)
+            if key in given:
+                taken[key] = given[key]
+    if RUNTIME_CONTAINERS_META in meta.annotations:
+        annotations[RUNTIME_CONTAINERS_META] = meta.annotations[RUNTIME_CONTAINERS_META]
     return Pod(
         metadata=ObjectMeta(
             name=meta.name,
             namespace=meta.namespace,
             uid=meta.uid,
-            resource_version=meta.resource_version,
             deletion_timestamp=meta.deletion_timestamp,
-            labels={key: value for key, value in meta.labels.items() if ("labels", key) in read},
-            annotations={key: value for key, value in meta.annotations.items() if key in wanted},
+            labels=labels,
+            annotations=annotations,
         ),
-        spec=PodSpec(node_name=full.spec.node_name, containers=[_container(one) for one in full.spec.containers]),
+        spec=PodSpec(node_name=full.spec.node_name, containers=containers),
         status=PodStatus(
             conditions=[one for one in full.status.conditions if one.type == IN_PLACE_READY],
             container_statuses=[
@@ -98,12 +105,6 @@ def _trimmed(full: Pod) -> Pod:
             ],
         ),
     )
-
-
-def _container(full: Container) -> Container:
-    names = env_from_metadata(full)
-    env: list[Env] = [one for one in full.env if one.name in names]
-    return Container(name=full.name, image=full.image, env=env)
 
 
 ROUTES: dict[Resource, Route] = {POD: pod, NODE_IMAGE: node_image, RECREATE_REQUEST: recreate_request}
