@@ -102,7 +102,8 @@ class ControlPlane:
             for index in range(count):
                 await ensure(api, NODE, kwok.node(index))
             deadline = self._clock.monotonic() + NODES_WITHIN
-            while waiting := kwok.unschedulable((await api.list(NODE)).items):
+            ours = {kwok.node(index)["metadata"]["name"] for index in range(count)}
+            while waiting := ours.intersection(kwok.unschedulable((await api.list(NODE)).items)):
                 if self._clock.monotonic() > deadline:
                     raise ClusterError(f"{len(waiting)} nodes are not ready; see {self.places.log('kwok')}")
                 await self._clock.sleep(POLL)

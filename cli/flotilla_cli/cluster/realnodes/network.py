@@ -56,7 +56,7 @@ async def ensure(state_dir: Path, records: Records, clock: Clock, *, bound: bool
     """The set's network, made if it is not there; with the addresses that it had before, if they are still free."""
     old = read(state_dir)
     switch = records.get(SWITCH)
-    if old and switch and is_alive(switch) and _is_plugged(switch):
+    if old and switch and is_alive(switch) and _is_claimed(switch, old):
         return old
     await records.stop([SWITCH], clock, grace=0)
     switch = records.spawn(SWITCH, network_holder(), state_dir / "logs" / f"{SWITCH}.log", bound=bound)
@@ -81,23 +81,23 @@ def interface(switch: Process) -> str:
 
 
 def attach(network: Network, index: int, name: str, node: Process, switch: Process) -> None:
-    """Connect a node, unless it is connected."""
-    if not _fails(inside(node, ["ip", "link", "show", UPLINK])):
+    """Connect a node, unless it is connected: its default route is made last."""
+    if _run(inside(node, ["ip", "route", "show", "default"])):
         return
-    # The cable of a node that was killed goes a moment later than the node.
+    # A half-made cable, or that of a node that was killed: it goes a moment later than the node.
     _fails(inside_network(switch, ["ip", "link", "delete", name]))
     cable = ("link", "add", name, "type", "veth", "peer", "name", UPLINK, "netns", str(node.pid))
     _run(inside_network(switch, ["ip", *cable]))
     _run(inside_network(switch, ["ip", "link", "set", name, "master", BRIDGE, "up"]))
     for line in (
-        "link set lo up",
-        f"address add {network.node(index)}/16 dev {UPLINK}",
-        f"link set {UPLINK} up",
-        f"route add default via {network.host}",
+        "ip link set lo up",
+        f"ip address add {network.node(index)}/16 dev {UPLINK}",
+        f"ip link set {UPLINK} up",
+        # By default a node would wait up to 0.8 s before it answers for a pod.
+        f"echo 0 >/proc/sys/net/ipv4/neigh/{UPLINK}/proxy_delay",
+        f"ip route add default via {network.host}",
     ):
-        _run(inside(node, ["ip", *line.split()]))
-    # By default a node would wait up to 0.8 s before it answers for a pod.
-    _run(inside(node, ["sh", "-c", f"echo 0 >/proc/sys/net/ipv4/neigh/{UPLINK}/proxy_delay"]))
+        _run(inside(node, ["sh", "-c", line]))
 
 
 def taken(routes: list[Json]) -> list[IPv4Network]:
@@ -134,8 +134,12 @@ def _claim(switch: Process, preferred: list[Network]) -> Network:
     raise ClusterError(f"No network between 10.{FIRST}.0.0/16 and 10.{LAST}.0.0/16 is free for the nodes.")
 
 
-def _is_plugged(switch: Process) -> bool:
-    return not _fails(["ip", "link", "show", interface(switch)])
+def _is_claimed(switch: Process, network: Network) -> bool:
+    """Whether the switch has got these addresses; its maker may have been killed before."""
+    device = interface(switch)
+    return not _fails(["ip", "link", "show", device]) and bool(
+        _run(["ip", "route", "show", network.prefix, "dev", device])
+    )
 
 
 def _fails(command: list[str]) -> bool:

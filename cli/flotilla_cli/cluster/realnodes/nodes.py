@@ -10,6 +10,7 @@ As everywhere here, starting is the repair as well: what runs is left alone.
 """
 
 import asyncio
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from flotilla_cli.cluster.control_plane import ControlPlane
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.process import Process, is_alive, send, tail
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.realnodes import cgroups, containerd, kubelet, namespaces, network, registry
 from flotilla_cli.cluster.realnodes.debian import PATH
@@ -127,17 +128,15 @@ class RealNodes:
         await self._ready(plane, names)
 
     async def hold(self, name: str) -> Process:
-        """The process that holds a node's namespaces, started if it does not run."""
-        current = self._records.get(name)
-        if current and is_alive(current):
-            return current
-        folder = self._folder(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / READY).unlink(missing_ok=True)
-        log = self._state_dir / "logs" / f"{name}.log"
-        holder = self._records.spawn(name, namespaces.node_holder(folder), log, bound=self._bound)
+        """The process that holds a node's namespaces, started if it does not run; returns when it is ready."""
+        ready, log = self._folder(name) / READY, self._state_dir / "logs" / f"{name}.log"
+        holder = self._records.get(name)
+        if holder is None or not is_alive(holder):
+            ready.parent.mkdir(parents=True, exist_ok=True)
+            ready.unlink(missing_ok=True)
+            holder = self._records.spawn(name, namespaces.node_holder(self._folder(name)), log, bound=self._bound)
         deadline = self._clock.monotonic() + namespaces.READY_WITHIN
-        while not (folder / READY).exists():
+        while not await asyncio.to_thread(ready.exists):
             if not is_alive(holder) or self._clock.monotonic() > deadline:
                 raise ClusterError(f"{name} could not be made. End of {log}:\n{tail(log)}")
             await self._clock.sleep(POLL)
@@ -149,6 +148,7 @@ class RealNodes:
         record = part_name(name, part)
         current = self._records.get(record)
         if current and is_alive(current):
+            send(current, signal.SIGCONT)  # nsenter stops whenever its command does, and goes on only by itself
             return current
         plan = self._plan(int(name.removeprefix(PREFIX)))
         log = self._state_dir / "logs" / f"{record}.log"
