@@ -159,6 +159,7 @@ class Spoilt:
         self.fault = fault
         self.left = times
         self.count = 0
+        self.requests: list[tuple[float, str]] = []  # what was hit, and when (the loop's time)
         self.over = asyncio.Event()
         self._counted = asyncio.Condition()
 
@@ -228,6 +229,7 @@ class ApiProxy:
         for spoilt in self._spoilt:
             if spoilt.left and spoilt.match(request):
                 spoilt.left -= 1
+                spoilt.requests.append((asyncio.get_running_loop().time(), f"{request.method} {request.path}"))
                 return spoilt
         return None
 
