@@ -1,10 +1,9 @@
 """What can go wrong in a call to the runtime, sorted by what the caller should do (cri.md §6).
 
 gRPC has status codes, but runtimes use UNKNOWN for nearly everything, a missing socket is an OSError, and which
-exception a deadline ends in is a race. All of it becomes one of four errors here, with the runtime's own words.
+exception a deadline ends in is a race. All of it becomes one of these errors here, with the runtime's own words.
 """
 
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -53,5 +52,5 @@ async def translated() -> AsyncGenerator[None]:
         raise (TimedOut if "error_code: 8" in text else Unavailable)(text) from error
     except TimeoutError as error:
         raise TimedOut("the runtime did not answer in time") from error
-    except (OSError, ProtocolError, ssl.SSLError) as error:
+    except (OSError, ProtocolError) as error:
         raise Unavailable(str(error) or type(error).__name__) from error

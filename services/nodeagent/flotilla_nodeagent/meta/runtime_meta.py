@@ -41,6 +41,7 @@ class RuntimeMeta(msgspec.Struct, frozen=True):
         return next((one for one in self.containers if (one.name, one.container_id) == (name, container_id)), None)
 
     def encode(self) -> str:
+        """The annotation's text."""
         return msgspec.json.encode(self).decode()
 
 

@@ -17,6 +17,8 @@ HEAD_LIMIT = 64 << 10
 
 
 class Reply(msgspec.Struct, frozen=True):
+    """What came back."""
+
     status: int
     body: bytes
 
