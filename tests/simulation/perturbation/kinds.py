@@ -21,6 +21,9 @@ from tests.simulation.perturbation.saboteur import Saboteur, Strike
 T = TypeVar("T")
 HOUR = 3600.0
 
+CENTRAL = ("clonesets", "pods")
+"""Resources that are held back from every write on; the others from every step on."""
+
 RESTART_SECONDS = 0.5
 """How soon a crashed process is started again."""
 
@@ -248,6 +251,13 @@ class CrashWatcher(Crash):
         self.end(saboteur, "watcher-0")
 
 
+class CrashLeader(Crash):
+    """The leader dies before a user's action."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        self.end(saboteur, "cloneset-0")
+
+
 class KillBus(Passive):
     """The bus dies, for ever or (`back`) for a while."""
 
@@ -284,13 +294,20 @@ KINDS: Mapping[str, Kind] = {
         blind=FAILOVER_SECONDS + LATE,
     ),
     "paused": Kind(strike=Pause, place=Place.WRITE, setting=Setting(2), outage=PAUSE_SECONDS),
-    "skewed": Kind(strike=Crash, place=Place.WRITE, setting=Setting(2, HOUR), outage=FAILOVER_SECONDS),
+    "skewed": Kind(
+        strike=CrashLeader,
+        place=Place.STEP,
+        setting=Setting(2, HOUR),
+        outage=FAILOVER_SECONDS,
+        blind=6,
+        services=NOBODY,
+    ),
     "held": Kind(strike=Hold, place=Place.WRITE, outage=HOLD_SECONDS, blind=LATE, per_resource=True),
     "held-from": Kind(
         strike=Hold, place=Place.STEP, outage=HOLD_SECONDS, blind=LATE, services=NOBODY, per_resource=True
     ),
     "expired": Kind(strike=Expire, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
-    "cut": Kind(strike=Cut, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
+    "cut": Kind(strike=Cut, place=Place.EVENT, outage=1, blind=1, services=("watcher",), swept=False),
     "wiped": Kind(strike=Wipe, place=Place.MESSAGE, outage=5, blind=6, services=NOBODY),
     "watcher-crash": Kind(
         strike=CrashWatcher, place=Place.MESSAGE, outage=FAILOVER_SECONDS, blind=FAILOVER_SECONDS + 1, services=NOBODY
@@ -332,11 +349,12 @@ def setting_of(faults: Sequence[Fault]) -> Setting:
 def faults_at(points: Sequence[Point], setting: Setting) -> list[Fault]:
     """Every fault at every point of an undisturbed run in worlds of this setting."""
     watched = sorted({point.resource for point in points if point.place is Place.EVENT})
+    central = [resource for resource in watched if resource in CENTRAL]
     return [
         Fault(name, point.writer, point.number, resource)
         for name, kind in KINDS.items()
         if kind.setting == setting and kind.swept
         for point in points
         if point.place is kind.place and point.writer.rpartition("-")[0] in kind.services
-        for resource in (watched if kind.per_resource else [""])
+        for resource in ((central if kind.place is Place.WRITE else watched) if kind.per_resource else [""])
     ]
