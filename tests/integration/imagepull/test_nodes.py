@@ -65,6 +65,21 @@ def test_a_node_speaks_only_for_itself_and_revives_nothing(space: PullSpace):
     assert phase(space, node, "nginx", "forged") == "Failed"
 
 
+def test_a_node_image_may_live_without_a_node(space: PullSpace):
+    """Examples 30 and 31."""
+    labels = {"apps.kruise.io/fake-nodeimage": "yes"}
+    for name, held in (("ghost", labels), ("stray", {})):
+        space.apply(
+            {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "NodeImage", "metadata": {"name": name, "labels": held}}
+        )
+    space.until(lambda: bool(space.seen("NodeImage", "ghost")) and not space.seen("NodeImage", "stray"))
+    space.apply(job("nginx:ghost", parallelism=5))
+    space.done(desired=5, succeeded=4, active=1)
+    assert "nginx:ghost" in space.flotilla("explain", "nodeimage", "ghost")
+    space.kubectl("delete", "nodeimage", "ghost")
+    space.done(desired=4, succeeded=4, message="job has completed")
+
+
 def test_a_node_that_goes_with_work_pending_leaves_the_job(space: PullSpace):
     """Last of the file: afterwards there is a node less."""
     node = space.nodes[3]
