@@ -24,8 +24,8 @@ def cri() -> FakeCri:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "cri.sock"
+def path(short_path: Path) -> Path:
+    return short_path / "cri.sock"
 
 
 @pytest_asyncio.fixture
@@ -174,10 +174,10 @@ async def test_a_node_without_a_runtime_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["run/containerd", "run/k3s/containerd", "var/snap/microk8s/common/run"])
-async def test_a_runtime_is_found_where_it_listens(cri: FakeCri, tmp_path: Path, where: str) -> None:
-    said, folder = Said(), tmp_path / where
+async def test_a_runtime_is_found_where_it_listens(cri: FakeCri, short_path: Path, where: str) -> None:
+    said, folder = Said(), short_path / where
     folder.mkdir(parents=True)
-    found = Runtimes(FakeClock(), said.say, host_root=str(tmp_path))
+    found = Runtimes(FakeClock(), said.say, host_root=str(short_path))
     await found.look()
     assert not said.ok
     async with served(cri, folder / "containerd.sock"):
@@ -188,14 +188,14 @@ async def test_a_runtime_is_found_where_it_listens(cri: FakeCri, tmp_path: Path,
         found.close()
 
 
-async def test_the_one_with_pods_is_preferred(tmp_path: Path) -> None:
+async def test_the_one_with_pods_is_preferred(short_path: Path) -> None:
     unused, used = FakeCri(), FakeCri()
     used.add("app", "p1")
     for folder in ("run/containerd", "run/k3s/containerd"):
-        (tmp_path / folder).mkdir(parents=True)
-    first, second = tmp_path / "run/containerd/containerd.sock", tmp_path / "run/k3s/containerd/containerd.sock"
+        (short_path / folder).mkdir(parents=True)
+    first, second = short_path / "run/containerd/containerd.sock", short_path / "run/k3s/containerd/containerd.sock"
     async with served(unused, first), served(used, second):
-        found = Runtimes(FakeClock(), Said().say, host_root=str(tmp_path))
+        found = Runtimes(FakeClock(), Said().say, host_root=str(short_path))
         await found.look()
         assert found.primary().path == str(second)
         found.close()
