@@ -151,7 +151,8 @@ def recreate_with_surge() -> Plan:
 def scattered_and_spread() -> Plan:
     builder = cloneset().replicas(2).template(template(topologySpreadConstraints=ZONES))
     ours = [pod(f"n{number}", node=f"node-{number % 3}") for number in range(5)]
-    labels = {"node-0": {"zone": "a"}, "node-1": {"zone": "a"}, "node-2": {"zone": "b"}}
+    zones = {"node-0": "a", "node-1": "a", "node-2": "b"}
+    labels = {node: {"zone": zone, "kubernetes.io/hostname": node} for node, zone in zones.items()}
     return planned(
         builder, ours, revisions=revisions(new=template(topologySpreadConstraints=ZONES)), node_labels=labels
     )
