@@ -42,7 +42,7 @@ HOLD_SECONDS = 4.0
 UNRULY_SECONDS = 0.01
 """How long the bus mistreats messages: a few of them."""
 
-BLACKOUT_SECONDS = 7.0
+BLACKOUT_SECONDS = 11.0
 """How long the bus is away: longer than services wait before they list and watch by themselves."""
 
 
@@ -313,11 +313,11 @@ KINDS: Mapping[str, Kind] = {
         strike=CrashWatcher, place=Place.MESSAGE, outage=FAILOVER_SECONDS, blind=FAILOVER_SECONDS + 1, services=NOBODY
     ),
     "straggler": Kind(strike=Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, blind=6, swept=False),
-    "stalled": Kind(strike=Stall, place=Place.STEP, outage=12, blind=13, services=NOBODY, per_resource=True),
+    "stalled": Kind(strike=Stall, place=Place.STEP, outage=15, blind=16, services=NOBODY, per_resource=True),
     "repeated": Kind(strike=Repeat, place=Place.MESSAGE, blind=1, services=NOBODY, swept=False),
     "delayed": Kind(strike=Delay, place=Place.MESSAGE, outage=3, blind=3, services=NOBODY, swept=False),
-    "messages-lost": Kind(strike=LoseMessages, place=Place.MESSAGE, outage=12, blind=13, services=NOBODY, swept=False),
-    "bus-dead": Kind(strike=KillBus, place=Place.STEP, outage=6, blind=7, services=NOBODY),
+    "messages-lost": Kind(strike=LoseMessages, place=Place.MESSAGE, outage=15, blind=16, services=NOBODY, swept=False),
+    "bus-dead": Kind(strike=KillBus, place=Place.STEP, outage=10, blind=11, services=NOBODY),
     "bus-away": Kind(
         strike=BlackOut, place=Place.STEP, outage=BLACKOUT_SECONDS + 3, blind=BLACKOUT_SECONDS + 3, services=NOBODY
     ),
