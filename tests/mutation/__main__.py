@@ -3,6 +3,7 @@
     python -m tests.mutation                    all mutants that were not tried yet, or whose code or tests changed
     python -m tests.mutation --seconds 450      as many as fit; the next run goes on
     python -m tests.mutation 'flotilla_common.mirror.table*'
+    python -m tests.mutation --sample 10        every tenth, always the same ones, unless it was caught already
     python -m tests.mutation --report           what is known, without trying any
 
 mutmut wants one package under one folder, so a copy of the packages and their tests is laid out for it in `.mutation`.
@@ -14,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -70,11 +72,18 @@ def results() -> Iterator[tuple[str, str, str]]:
             yield str(path.relative_to(WORK / "mutants" / "src"))[: -len(".meta")], name, VERDICTS.get(code, "caught")
 
 
-def report(*, names: bool) -> None:
+def sampled(name: str, every: int) -> bool:
+    """Whether a mutant belongs to the sample: by its name, so that all runs take the same ones."""
+    return zlib.crc32(name.encode()) % every == 0
+
+
+def report(*, names: bool, every: int) -> None:
     """Counts by file and in total; with `names` every mutant that was not caught."""
     total: Counter[str] = Counter()
     files: dict[str, Counter[str]] = {}
     for file, name, verdict in results():
+        if not sampled(name, every):
+            continue
         files.setdefault(file, Counter())[verdict] += 1
         total[verdict] += 1
         if names and verdict in (SURVIVED, UNTESTED):
@@ -82,6 +91,13 @@ def report(*, names: bool) -> None:
     for file, counts in files.items():
         print(f"{_share(counts)}  {file:52} {dict(counts)}")
     print(f"{_share(total)}  {sum(total.values())} mutants: {dict(total)}")
+
+
+def _to_try(every: int) -> list[str]:
+    """Of a sample, those that are not known to be caught. Of all: the tool knows by itself."""
+    if every == 1:
+        return []
+    return [name for _, name, verdict in results() if sampled(name, every) and verdict != "caught"]
 
 
 def _share(counts: Counter[str]) -> str:
@@ -93,13 +109,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/test mutation", description=__doc__)
     parser.add_argument("patterns", nargs="*", help="mutants by name, with wildcards")
     parser.add_argument("--seconds", type=int, default=0, help="stop after so long")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth mutant")
     parser.add_argument("--report", action="store_true", help="try none")
     parser.add_argument("--names", action="store_true", help="name those that were not caught")
     given = parser.parse_args()
     if not given.report:
         lay_out()
-        run(given.patterns, given.seconds)
-    report(names=given.names)
+        run(given.patterns or _to_try(given.sample), given.seconds)
+    report(names=given.names, every=given.sample)
 
 
 if __name__ == "__main__":
