@@ -120,6 +120,34 @@ async def test_a_late_joiner_ends_in_the_same_table(bench: Bench) -> None:
     assert late.held == bench.held == {"a": "2", "b": "21"}
 
 
+async def test_objects_that_changed_after_the_marker_are_not_gone_when_a_stream_is_read_again(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 1), body("b", 2), body("gone", 3))
+    bench.bus.wipe()
+    await bench.bus.ensure_stream(SPEC)
+    follow = bench.bus.follows.pop()
+    await bench.publish("e2", 20, body("a", 1), body("b", 2))
+    await bench.say("MODIFIED", body("b", 21), "e2")
+    await bench.say("MODIFIED", body("a", 22), "e2")
+    follow.on_reset()
+    messages = list(bench.bus.streams[SPEC.name].messages.values())
+    assert messages[0].subject == subjects.kube_marker(POD)
+    for number, message in enumerate(messages, 1):
+        follow.on_message(msgspec.structs.replace(message, pending=len(messages) - number))
+    assert bench.held == {"a": "22", "b": "21"}
+
+
+async def test_a_stream_is_not_synced_before_what_is_behind_its_marker(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 1))
+    await bench.say("MODIFIED", body("a", 11))
+    messages = list(bench.bus.streams[SPEC.name].messages.values())
+    late = Bench()
+    await late.feed.start()
+    late.bus.follows[0].on_message(msgspec.structs.replace(messages[0], pending=1))
+    assert not late.feed.synced
+    late.bus.follows[0].on_message(messages[1])
+    assert (late.feed.synced, late.held) == (True, {"a": "11"})
+
+
 async def test_deletes_and_late_messages(bench: Bench) -> None:
     await bench.publish("e1", 10, body("a", 1))
     await bench.say("DELETED", body("a", 11))

@@ -39,6 +39,8 @@ class BusSource:
         self._epoch = ""  # the epoch that was completed last
         self._seen: dict[str, set[str]] = {}  # uids by epoch that is not complete yet
         self._synced = False
+        self._marker: subjects.Marker | None = None  # holds once `_ahead` more messages are here
+        self._ahead = 0
         self._heard = clock.monotonic()
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
@@ -72,11 +74,27 @@ class BusSource:
         self._epoch = ""
         self._seen.clear()
         self._synced = False
+        self._marker = None
 
     def _receive(self, message: Message) -> None:
+        self._ahead -= 1
         if message.subject == self._marker_subject:
-            self._mark(_decode_marker(message.data))
-            return
+            self._note(_decode_marker(message.data), message.pending)
+        else:
+            self._take(message)
+        if self._marker is not None and (self._ahead <= 0 or not message.pending):
+            marker, self._marker = self._marker, None
+            self._mark(marker)
+
+    def _note(self, marker: subjects.Marker, pending: int) -> None:
+        """A stream that is read from its start gives every subject's last message only, in the order in which they were
+        published. So the marker stands before all objects that have changed since, and means nothing until they came.
+        """
+        self._heard = self._clock.monotonic()
+        if marker.state == subjects.SYNCED:
+            self._marker, self._ahead = marker, pending
+
+    def _take(self, message: Message) -> None:
         headers = message.headers
         epoch, uid = headers.get(subjects.EPOCH, ""), headers.get(subjects.UID, "")
         if headers.get(subjects.OP) == subjects.DELETED:
@@ -94,9 +112,6 @@ class BusSource:
             self._door.take(message.data)
 
     def _mark(self, marker: subjects.Marker) -> None:
-        self._heard = self._clock.monotonic()
-        if marker.state != subjects.SYNCED:
-            return
         if marker.epoch != self._epoch:
             self._complete(marker)
         if not self._synced:
