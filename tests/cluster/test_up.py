@@ -67,7 +67,7 @@ async def assert_nothing_is_left(state: Path) -> None:
 
 
 def killed_at(moment: str, state: Path) -> None:
-    """`flotilla up`, killed when it says this, and `flotilla down`."""
+    """`flotilla up`, killed when it says this."""
     command = [FLOTILLA, "up", "--real-nodes", "2", "--state", state, "--no-demo"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -75,8 +75,6 @@ def killed_at(moment: str, state: Path) -> None:
             if moment in line:
                 break
         process.send_signal(signal.SIGKILL)
-    run(FLOTILLA, "down", "--state", state)
-    assert not state.exists()
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +112,23 @@ async def test_killed_half_way_and_taken_down_it_leaves_nothing(
     before = healthy(state)
     second = tmp_path / "second"
     killed_at(moment, second)
+    run(FLOTILLA, "down", "--state", second)
+    assert not is_there(second)
     await assert_nothing_is_left(second)
     assert healthy(state) == before
+
+
+def is_there(folder: Path) -> bool:
+    return folder.exists()
+
+
+async def test_killed_half_way_it_goes_on_when_it_is_called_again(shown: str, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    killed_at("starting real", second)
+    run(FLOTILLA, "up", "--state", second, "--real-nodes", "2", "--no-demo")
+    assert {"real-0-kubelet", "real-1-kubelet"} <= healthy(second).keys()
+    run(FLOTILLA, "down", "--state", second)
+    await assert_nothing_is_left(second)
 
 
 KILLED = """
