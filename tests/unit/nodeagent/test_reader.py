@@ -187,7 +187,7 @@ def test_deliveries_are_read() -> None:
     plain = Message(subject="s", data=b"x", reply="$JS.ACK.st.co.1.17.5.1700000000.3")
     long = Message(subject="s", data=b"x", reply="$JS.ACK.dom.acc.st.co.1.17.5.1700000000.3.tok")
     for message in (plain, long):
-        assert read_delivery(message) == Object(message, 5, 17)
+        assert read_delivery(message) == Object(msgspec.structs.replace(message, pending=3), 5, 17)
     assert read_delivery(Message(subject="s", data=b"", headers={"Status": "100"})) == Heartbeat(None)
     ended = Message(subject="s", data=b"", headers={"Status": "409", "Description": "Consumer Deleted"})
     assert read_delivery(ended) == Ended("status 409 Consumer Deleted")

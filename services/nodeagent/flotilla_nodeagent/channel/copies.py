@@ -34,6 +34,8 @@ class Copies(Generic[T]):
         self._marker = subjects.node_marker(resource)
         self._epoch = ""
         self._seen: dict[str, set[Key]] = {}  # by epoch that is not complete yet
+        self._noted: subjects.Marker | None = None  # holds once `_ahead` more messages are here
+        self._ahead = 0
         self._log = structlog.get_logger(resource=resource.id)
 
     def __iter__(self) -> Iterator[T]:
@@ -51,22 +53,36 @@ class Copies(Generic[T]):
         """The stream is read again from its start, or it is another one. No copy is doubted yet."""
         self._epoch = ""
         self._seen.clear()
+        self._noted = None
         self.synced = False
 
     def receive(self, message: Message) -> None:
         """Take a message of the channel in. What cannot be read is said and left out."""
+        self._ahead -= 1
         try:
-            if message.subject == self._marker:
-                self._mark(_decode_marker(message.data))
-                return
+            self._read(message)
+        except (msgspec.DecodeError, ValueError) as error:
+            self._log.warning("unreadable copy", subject=message.subject, error=str(error))
+        if self._noted is not None and (self._ahead <= 0 or not message.pending):
+            marker, self._noted = self._noted, None
+            self._mark(marker)
+
+    def _read(self, message: Message) -> None:
+        if message.subject == self._marker:
+            self._note(_decode_marker(message.data), message.pending)
+        else:
             _, _, _, _, namespace, name = message.subject.split(".", 5)
             key = subjects.untoken(namespace), subjects.untoken(name)
             if message.headers.get(subjects.OP) == subjects.DELETED:
                 self._bury(key, message.headers.get(subjects.UID, ""))
             else:
                 self._take(key, message)
-        except (msgspec.DecodeError, ValueError) as error:
-            self._log.warning("unreadable copy", subject=message.subject, error=str(error))
+
+    def _note(self, marker: subjects.Marker, pending: int) -> None:
+        """A stream that is read from its start gives the last message of each subject, in the order in which they were
+        published: copies that changed since stand behind the marker, and it means nothing until they came."""
+        if marker.state == subjects.SYNCED:
+            self._noted, self._ahead = marker, pending
 
     def _take(self, key: Key, message: Message) -> None:
         epoch = message.headers.get(subjects.EPOCH, "")
@@ -87,8 +103,6 @@ class Copies(Generic[T]):
             self._notify(key)
 
     def _mark(self, marker: subjects.Marker) -> None:
-        if marker.state != subjects.SYNCED:
-            return
         if marker.epoch != self._epoch:
             self._complete(marker)
         if not self.synced:

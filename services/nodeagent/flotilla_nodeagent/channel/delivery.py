@@ -36,9 +36,6 @@ def read_delivery(message: Message) -> Object | Heartbeat | Ended:
     fields = message.reply.split(".")  # $JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<number>.<time>.<pending>
     if len(fields) < 9:
         raise ValueError(f"not a delivery: {message.subject}")
-    return Object(message, int(fields[-3]), int(fields[-4])) if len(fields) == 9 else _domained(message, fields)
-
-
-def _domained(message: Message, fields: list[str]) -> Object:
-    """The long form of the subject: with a domain and an account in front, and a token behind."""
-    return Object(message, int(fields[8]), int(fields[7]))
+    # The long form of the subject has a domain and an account in front, and a token behind.
+    sequence, number, _, pending = fields[5:9] if len(fields) == 9 else fields[7:11]
+    return Object(msgspec.structs.replace(message, pending=int(pending)), int(number), int(sequence))
