@@ -71,7 +71,12 @@ def conditions(pod: Json, containers: Iterable[Json], now: str, *, ending: bool 
         old, told = stored.get(kind, {}), "True" if status else "False"
         if old.get("status") != told or old.get("reason", "") != why:
             since = old["lastTransitionTime"] if old.get("status") == told else now
-            changes.append({"type": kind, "status": told, "reason": why or None, "lastTransitionTime": since})
+            own = {
+                "reason": why or None,
+                "message": None,
+                "lastTransitionTime": since,
+            }
+            changes.append({"type": kind, "status": told, **own})
     return changes
 
 

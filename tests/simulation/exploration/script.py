@@ -111,7 +111,7 @@ def _document(dice: random.Random) -> Json:
 
 
 def _fault(dice: random.Random) -> Fault:
-    name = dice.choice(sorted(KINDS))
+    name = dice.choice(sorted(name for name, kind in KINDS.items() if kind.drawn))
     kind = KINDS[name]
     most = {Place.WRITE: WRITES, Place.EVENT: EVENTS, Place.MESSAGE: MESSAGES, Place.STEP: MOST_STEPS}[kind.place]
     service = dice.choice(kind.services)

@@ -64,6 +64,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     services: Sequence[str] = ("cloneset",)  # whose points these are; "" for the bus and the scenario
     per_resource: bool = False  # once for every resource whose events matter
     swept: bool = True  # at every point of every scenario; others are for tests of their own, and for exploration
+    drawn: bool = True  # by the exploration
 
 
 class Passive:
@@ -312,7 +313,9 @@ KINDS: Mapping[str, Kind] = {
     "watcher-crash": Kind(
         strike=CrashWatcher, place=Place.MESSAGE, outage=FAILOVER_SECONDS, blind=FAILOVER_SECONDS + 1, services=NOBODY
     ),
-    "straggler": Kind(strike=Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, blind=6, swept=False),
+    "straggler": Kind(
+        strike=Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, blind=6, swept=False, drawn=False
+    ),
     "stalled": Kind(strike=Stall, place=Place.STEP, outage=15, blind=16, services=NOBODY, per_resource=True),
     "repeated": Kind(strike=Repeat, place=Place.MESSAGE, blind=1, services=NOBODY, swept=False),
     "delayed": Kind(strike=Delay, place=Place.MESSAGE, outage=3, blind=3, services=NOBODY, swept=False),

@@ -73,10 +73,10 @@ class Run:
         if scenario.restless:
             await world.clock.sleep(CONVERGENCE_SECONDS)
         else:
-            await world.settle()
+            await world.settle(quiet=scenario.quiet)
         while (rest := self._until_over()) > 0:  # while a fault lasts, a quiet world is not a settled one
             await world.clock.sleep(rest)
-            await world.settle()
+            await world.settle(quiet=scenario.quiet)
         self._settled = self._last_change() - self._began
         self._last = len(world.history.versions)
         self.points = tuple(self._saboteur.points)

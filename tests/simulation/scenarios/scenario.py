@@ -7,6 +7,7 @@ from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.scenarios.sight import Sight, image_of
 from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Step
+from tests.simulation.world import QUIET_SECONDS
 
 
 class End(Frozen):
@@ -50,7 +51,8 @@ class Scenario(Frozen):
 
     `exact` scenarios make the same writes whatever goes wrong. In the others the way depends on what a user's action
     meets, so that only ends are compared. `restless` ones go on trying something that is refused for ever. `timed` ones
-    hang on wall clocks, which must then agree.
+    hang on wall clocks, which must then agree. `quiet`: seconds without a change after which it has come to rest, if
+    back-offs make it pause for longer than usual.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Scenario(Frozen):
     exact: bool = True
     restless: bool = False
     timed: bool = False
+    quiet: float = QUIET_SECONDS
 
     @property
     def resource(self) -> Resource:
