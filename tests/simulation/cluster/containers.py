@@ -73,7 +73,7 @@ def conditions(pod: Json, containers: Iterable[Json], now: str, *, ending: bool 
             since = old["lastTransitionTime"] if old.get("status") == told else now
             own = {
                 "reason": why or None,
-                "message": None,
+                "message": None,  # may be another writer's, about an earlier state
                 "lastTransitionTime": since,
             }
             changes.append({"type": kind, "status": told, **own})
