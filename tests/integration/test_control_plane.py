@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.process import marked
+from flotilla_cli.cluster.process import is_alive, marked
 from tests.support.cluster import Cluster, control_plane, eventually
 
 GATED = """
@@ -110,6 +110,7 @@ async def test_a_killed_kwok_is_replaced_and_takes_up_waiting_pods(cluster: Clus
     kwok = cluster.plane.records.get("kwok")
     assert kwok is not None
     os.kill(kwok.pid, signal.SIGKILL)
+    await eventually(lambda: not is_alive(kwok))
     cluster.kubectl("run", "late", "--image=nginx:alpine")
     await cluster.plane.start()
     cluster.kubectl("wait", "--for=condition=Ready", "pod/late", "--timeout=30s")

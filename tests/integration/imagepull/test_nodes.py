@@ -88,4 +88,4 @@ def test_a_node_that_goes_with_work_pending_leaves_the_job(space: PullSpace):
     space.done(desired=4, succeeded=3, active=1)
     space.kubectl("delete", "node", node)
     space.done(desired=3, succeeded=3, message="job has completed")
-    assert space.seen("NodeImage", node) == {}
+    space.until(lambda: space.seen("NodeImage", node) == {})
