@@ -1,7 +1,8 @@
 """A decision beside what the service said and did.
 
-Not every planned write is made: after a failure the rest of a plan is held back, and a status that only changes counts
-may wait for the next pass. Those are no differences. Bodies of writes are not on the bus, so they are not compared.
+Not every planned write is made: after a failure the rest of a plan is held back, and a status waits for the next pass
+when it only changes counts, or when its own pass writes dependents. Those are no differences. Bodies of writes are not
+on the bus, so they are not compared.
 """
 
 from collections import Counter
@@ -126,7 +127,8 @@ def _undone(writes: Iterable[Planned], plan: Plan, done: Pass) -> Iterator[str]:
     if not done.complete:
         return
     for write in writes:
-        put_off = write.part == AFTER_STATUS or (write.part == STATUS and not plan.urgent_status)
+        later = not plan.urgent_status or bool(plan.stages)  # the next pass writes it, with what came of the stages
+        put_off = write.part == AFTER_STATUS or (write.part == STATUS and later)
         if not write.outcome and not put_off:
             yield f"{_title(write)} is planned, and the service did not do it"
 
