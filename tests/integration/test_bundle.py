@@ -77,7 +77,8 @@ def listens(running: Fleet) -> bool:
 async def recorded(running: Fleet, path: Path) -> None:
     """Record a rollout with a change of mind in its middle, and a scale-in."""
     line = command("bundle", "clone/web", "--seconds=300", f"--nats={running.nats.url}", "-o", str(path))
-    recorder = await asyncio.create_subprocess_exec(*line, stdout=PIPE)
+    # Whoever runs the tests in the background ignores SIGINT, and children inherit that.
+    recorder = await asyncio.create_subprocess_exec("env", "--default-signal=INT", *line, stdout=PIPE)
     cluster = running.cluster
     await eventually(lambda: listens(running))
     cluster.kubectl("patch", "clone", "web", "--type=json", "-p", IMAGE)
