@@ -11,11 +11,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.process import is_alive, send
+from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.bus import subjects
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.subjects import WHY_STREAM
 from flotilla_common.clock import SystemClock
+from flotilla_common.node.reports import PODS, Answer, PodReport
+from tests.support.broker import BusAt
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member, fleet, install
 
@@ -179,6 +186,35 @@ async def test_controllers_of_kinds_that_are_not_named_stay_off(flotilla: Fleet)
     flotilla.kill("cloneset")
     await flotilla.start("cloneset", flags=["--custom-resource-enable=DaemonSet, CloneSet"])
     await eventually(lambda: ready_replicas(cluster, "ignored") == 2, 40)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_reports_on_pods_are_served_where_no_kind_of_node_agents_is_installed(flotilla: Fleet):
+    cluster = flotilla.cluster
+    for plural in ("nodeimages", "imagepulljobs", "imagelistpulljobs", "containerrecreaterequests"):
+        cluster.kubectl("delete", "crd", f"{plural}.apps.kruise.io")
+    await flotilla.start("jobs", flags=["--custom-resource-enable=CloneSet"])
+    cluster.kubectl("apply", "-f", "-", stdin=clone_set("reported", replicas=1))
+    await eventually(lambda: ready_replicas(cluster, "reported") == 1, 40)
+    [pod] = cluster.read("pods", "-l", "app=reported")["items"]
+    meta = '{"containers":[{"name":"m"}]}'
+    answer = await report(flotilla, pod, PodReport(uid=pod["metadata"]["uid"], runtime_containers_meta=meta))
+    assert answer.accepted, answer
+    written = cluster.read("pod", pod["metadata"]["name"])
+    assert written["metadata"]["annotations"][RUNTIME_CONTAINERS_META] == meta
+    flotilla.kill("jobs")
+
+
+async def report(flotilla: Fleet, pod: dict[str, Any], body: PodReport) -> Answer:
+    """What the agent of the pod's node is told."""
+    node, meta = pod["spec"]["nodeName"], pod["metadata"]
+    inbox, subject = subjects.node_inbox(node), subjects.report(node, PODS, meta["namespace"], meta["name"])
+    bus = NatsBus(BusAt(flotilla.nats.url), name=node, clock=SystemClock(), inbox_prefix=inbox)
+    try:
+        await bus.ensure_stream(WHY_STREAM)  # returns when it is connected
+        return msgspec.json.decode(await bus.request(subject, msgspec.json.encode(body), 6.0), type=Answer)
+    finally:
+        await bus.close()
 
 
 @pytest.mark.asyncio(loop_scope="module")

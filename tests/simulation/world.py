@@ -180,6 +180,7 @@ def simulate(
     seed: int = 0,
     replicas: Mapping[str, int] | None = None,
     gates: str = "",
+    settings: Settings = SETTINGS,
     wire: Callable[[str], Wire] | None = None,
     skews: Mapping[str, float] | None = None,
     shuffle: bool = False,
@@ -190,7 +191,8 @@ def simulate(
     by process. With `shuffle`, the speed of messages and the order of simultaneous steps depend on the seed.
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    settings = msgspec.structs.replace(SETTINGS, feature_gates=gates) if gates else SETTINGS
+    if gates:
+        settings = msgspec.structs.replace(settings, feature_gates=gates)
 
     async def main(loop: SimulatedLoop) -> T:
         world = World(loop, seed=seed, replicas=replicas, settings=settings, wire=wire, skews=skews, uneven=shuffle)

@@ -156,7 +156,7 @@ class Assembly:
             leading = group.create_task(self.shards.run())
             working = [group.create_task(part.controller.run()) for part in self._parts]
             try:
-                await asyncio.wait(working)
+                await asyncio.wait([*working, leading])  # a service may have no controller, and only answer reports
             finally:
                 await self._wind_down(working, leading)
 
@@ -176,7 +176,7 @@ class Assembly:
         self.shards.retire()
         for part in self._parts:
             part.controller.stop()
-        _, late = await asyncio.wait(working, timeout=DRAIN_SECONDS)
+        late = (await asyncio.wait(working, timeout=DRAIN_SECONDS))[1] if working else ()
         if late:
             self.context.log.warning("stopping with unanswered writes", seconds=DRAIN_SECONDS)
         leading.cancel()

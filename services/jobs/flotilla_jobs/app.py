@@ -19,7 +19,7 @@ from flotilla_common.api.resources import (
 )
 from flotilla_common.api.secrets import Secret
 from flotilla_common.assembly import Assembly
-from flotilla_common.mirror.table import Table
+from flotilla_common.mirror.table import Indexer, Table
 from flotilla_common.node.reports import SECRETS, SecretsRequest
 from flotilla_common.node.serving import serve_reports
 from flotilla_common.service import Context, Service
@@ -35,13 +35,16 @@ from flotilla_jobs.pullsecrets import SecretsDesk
 
 
 async def run(context: Context) -> None:
-    """Serve image pulls and container restarts until cancelled. All of them need an agent on the nodes."""
+    """Serve image pulls, container restarts and agents' reports on pods until cancelled. All of them need an agent on
+    the nodes."""
     pulls, recreates = _serves_images(context), context.settings.serves(RECREATE_REQUEST.kind)
-    if not context.gates.on("KruiseDaemon") or not (pulls or recreates):
+    if not context.gates.on("KruiseDaemon") or not (pulls or recreates or context.gates.on("DaemonWatchingPod")):
         await _idle(context)
     assembly = Assembly(context)
     pods = assembly.mirror.add(POD, Pod, {NAMESPACE: namespace_of})
-    images = assembly.mirror.add(NODE_IMAGE, NodeImage, {OWNER: owner_uids})
+    indexes: dict[str, Indexer[NodeImage]] = {OWNER: owner_uids}
+    # Without pulls there may be no such kind on the cluster; nobody may wait for it then.
+    images = assembly.mirror.add(NODE_IMAGE, NodeImage, indexes) if pulls else Table[NodeImage](indexes)
     take_over: list[Resource] = []
     async with asyncio.TaskGroup() as group:
         if pulls:
@@ -88,7 +91,7 @@ def _pulls_ahead(context: Context) -> bool:
 
 async def _idle(context: Context) -> None:
     """There is nothing to do until the process is started with other settings."""
-    context.log.warning("no controller runs", why="off: gate KruiseDaemon, or none of the kinds is enabled")
+    context.log.warning("no controller runs", why="off: gate KruiseDaemon, or all kinds and gate DaemonWatchingPod")
     context.started()
     await asyncio.Event().wait()
 
