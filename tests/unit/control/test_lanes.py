@@ -20,7 +20,9 @@ def test_idle_keys_are_begun_in_order_as_far_as_there_are_places() -> None:
 def test_a_place_is_free_again_when_its_key_is_done() -> None:
     ready = lanes("a", "b")
     ready.take(0.0)
-    assert ready.done("a", 0.5)
+    assert ready.next_free(0.5) == BEGINNING
+    ready.done("a", 0.5)
+    assert ready.next_free(0.5) == 0.5
     assert ready.take(0.5) == "b"
 
 
@@ -40,8 +42,11 @@ def test_a_returning_key_takes_no_place() -> None:
     ready.done("a", 0.1)
     ready.take(0.1)
     ready.add("a", 0.2)
+    assert ready.next_free(0.2) == 0.2
     ready.take(0.2)
-    assert not ready.done("a", 0.3)
+    ready.add("c", 0.2)
+    ready.done("a", 0.3)
+    assert ready.next_free(0.3) == 0.1 + BEGINNING
 
 
 def test_a_key_that_rested_is_idle_again() -> None:
@@ -61,7 +66,7 @@ def test_a_slow_pass_gives_its_place_up() -> None:
     assert ready.take(BEGINNING) == "next"
 
 
-def test_nobody_waits_for_a_place_when_nothing_is_idle() -> None:
+def test_nothing_is_free_when_nothing_is_ready() -> None:
     assert lanes().next_free(0.0) is None
 
 

@@ -50,16 +50,18 @@ class Lanes(Generic[K]):
             return key
         return _first(self._returning) if self._returning else None
 
-    def done(self, key: K, now: float) -> bool:
-        """The key was worked on. True when this lets another one begin."""
+    def done(self, key: K, now: float) -> None:
+        """The key was worked on, and gives its place up."""
         self._done.pop(key, None)
         self._done[key] = now
         while now - self._done[oldest := next(iter(self._done))] >= RETURNING:
             del self._done[oldest]
-        return self._begun.pop(key, None) is not None and bool(self._idle)
+        self._begun.pop(key, None)
 
     def next_free(self, now: float) -> float | None:
-        """When an idle key may be begun that may not yet; None when none waits."""
+        """When the next key may be taken, `now` or later; None when there is none."""
+        if self._returning:
+            return now
         return self._free_at(now) if self._idle else None
 
     def forget(self, key: K) -> None:

@@ -3,6 +3,9 @@
 A key is queued at most once and never handed to two workers at a time; a key that changes while it is being worked on
 comes back afterwards. Keys can be due later (a plan's `wake_at`, back-off after a failure), and a worker that is
 done may hold its key back for a moment, so that a large workload is not planned once per pod event (DESIGN §5).
+
+Idle workers are roused one at a time: whoever takes a key rouses the next one, if something is left to take. One alarm
+for all of them rings when the next key is due. So a change costs one worker's look, however many workers there are.
 """
 
 import asyncio
@@ -76,7 +79,10 @@ class KeyedQueue(Generic[K]):
         self._hold_until: dict[K, float] = {}
         self._failures: dict[K, int] = {}
         self._retry_at: dict[K, float] = {}  # when the failed keys are due again
-        self._wake = asyncio.Event()
+        self._idle: dict[asyncio.Future[None], None] = {}  # one for each worker that waits, longest first
+        self._roused: asyncio.Future[None] | None = None  # of the worker that is about to look
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at = 0.0
         self._closed = False
 
     def __len__(self) -> int:
@@ -103,6 +109,7 @@ class KeyedQueue(Generic[K]):
             return
         self._hold_until.pop(key, None)
         self._make_ready(key)
+        self._rouse()
 
     def add_at(self, key: K, when: float) -> None:
         """Work on the key at `when` (monotonic seconds); an earlier wake-up of the same key wins."""
@@ -112,7 +119,7 @@ class KeyedQueue(Generic[K]):
         self._due[key] = when
         self._pushes += 1
         heapq.heappush(self._heap, (when, self._pushes, key))
-        self._wake.set()
+        self._rouse()
 
     def retry(self, key: K, at_least: float = 0.0) -> float:
         """The key failed: it comes back after its back-off, or `at_least` so many seconds. Returns the delay.
@@ -154,21 +161,21 @@ class KeyedQueue(Generic[K]):
                 self._busy.add(key)
                 if self._meter is not None:
                     self._meter.taken(key)
+                self._rouse()
                 return key
-            self._wake.clear()
             await self._wait()
         return None
 
     def done(self, key: K) -> None:
         """The worker is finished with the key."""
         self._busy.discard(key)
-        if self._ready.done(key, self._clock.monotonic()):
-            self._wake.set()
+        self._ready.done(key, self._clock.monotonic())
         if self._meter is not None:
             self._meter.done(key)
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+        self._rouse()
 
     def forget(self, key: K) -> None:
         """The object is gone: no timers, no back-off, no hold."""
@@ -181,13 +188,16 @@ class KeyedQueue(Generic[K]):
     def close(self) -> None:
         """Let all workers go home."""
         self._closed = True
-        self._wake.set()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for waiter in self._idle:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _make_ready(self, key: K) -> None:
         if self._meter is not None and key not in self._ready:
             self._meter.queued(key)
         self._ready.add(key, self._clock.monotonic())
-        self._wake.set()
 
     def _promote(self) -> None:
         """Move the delayed keys whose time has come to the ready ones."""
@@ -204,13 +214,54 @@ class KeyedQueue(Generic[K]):
                 self._make_ready(key)
 
     async def _wait(self) -> None:
-        now = self._clock.monotonic()
-        times = [self._heap[0][0]] if self._heap else []
-        if (free := self._ready.next_free(now)) is not None:
-            times.append(free)
-        timeout = min(times) - now if times else None
+        """Until this worker is roused. Who is cancelled then leaves the look to another."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._idle[waiter] = None
+        self._rouse()
         try:
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
-        except TimeoutError:
-            return  # a delayed key is due, or an idle one may be begun
+            await waiter
+        except asyncio.CancelledError:
+            self._leave(waiter)
+            self._rouse()
+            raise
+        self._leave(waiter)
+
+    def _leave(self, waiter: asyncio.Future[None]) -> None:
+        self._idle.pop(waiter, None)
+        if self._roused is waiter:
+            self._roused = None
+
+    def _rouse(self) -> None:
+        """After every change: see to it that an idle worker looks as soon as there is something to take. Nothing, when
+        one is about to look already; he comes by here himself, with a key or without."""
+        if self._roused is not None or self._closed:
+            return
+        waiter = next((one for one in self._idle if not one.done()), None)
+        when = self._next_time()
+        if waiter is None or when is None:
+            return
+        delay = when - self._clock.monotonic()
+        if delay > 0:
+            self._set_alarm(when, delay)
+        else:
+            del self._idle[waiter]
+            self._roused = waiter
+            waiter.set_result(None)
+
+    def _next_time(self) -> float | None:
+        """When a worker may find something to take, if ever."""
+        free = self._ready.next_free(self._clock.monotonic())
+        due = self._heap[0][0] if self._heap else None
+        return due if free is None else free if due is None else min(free, due)
+
+    def _set_alarm(self, when: float, delay: float) -> None:
+        if self._alarm is not None:
+            if self._alarm_at <= when:
+                return
+            self._alarm.cancel()
+        self._alarm_at = when
+        self._alarm = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._rouse()

@@ -232,20 +232,21 @@ class Shards:
     @property
     def serving(self) -> frozenset[int]:
         """Shards that are held and taken over."""
-        return frozenset(index for index in self._serving if self._serves(index))
+        return frozenset(index for index in self._serving if self.serves(index))
 
     def owns(self, namespace: str, name: str) -> bool:
         """The fence: this replica serves the object's shard, and its lease is valid at this very moment."""
-        return self._serves(shard_of(namespace, name, self.count))
+        return self.serves(shard_of(namespace, name, self.count))
 
     def fence(self, namespace: str, name: str) -> Callable[[], bool]:
         """`owns` for one pass over the object: false for good once the tenure is over in which the pass began, because
         its plan is then out of date, even if the lease came back."""
         index = shard_of(namespace, name, self.count)
         lease, tenure = self._leases[index], self._leases[index].tenure
-        return lambda: lease.tenure == tenure and self._serves(index)
+        return lambda: lease.tenure == tenure and self.serves(index)
 
-    def _serves(self, index: int) -> bool:
+    def serves(self, index: int) -> bool:
+        """The shard is held and taken over, at this very moment."""
         lease = self._leases[index]
         return lease.valid and self._serving.get(index) == lease.tenure
 
@@ -300,7 +301,7 @@ class Shards:
     def _take_over(self) -> None:
         """Start taking over what was gained, or lost for a while. It runs beside the renewals: a long LIST must not
         cost us the lease."""
-        for index in [index for index in self._serving if not self._serves(index)]:
+        for index in [index for index in self._serving if not self.serves(index)]:
             del self._serving[index]
         valid = {index: lease.tenure for index, lease in enumerate(self._leases) if lease.valid}
         gained = {index: tenure for index, tenure in valid.items() if index not in self._serving}
