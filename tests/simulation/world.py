@@ -19,7 +19,7 @@ import structlog
 
 from flotilla_cloneset.app import service as cloneset_service
 from flotilla_common.api.crds import manifests
-from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, Resource
+from flotilla_common.api.resources import CLAIM, CLONE_SET, EVENT, LEASE, NAMESPACE, NODE, POD, REVISION, Resource
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Service
 from flotilla_common.settings import Settings
@@ -47,6 +47,10 @@ SERVICES: dict[str, Callable[[], Service]] = {
 
 REPLICAS = {"watcher": 1, "cloneset": 1}
 """What does, unless a run asks for something else."""
+
+FOLLOWED = (POD, NODE, CLAIM, REVISION, CLONE_SET)
+"""What the watcher publishes where nothing but CloneSets is served, and no gate is changed. Every resource more costs
+a lease that is renewed and a stream that is looked after each second."""
 
 SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=8.0, cloneset_workers=4)
 """Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. The
@@ -100,10 +104,11 @@ class World:
         self._changed = 0.0
         self.api = SimulatedApi(self.server, "user", self.wire("user"))
         self.processes: dict[str, Process] = {}
+        self._served = (replicas or REPLICAS).keys()
         for name, count in (replicas or REPLICAS).items():
             for number in range(count):
                 writer = f"{name}-{number}"
-                process = Process(self, writer, SERVICES[name](), skew=(skews or {}).get(writer, 0.0))
+                process = Process(self, writer, self._service(name), skew=(skews or {}).get(writer, 0.0))
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
         self.cluster = Cluster(self.server, wire=self.wire)
@@ -161,6 +166,11 @@ class World:
     async def delete(self, resource: Resource, namespace: str, name: str, propagation: str = "Background") -> None:
         """`kubectl delete --cascade=…` by the user."""
         await self.api.delete_with(resource, namespace, name, {"propagationPolicy": propagation})
+
+    def _service(self, name: str) -> Service:
+        """A service as it is installed here."""
+        little = self._served <= REPLICAS.keys() and not self.settings.feature_gates
+        return watcher_service(FOLLOWED) if name == "watcher" and little else SERVICES[name]()
 
     def _running(self) -> Iterable[Process]:
         return (process for process in self.processes.values() if process.alive and not process.paused)

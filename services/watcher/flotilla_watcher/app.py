@@ -5,7 +5,7 @@ for a lease duration, or when a new replica has less than its share.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from flotilla_common.api.resources import (
@@ -45,8 +45,8 @@ LOOK_SECONDS = 0.25
 """How often the held leases are compared with the running watches."""
 
 
-async def run(context: Context) -> None:
-    """Publish the resources whose leases this replica holds, until cancelled."""
+async def run(context: Context, resources: Sequence[Resource] = RESOURCES) -> None:
+    """Publish those of the resources whose leases this replica holds, until cancelled."""
     settings = context.settings
     shards = Shards(
         api=context.api,
@@ -54,22 +54,22 @@ async def run(context: Context) -> None:
         service=context.service,
         namespace=settings.namespace,
         identity=context.replica,
-        names=[lease_name(resource) for resource in RESOURCES],
+        names=[lease_name(resource) for resource in resources],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )
     doors = [await serve_node_readers(context.bus), *await serve_node_logins(context)]
     context.started()
-    context.vitals["resources"] = lambda: [RESOURCES[index].id for index in sorted(shards.serving)]
+    context.vitals["resources"] = lambda: [resources[index].id for index in sorted(shards.serving)]
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(shards.run())
-            group.create_task(follow_leases(context, shards))
+            group.create_task(follow_leases(context, shards, resources))
     finally:
         for door in doors:
             await door.stop()
 
 
-async def follow_leases(context: Context, shards: Shards) -> None:
+async def follow_leases(context: Context, shards: Shards, resources: Sequence[Resource]) -> None:
     """Run a watch for every held lease, and for no other."""
     running: dict[int, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as group:
@@ -77,19 +77,15 @@ async def follow_leases(context: Context, shards: Shards) -> None:
             held = shards.serving
             for index in [index for index in running if index not in held]:
                 running.pop(index).cancel()
-                context.health.ready(RESOURCES[index].id, True)
+                context.health.ready(resources[index].id, True)
             for index in held - running.keys():
-                running[index] = group.create_task(_watch(context, RESOURCES[index], partial(_holds, shards, index)))
+                running[index] = group.create_task(_watch(context, resources[index], partial(shards.serves, index)))
             await context.clock.sleep(LOOK_SECONDS)
 
 
 def lease_name(resource: Resource) -> str:
     """The part of the lease's name that stands for the resource."""
     return f"{resource.plural}.{resource.group or 'core'}"
-
-
-def _holds(shards: Shards, index: int) -> bool:
-    return index in shards.serving
 
 
 async def _watch(context: Context, resource: Resource, fence: Callable[[], bool]) -> None:
@@ -109,6 +105,6 @@ async def _watch(context: Context, resource: Resource, fence: Callable[[], bool]
     ).run()
 
 
-def service() -> Service:
+def service(resources: Sequence[Resource] = RESOURCES) -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("watcher", run)
+    return Service("watcher", partial(run, resources=resources))

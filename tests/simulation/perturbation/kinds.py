@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, REVISION
+from flotilla_common.bus.nats import ACK_SECONDS
 from flotilla_common.bus.subjects import kube_stream
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.simulation.apiserver.wire import ONE_WAY, Request
@@ -41,6 +42,9 @@ HOLD_SECONDS = 4.0
 
 UNRULY_SECONDS = 0.01
 """How long the bus mistreats messages: a few of them."""
+
+REFILL_SECONDS = ACK_SECONDS + 2.0
+"""Until a wiped bus is filled again: an answer that was under way is waited for, then the stream is taken over anew."""
 
 BLACKOUT_SECONDS = 11.0
 """How long the bus is away: longer than services wait before they list and watch by themselves."""
@@ -309,7 +313,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "expired": Kind(strike=Expire, place=Place.EVENT, outage=1, blind=1, services=("watcher",)),
     "cut": Kind(strike=Cut, place=Place.EVENT, outage=1, blind=1, services=("watcher",), swept=False),
-    "wiped": Kind(strike=Wipe, place=Place.MESSAGE, outage=5, blind=6, services=NOBODY),
+    "wiped": Kind(strike=Wipe, place=Place.MESSAGE, outage=REFILL_SECONDS, blind=REFILL_SECONDS + 1, services=NOBODY),
     "watcher-crash": Kind(
         strike=CrashWatcher, place=Place.MESSAGE, outage=FAILOVER_SECONDS, blind=FAILOVER_SECONDS + 1, services=NOBODY
     ),

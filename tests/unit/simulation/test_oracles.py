@@ -235,6 +235,10 @@ INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
         {"top": HOOKS},
         lambda t: (t.pod("a", by="user", labels={"hold": "no"}), t.delete("a")),
     ),
+    "a claim of a pod that a user deleted a moment before": (
+        {"top": KEEP},
+        lambda t: (t.claim("a"), t.delete("a", by="user"), t.remove(CLAIM, "data-a", after=0.02))[0],
+    ),
     "a claim without reuse": (
         {},
         lambda t: (t.claim("a"), t.delete("a", by="user"), t.remove(POD, "a", by="kubelet"), t.remove(CLAIM, "data-a"))[
