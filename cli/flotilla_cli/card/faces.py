@@ -71,7 +71,9 @@ def node_image(raw: bytes) -> Face:
     """What the node shall pull, and how far each pull is."""
     image = msgspec.json.decode(raw, type=NodeImage)
     status = image.status
-    headline = f"{status.succeeded} of {status.desired} images are there, {status.pulling} on the way"
+    headline = "the node's agent has not reported yet"
+    if status.desired is not None:
+        headline = f"{status.succeeded} of {status.desired} images are there, {status.pulling} on the way"
     rows: list[tuple[str, ...]] = []
     for name, spec in sorted(image.spec.images.items()):
         for tag in spec.tags:

@@ -30,3 +30,9 @@ def test_a_node_image_shows_only_the_round_that_counts():
         ("nginx:1.25", "-", "ns/J", ""),
         ("nginx:2", "Failed", "-", "boom"),
     ]
+    assert face.headline == "the node's agent has not reported yet"
+
+
+def test_a_node_without_work():
+    face = node_image(b'{"metadata": {"name": "n1"}, "status": {"desired": 0}}')
+    assert face.headline == "0 of 0 images are there, 0 on the way"

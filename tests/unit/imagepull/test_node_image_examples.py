@@ -232,6 +232,15 @@ def test_a_report_is_written_once():
     assert passed(stored, report=report(entry("Pulling"))).status is None
 
 
+def test_the_numbers_of_a_node_without_work_are_written_once():
+    image = node_image("n1", [])
+    assert passed(image).status is None
+    status = status_of(passed(image, report=NodeImageStatus(desired=0)))
+    assert status == {"desired": 0, "succeeded": 0, "failed": 0, "pulling": 0, "waiting": 0}
+    stored = msgspec.structs.replace(image, status=decoded(status, NodeImageStatus))
+    assert passed(stored, report=NodeImageStatus(desired=0)).status is None
+
+
 def test_the_end_of_a_pull_is_urgent():
     image = node_image("n1", [tag("J")], [entry("Pulling")])
     assert passed(image, report=report(entry("Succeeded"))).urgent_status

@@ -76,6 +76,20 @@ def test_a_pull_and_its_status(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_an_agent_without_work_says_so_once(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        scene.hub.put(NODE_IMAGE, NodeImage(metadata=ObjectMeta(name=NODE, uid="u1")))
+        await ready(scene)
+        await scene.until(lambda: scene.hub.image().status.desired == 0)
+        await scene.at(60)
+        scene.kill()
+        scene.start()
+        await scene.at(120)
+        assert len(scene.hub.said("nodeimages")) == 1
+
+    play(tmp_path, story)
+
+
 @pytest.mark.parametrize(("policy", "pulls"), [("IfNotPresent", 0), ("Always", 1), ("", 1)])
 def test_a_present_image(tmp_path: Path, policy: str, pulls: int) -> None:
     async def story(scene: Scene) -> None:
@@ -156,6 +170,25 @@ def test_the_deadline_of_the_whole_task(tmp_path: Path) -> None:
         scene.machine.pull_takes = 60
         await ready(scene)
         want(scene, tag(timeout_seconds=5, active_deadline_seconds=8))
+        done = await scene.until(lambda: entry(scene).phase == "Failed")
+        assert entry(scene).message == "pulling exceeds the activeDeadlineSeconds"
+        first, second = begun(scene)
+        assert round(second - first) == 6
+        assert done - first < 13
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0], ids=["an hour back", "an hour forward"])
+def test_the_clock_is_set_during_a_pull(tmp_path: Path, jump: float) -> None:
+    """Limits and pauses are of real time: the deadline comes neither sooner nor later."""
+
+    async def story(scene: Scene) -> None:
+        scene.machine.pull_takes = 60
+        await ready(scene)
+        want(scene, tag(timeout_seconds=5, active_deadline_seconds=8))
+        await scene.until(lambda: len(begun(scene)) == 1)
+        scene.clock.skew = jump
         done = await scene.until(lambda: entry(scene).phase == "Failed")
         assert entry(scene).message == "pulling exceeds the activeDeadlineSeconds"
         first, second = begun(scene)

@@ -110,9 +110,13 @@ class ImageStatus(Model):
 
 
 class NodeImageStatus(Model):
-    """Counts of tags by phase, and the entries behind them."""
+    """Counts of tags by phase, and the entries behind them.
 
-    desired: int = 0
+    `desired` is None as long as nobody has written a status: an agent without work says 0 once, so that it can be seen
+    that there is one.
+    """
+
+    desired: int | None = None
     succeeded: int = 0
     failed: int = 0
     pulling: int = 0

@@ -74,7 +74,7 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, w
     status = image.status if snapshot.report is None else reported(image, snapshot.report)
     status = patience.judged(status)
     wake = None if waits.next is None else max(waits.next, now + SOONEST)
-    numbers = {"desired": status.desired, "succeeded": status.succeeded, "failed": status.failed}
+    numbers = {"desired": status.desired or 0, "succeeded": status.succeeded, "failed": status.failed}
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
     return Plan(
         status=None if status == image.status else _status_write(image, status_patch(image.status, status)),

@@ -1,6 +1,7 @@
 """How NodeImages are served: what wakes the controller, and what is asked of the apiserver itself."""
 
 from datetime import timedelta
+from functools import partial
 
 from flotilla_common.api.core import Node
 from flotilla_common.api.imagepulljob import ImagePullJob
@@ -32,26 +33,16 @@ async def serve(
     secrets: Table[Secret],
 ) -> None:
     """Add the controller to the service and answer the reports of the nodes."""
-    context, mirror, settings = assembly.context, assembly.mirror, assembly.context.settings
+    mirror, settings = assembly.mirror, assembly.context.settings
 
     def again(namespace: str, name: str) -> None:
         controller.enqueue(namespace, name)
 
-    async def read_image(namespace: str, name: str) -> object:
-        return await mirror.read(NODE_IMAGE, namespace, name)
-
-    async def read_job(namespace: str, name: str) -> object:
-        return await mirror.read(IMAGE_PULL_JOB, namespace, name)
-
     async def reread(key: Key) -> None:
-        await read_image(*key)
-
-    def job_is_there(key: Key, uid: str) -> bool:
-        job = jobs.get(*key)
-        return (job is not None and job.metadata.uid == uid) or mirror.is_misfit(IMAGE_PULL_JOB, uid)
+        await mirror.read(NODE_IMAGE, *key)
 
     inbox = Inbox[NodeImage, NodeImageReport](
-        images, absorbed=absorbed, owns=assembly.shards.owns, read=read_image, again=again
+        images, absorbed=absorbed, owns=assembly.shards.owns, read=partial(mirror.read, NODE_IMAGE), again=again
     )
     gatherer = Gatherer(
         nodes=nodes,
@@ -60,7 +51,7 @@ async def serve(
         secrets=secrets,
         secrets_namespace=settings.daemon_config_namespace,
         report=inbox.latest,
-        asking=Asking(read=read_job, held=job_is_there, clock=context.clock),
+        asking=_asking(assembly, jobs),
         again=again,
         options=Options(creation_delay=timedelta(seconds=settings.nodeimage_creation_delay)),
     )
@@ -73,6 +64,28 @@ async def serve(
         keys=gatherer.keys,
         workers=settings.nodeimage_workers,
     )
+    _listen(controller, nodes, images, jobs)
+    await serve_reports(assembly.context.bus, NODE_IMAGES, NodeImageReport, Receiver(inbox).receive)
+
+
+def _asking(assembly: Assembly, jobs: Table[ImagePullJob]) -> Asking:
+    """Whether a job that owns tags is gone."""
+    mirror = assembly.mirror
+
+    def held(key: Key, uid: str) -> bool:
+        job = jobs.get(*key)
+        return (job is not None and job.metadata.uid == uid) or mirror.is_misfit(IMAGE_PULL_JOB, uid)
+
+    return Asking(read=partial(mirror.read, IMAGE_PULL_JOB), held=held, clock=assembly.context.clock)
+
+
+def _listen(
+    controller: Controller[NodeImageSnapshot],
+    nodes: Table[Node],
+    images: Table[NodeImage],
+    jobs: Table[ImagePullJob],
+) -> None:
+    """What wakes the controller (imagepull.md §4.1)."""
 
     def on_node(old: Node | None, new: Node | None) -> None:
         if concerns(old, new):
@@ -86,7 +99,6 @@ async def serve(
     nodes.listen(on_node)
     images.listen(lambda old, new: controller.enqueue_object(new or old))
     jobs.listen(on_job)
-    await serve_reports(context.bus, NODE_IMAGES, NodeImageReport, Receiver(inbox).receive)
 
 
 def concerns(old: Node | None, new: Node | None) -> bool:
