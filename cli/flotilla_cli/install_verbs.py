@@ -11,7 +11,7 @@ from flotilla_cli.connection import Target, cluster_options, open_api, reported,
 from flotilla_cli.install.apply import InstallError, apply, established
 from flotilla_cli.install.kinds import name_of, title
 from flotilla_cli.install.manifests import manifests
-from flotilla_cli.install.remove import custom_resources, remove
+from flotilla_cli.install.remove import STILL_THERE, custom_resources, remove
 from flotilla_common.api.documents import Json
 from flotilla_common.clock import SystemClock
 from flotilla_common.gates import Gates
@@ -80,7 +80,8 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
     clock = SystemClock()
     async with open_api(target) as api:
         try:
-            async for document, result in apply(api, wanted, dry_run=dry_run, set_endpoints=set_endpoints):
+            results = apply(api, clock, wanted, _tell, dry_run=dry_run, set_endpoints=set_endpoints)
+            async for document, result in results:
                 _say(document, result, dry_run=dry_run)
         except InstallError as error:
             raise click.ClickException(str(error)) from error
@@ -95,11 +96,19 @@ async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
     async with open_api(target) as api:
         if not force:
             await _refuse_while_used(api)
+        left: list[Json] = []
         try:
-            async for document, result in remove(api, clock, dry_run=dry_run):
+            async for document, result in remove(api, clock, _tell, dry_run=dry_run):
                 _say(document, result, dry_run=dry_run)
+                if result.startswith(STILL_THERE):
+                    left.append(document)
         except InstallError as error:
             raise click.ClickException(str(error)) from error
+    if left:
+        raise click.ClickException(
+            f"being removed, but not gone yet: {', '.join(title(document) for document in left)}. As a rule, "
+            "finalizers that nobody removes hold objects up"
+        )
 
 
 async def _refuse_while_used(api: Api) -> None:
@@ -119,6 +128,10 @@ async def _refuse_while_used(api: Api) -> None:
         f"nothing was removed: custom resources exist ({len(left)}). Delete them first, or use --force: "
         "then they are deleted with their pods"
     )
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _say(document: Json, result: str, *, dry_run: bool) -> None:

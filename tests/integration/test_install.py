@@ -14,6 +14,7 @@ from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member
 
 URL = "https://10.1.2.3:9876"
+CLONESETS = "clonesets.apps.kruise.io"
 BETA = """
 apiVersion: apps.kruise.io/v1beta1
 kind: CloneSet
@@ -49,7 +50,7 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
 
 def flotilla(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "flotilla_cli", *arguments, "--kubeconfig", str(cluster.kubeconfig)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
 
 
 def outcomes(reply: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -148,6 +149,25 @@ class TestInstall:
         assert told["namespace/kruise-system"] == "deleted"
         assert not present(cluster, "namespace", "kruise-system", "kruise-daemon-config")
         assert set(outcomes(flotilla(cluster, "install")).values()) == {"created"}
+
+    def test_what_is_still_being_removed_is_waited_for(self, cluster: Cluster, tmp_path: Path):
+        """Else the new definition would go with the old objects."""
+        flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))
+        cluster.kubectl("apply", "-f", str(tmp_path / f"{CLONESETS}.yaml"))
+        cluster.kubectl("wait", "--for=condition=Established", f"crd/{CLONESETS}")
+        held = "[kruise.io/test]"
+        cluster.kubectl("apply", "-f", "-", stdin=BETA.replace("{name: web}", f"{{name: web, finalizers: {held}}}"))
+        cluster.kubectl("delete", "crd", CLONESETS, "--wait=false")
+        command = [sys.executable, "-m", "flotilla_cli", "install", "--kubeconfig", str(cluster.kubeconfig)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+            assert second.stderr is not None
+            waiting = second.stderr.readline()
+            assert "waiting until customresourcedefinition.apiextensions.k8s.io/clonesets.apps.kruise.io is" in waiting
+            cluster.kubectl("patch", "clone", "web", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+            told, trouble = second.communicate(timeout=60)
+        assert second.returncode == 0, trouble
+        assert f"customresourcedefinition.apiextensions.k8s.io/{CLONESETS} created" in told
+        assert cluster.kubectl("get", "clone", "-o", "name") == ""
 
     def test_secrets_of_users_are_kept(self, cluster: Cluster):
         flotilla(cluster, "install")

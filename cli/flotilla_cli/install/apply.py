@@ -6,6 +6,7 @@ import msgspec
 
 from flotilla_cli.install import endpoint
 from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_cli.install.live import Tell, gone, is_leaving, read
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.resources import CRD
 from flotilla_common.clock import Clock
@@ -24,12 +25,13 @@ class InstallError(Exception):
 
 
 async def apply(
-    api: Api, wanted: Sequence[Json], *, dry_run: bool = False, set_endpoints: bool = False
+    api: Api, clock: Clock, wanted: Sequence[Json], tell: Tell, *, dry_run: bool = False, set_endpoints: bool = False
 ) -> AsyncIterator[tuple[Json, str]]:
     """Apply the objects in order; yields each with `created`, `configured` or `unchanged`.
 
-    With `set_endpoints` existing objects get the wanted webhook endpoints, else they keep theirs. Raises InstallError,
-    Unreachable.
+    What an earlier installation left and is being removed is waited for, and made anew; `tell` gets a line when that
+    takes longer. With `set_endpoints` existing objects get the wanted webhook endpoints, else they keep theirs. Raises
+    InstallError, Unreachable.
     """
     made: set[str] = set()  # namespaces that a dry run would have made
     for document in wanted:
@@ -37,7 +39,11 @@ async def apply(
             yield document, "created"
             continue
         try:
-            result = await _apply_one(api, document, dry_run=dry_run, set_endpoints=set_endpoints)
+            live = await read(api, document)
+            if live is not None and is_leaving(live) and not dry_run:
+                await _let_go(api, clock, document, tell)
+                live = None
+            result = await _apply_one(api, document, live, dry_run=dry_run, set_endpoints=set_endpoints)
         except ApiError as error:
             raise InstallError(f"{title(document)}: {error.message}") from error
         if result == "created" and document["kind"] == "Namespace":
@@ -57,19 +63,13 @@ async def established(api: Api, definition: Json, clock: Clock) -> bool:
     return False
 
 
-async def read(api: Api, document: Json) -> Json | None:
-    """The object as it is on the cluster."""
-    try:
-        return msgspec.json.decode(await api.get(resource_of(document), namespace_of(document), name_of(document)))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
+async def _let_go(api: Api, clock: Clock, document: Json, tell: Tell) -> None:
+    if why := await gone(api, clock, document, tell):
+        raise InstallError(f"{title(document)} is being removed and does not go: {why}")
 
 
-async def _apply_one(api: Api, document: Json, *, dry_run: bool, set_endpoints: bool) -> str:
+async def _apply_one(api: Api, document: Json, live: Json | None, *, dry_run: bool, set_endpoints: bool) -> str:
     resource, namespace, name = resource_of(document), namespace_of(document), name_of(document)
-    live = await read(api, document)
     if live is not None:
         if not set_endpoints:
             document = endpoint.keep(document, live)

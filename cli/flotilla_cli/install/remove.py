@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 import msgspec
 
-from flotilla_cli.install.apply import InstallError, read
+from flotilla_cli.install.apply import InstallError
 from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_cli.install.live import Tell, gone, read
 from flotilla_cli.install.manifests import definitions, manifests
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, member
@@ -22,9 +23,9 @@ from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 
-GONE_SECONDS = 30.0
-"""How long the removal of a CRD and its objects may take; finalizers on the objects can hold it up. The same for
-namespaces and what is in them."""
+DELETED = "deleted"
+STILL_THERE = "still there"
+"""How the result of an object begins whose removal did not end."""
 
 _MADE_FOR_NODES = frozenset({NODE_IMAGE.kind})
 """Kinds that every node has an object of, made by the services themselves."""
@@ -48,20 +49,30 @@ async def custom_resources(api: Api) -> list[str]:
     return found
 
 
-async def remove(api: Api, clock: Clock, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
-    """Remove everything; yields each object with `deleted`, `kept: …` or `still there: …`; absent ones are left out."""
+async def remove(api: Api, clock: Clock, tell: Tell, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
+    """Remove everything; yields each object with `deleted`, `kept: …` or `still there: …`; absent ones are left out.
+
+    `tell` gets a line for what takes longer. Raises InstallError, Unreachable.
+    """
     emptying: list[Json] = []
     for document in removal_order():
         with _naming(document):
-            result = await _remove_one(api, clock, document, dry_run=dry_run)
-        if result == "deleted" and document["kind"] == "Namespace" and not dry_run:
+            result = await _remove_one(api, document, dry_run=dry_run)
+            if result == DELETED and document["kind"] == "CustomResourceDefinition" and not dry_run:
+                result = await _until_gone(api, clock, document, tell)
+        if result == DELETED and document["kind"] == "Namespace" and not dry_run:
             emptying.append(document)
         elif result:
             yield document, result
     for document in emptying:
         with _naming(document):
-            gone = await _gone(api, clock, document)
-        yield document, "deleted" if gone else "still there: something in it has finalizers that nobody removes"
+            result = await _until_gone(api, clock, document, tell)
+        yield document, result
+
+
+async def _until_gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
+    why = await gone(api, clock, document, tell)
+    return f"{STILL_THERE}: {why}" if why else DELETED
 
 
 @contextmanager
@@ -80,13 +91,13 @@ def removal_order() -> list[Json]:
     return sorted(documents, key=lambda document: rank.get(document["kind"], 2))
 
 
-async def _remove_one(api: Api, clock: Clock, document: Json, *, dry_run: bool) -> str:
+async def _remove_one(api: Api, document: Json, *, dry_run: bool) -> str:
     if await read(api, document) is None:
         return ""
     if name_of(document) == SECRETS_NAMESPACE and (await api.list(SECRET, SECRETS_NAMESPACE, limit=1)).items:
         return "kept: it holds secrets"
     if dry_run:
-        return "deleted"
+        return DELETED
     resource = resource_of(document)
     if resource == CRD:
         await api.patch(CRD, "", name_of(document), _NO_CONVERSION, "application/merge-patch+json")
@@ -95,18 +106,7 @@ async def _remove_one(api: Api, clock: Clock, document: Json, *, dry_run: bool) 
     except ApiError as error:
         if error.code != 404:
             raise
-    if resource == CRD and not await _gone(api, clock, document):
-        return "still there: objects of its kind have finalizers that nobody removes"
-    return "deleted"
-
-
-async def _gone(api: Api, clock: Clock, document: Json) -> bool:
-    deadline = clock.monotonic() + GONE_SECONDS
-    while await read(api, document) is not None:
-        if clock.monotonic() > deadline:
-            return False
-        await clock.sleep(0.1)
-    return True
+    return DELETED
 
 
 async def _names(api: Api, resource: Resource) -> AsyncIterator[str]:

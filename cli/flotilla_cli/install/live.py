@@ -1,0 +1,66 @@
+"""Objects of an installation as they are on the cluster: reading one, and waiting until one that is removed is gone.
+
+The apiserver empties a namespace, and deletes the objects of a CRD's kind, after the request that removes it. Meanwhile
+it serves the old object, takes patches of it, and throws them away with it; so nothing may be built on such an object.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError
+
+GONE_SECONDS = 120.0
+"""How long a CRD and its objects, or a namespace and what is in it, may take to go. A namespace takes ten seconds, on a
+busy apiserver more; finalizers that nobody removes hold it up for ever."""
+
+TOLD_SECONDS = 2.0
+"""After this time of waiting the user is told."""
+
+_SAY_NOTHING = frozenset({"NamesAccepted", "Established"})
+"""Conditions of every CRD."""
+
+Tell = Callable[[str], None]
+"""Takes a line about what takes longer."""
+
+
+async def read(api: Api, document: Json) -> Json | None:
+    """The object as it is on the cluster. Raises ApiError, Unreachable."""
+    try:
+        return msgspec.json.decode(await api.get(resource_of(document), namespace_of(document), name_of(document)))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+
+
+def is_leaving(live: Json) -> bool:
+    """Whether the object is being removed."""
+    return "deletionTimestamp" in member(live, "metadata")
+
+
+async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
+    """Wait until the object is gone. Empty when it is, else what holds it up. Raises ApiError, Unreachable."""
+    began, told = clock.monotonic(), False
+    while (live := await read(api, document)) is not None:
+        waited = clock.monotonic() - began
+        if waited > GONE_SECONDS:
+            return holds_up(live)
+        if waited > TOLD_SECONDS and not told:
+            told = True
+            tell(f"waiting until {title(document)} is gone: {holds_up(live)}")
+        await clock.sleep(0.1)
+    return ""
+
+
+def holds_up(live: Json) -> str:
+    """What a namespace or a CRD that is being removed says about it."""
+    says = [
+        str(one.get("message"))
+        for one in mappings(member(live, "status").get("conditions"))
+        if one.get("status") == "True" and one.get("type") not in _SAY_NOTHING and one.get("message")
+    ]
+    return "; ".join(says) or "the apiserver does not say what it waits for"
