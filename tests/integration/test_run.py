@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import bound_command, start_ticks
+from flotilla_cli.services import installed
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import install, page
 
@@ -30,12 +31,21 @@ spec:
 """
 
 
+def first_of(count: int) -> int:
+    """The first of so many free ports in a row."""
+    while True:
+        ports = free_ports(count)
+        if ports[-1] - ports[0] == count - 1:
+            return ports[0]
+
+
 class Run:
     """One `flotilla run` and everything that it started."""
 
     def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
-        self.webhook, self.port = free_ports(2)
-        self.ports = [self.port + 2 * index for index in range(3 if "--split" in flags else 1)]
+        (self.webhook,) = free_ports(1)
+        self.port = first_of(2 * len(installed()))
+        self.ports = [self.port + 2 * index for index in range(len(installed()) if "--split" in flags else 1)]
         self.log = folder / "run.log"
         command = [
             *(sys.executable, "-m", "flotilla_cli", "run"),

@@ -5,7 +5,6 @@ The service runs in this process and is called at its URL, so kubectl runs in th
 
 import asyncio
 import json
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -15,6 +14,7 @@ import pytest
 import pytest_asyncio
 from cryptography import x509
 
+from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.install.manifests import manifests
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.bus.interface import Bus
@@ -88,15 +88,9 @@ async def eventually(check: Any, seconds: float = 20) -> None:
             await clock.sleep(0.1)
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
-    port = free_port()
+    (port,) = free_ports(1)
     async with control_plane(tmp_path_factory.mktemp("plane"), nodes=1) as cluster:
         settings = Settings(
             kubeconfig=str(cluster.kubeconfig),

@@ -2,39 +2,64 @@
 
 They are chosen below the range from which the kernel takes the ports of outgoing connections. In that range, the port
 of a server that is being restarted can be taken meanwhile, even by a client of it that tries to connect.
+
+Between the choice and the start of a server seconds may pass, and a server that is being restarted is away for a while.
+So no two processes choose from the same ports: each claims blocks of them, by names in the kernel (abstract sockets),
+which are free again when the process ends, however it ends.
 """
 
 import contextlib
 import socket
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_common.clock import Entropy, SystemEntropy
+from flotilla_common.clock import SystemEntropy
 
 HOST = "127.0.0.1"
 LOWEST = 10_000
+BLOCK = 64
+"""Ports claimed at a time: a control plane with its services takes about twenty."""
+
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 OUTGOING_DEFAULT = 32_768
 """Where outgoing ports begin on Linux, where the kernel does not say."""
 
-TRIES = 1000
-"""Ports looked at before giving up: with half of them taken, that many in a row are never taken."""
+
+def free_ports(count: int) -> list[int]:
+    """`count` different ports that nobody listens on. They are given once, and to no other process while this one
+    lives. Raises ClusterError when none are left."""
+    return [next(_claimed()) for _ in range(count)]
 
 
-def free_ports(count: int, entropy: Entropy | None = None) -> list[int]:
-    """`count` different ports that nobody listens on. All are held until the last is chosen, so none is given twice."""
-    dice, highest = entropy or SystemEntropy(), _outgoing() - 1
-    chosen: list[int] = []
-    with contextlib.ExitStack() as stack:
-        for _ in range(TRIES):
-            if len(chosen) == count:
-                return chosen
-            port = int(dice.uniform(LOWEST, highest))
-            one = stack.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                one.bind((HOST, port))
-                chosen.append(port)
-    raise ClusterError(f"There are no {count} free ports between {LOWEST} and {highest}.")
+@cache
+def _claimed() -> Iterator[int]:
+    """This process's ports."""
+    return _claim()
+
+
+def _claim() -> Iterator[int]:
+    first, last = LOWEST // BLOCK + 1, _outgoing() // BLOCK - 1
+    start = int(SystemEntropy().uniform(first, last + 1))
+    with contextlib.ExitStack() as claims:
+        for block in (*range(start, last + 1), *range(first, start)):
+            name = claims.enter_context(socket.socket(socket.AF_UNIX))
+            try:
+                name.bind(f"\0flotilla-ports-{block}")
+            except OSError:
+                continue  # another process has claimed them
+            yield from filter(_nobody_listens, range(block * BLOCK, (block + 1) * BLOCK))
+    raise ClusterError(f"There are no free ports left between {LOWEST} and {_outgoing()}.")
+
+
+def _nobody_listens(port: int) -> bool:
+    with socket.socket() as one:
+        try:
+            one.bind((HOST, port))
+        except OSError:
+            return False
+        return True
 
 
 def _outgoing() -> int:
@@ -43,7 +68,7 @@ def _outgoing() -> int:
         first = int(OUTGOING.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
         return OUTGOING_DEFAULT
-    return first if first > LOWEST + TRIES else OUTGOING_DEFAULT
+    return first if first > LOWEST + 16 * BLOCK else OUTGOING_DEFAULT
 
 
 def is_free(port: int) -> bool:

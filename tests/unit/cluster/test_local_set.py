@@ -1,6 +1,8 @@
 """State folders: marked, locked, readable by every verb."""
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,10 +73,24 @@ def test_one_command_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_free_ports_differ_and_taken_ones_are_refused() -> None:
+def test_free_ports_are_given_once_to_one_process() -> None:
     ports = free_ports(20)
-    assert len(set(ports)) == 20
     assert max(ports) < 32_768, "a restarted server must find its port as it left it"
+    program = "from flotilla_cli.cluster.ports import free_ports; print(*free_ports(100))"
+    others = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    given = [*ports, *free_ports(20), *(int(port) for one in others for port in one.communicate()[0].split())]
+    assert len(set(given)) == 240
+
+
+def test_a_port_that_is_taken_is_not_chosen() -> None:
+    (first,) = free_ports(1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first + 1))
+        taken.listen()
+        assert first + 1 not in free_ports(3)
+
+
+def test_taken_ports_are_refused() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
