@@ -164,7 +164,7 @@ class Jobs:
         for image in images:
             self.tables.images.apply(image)
         self.gatherer = Gatherer(
-            self.tables, lambda _, names: {name: (sources or {})[name] for name in names}, Options()
+            self.tables, lambda job: {name: (sources or {})[name] for name in job.spec.pull_secrets}, Options()
         )
 
     def gathered(self, one: ImagePullJob) -> PullJobSnapshot:

@@ -196,26 +196,49 @@ async def until(clock: FakeClock, time: float) -> None:
 
 
 async def test_sources_are_read_when_asked_for_and_looked_at_again():
-    api, clock = OneSecretApi(), FakeClock()
+    api, clock, one = OneSecretApi(), FakeClock(), job(**WITH)
     news: list[Key] = []
-    sources = Sources(api=cast("Api", api), clock=clock, wanted=lambda: {("ns", "s1")}, changed=news.append)
-    assert sources.of("ns", ["s1"]) == {}
+    wanted = {("ns", "s1"): {one.metadata.uid}}
+    sources = Sources(api=cast("Api", api), clock=clock, wanted=lambda: wanted, changed=news.append)
+    assert sources.of(one) == {}
     running = asyncio.create_task(sources._answer())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert (sources.of("ns", ["s1"]), news) == ({"s1": None}, [("ns", "s1")])
+    assert (sources.of(one), news) == ({"s1": None}, [("ns", "s1")])
     running.cancel()
     api.held["ns", "s1"] = msgspec.json.encode(secret())
     running = asyncio.create_task(sources._refresh())
     await until(clock, LOOK_SECONDS)
-    found = sources.of("ns", ["s1"])["s1"]
+    found = sources.of(one)["s1"]
     assert found is not None
     assert found.metadata.name == "s1"
     assert news == [("ns", "s1")] * 2
     api.down = True
     await until(clock, 3 * LOOK_SECONDS)
-    assert sources.of("ns", ["s1"])["s1"] is not None, "an apiserver that is away changes nothing"
+    assert sources.of(one)["s1"] is not None, "an apiserver that is away changes nothing"
     running.cancel()
+
+
+async def test_a_job_that_begins_does_not_rely_on_what_another_job_was_told():
+    api, first, second = OneSecretApi(), job("A", **WITH), job("B", **WITH)
+    news: list[Key] = []
+    sources = Sources(api=cast("Api", api), clock=FakeClock(), wanted=dict, changed=news.append)
+    sources.of(first)
+    await sources._look(("ns", "s1"))
+    api.held["ns", "s1"] = msgspec.json.encode(secret())
+    assert (sources.of(first), sources.of(second)) == ({"s1": None}, {})
+    await sources._look(("ns", "s1"))
+    assert sources.of(first) == sources.of(second) == {"s1": secret()}
+    third = job("C", **WITH)
+    api.down = True
+    sources.of(third)
+    await sources._look(("ns", "s1"))
+    assert (sources.of(third), news) == ({}, [("ns", "s1")] * 2)
+    api.down = False
+    await sources._look(("ns", "s1"))
+    assert (sources.of(third), news) == ({"s1": secret()}, [("ns", "s1")] * 3)
+    sources._forget({})
+    assert sources.of(first) == {}
 
 
 class Desk:

@@ -103,8 +103,8 @@ def test_secrets_and_lists():
     assert TRIGGERS.of_source(("other", "s1")) == set()
     assert TRIGGERS.of_copy(copy_of("s1", "ns/a"), copy_of("s1", "ns/b")) == {("ns", "a"), ("ns", "b")}
     assert names(TRIGGERS.of_list(list_job("x"))) == {"child"}
-    assert TRIGGERS.sources(lambda *_: True) == {("ns", "s1")}
-    assert TRIGGERS.sources(lambda *_: False) == set()
+    assert TRIGGERS.sources(lambda *_: True) == {("ns", "s1"): {"uid-secret"}}
+    assert TRIGGERS.sources(lambda *_: False) == {}
 
 
 def test_a_selector_written_past_admission_wakes_nobody():

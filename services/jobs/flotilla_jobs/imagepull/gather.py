@@ -54,12 +54,12 @@ class PullTables(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gatherer:
-    """Builds the snapshot of one job. `sources` reads pull secrets by namespace and names."""
+    """Builds the snapshot of one job. `sources` reads its pull secrets."""
 
     def __init__(
         self,
         tables: PullTables,
-        sources: Callable[[str, Iterable[str]], Mapping[str, Secret | None]],
+        sources: Callable[[ImagePullJob], Mapping[str, Secret | None]],
         options: Options,
     ) -> None:
         self._tables = tables
@@ -98,7 +98,7 @@ class Gatherer:
             snapshot,
             nodes=nodes,
             order=node_order(job, pods, tables.clonesets),
-            sources={} if own else self._sources(job.metadata.namespace, job.spec.pull_secrets),
+            sources={} if own else self._sources(job),
         )
 
     def _copies(self, job: ImagePullJob) -> Sequence[Secret]:

@@ -1,15 +1,17 @@
 """Pull secrets in the namespaces of their jobs, read one by one by name.
 
 The service may get secrets, not list or watch them, so that it can see only what jobs name. Those that running jobs
-name are looked at again every few seconds; a change wakes their jobs.
+name are looked at again every few seconds; a change wakes their jobs. A job that begins does not rely on what was seen
+for another one: its secrets may have been made a moment before it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import structlog
 
+from flotilla_common.api.imagepulljob import ImagePullJob
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.clock import Clock
@@ -24,27 +26,32 @@ class Sources:
     """What is known of the secrets that jobs name."""
 
     def __init__(
-        self, *, api: Api, clock: Clock, wanted: Callable[[], Iterable[Key]], changed: Callable[[Key], None]
+        self, *, api: Api, clock: Clock, wanted: Callable[[], Mapping[Key, set[str]]], changed: Callable[[Key], None]
     ) -> None:
-        """`wanted` lists the secrets that running jobs name; `changed` is told of every news about one."""
+        """`wanted`: the secrets that running jobs name, each with the jobs' uids; `changed` is told of every news about
+        one."""
         self._api = api
         self._clock = clock
         self._wanted = wanted
         self._changed = changed
         self._known: dict[Key, Secret | None] = {}
+        self._seen_for: dict[Key, set[str]] = {}  # the jobs that had asked before the last look
+        self._waiting: dict[Key, set[str]] = {}  # the jobs that have asked since
         self._asked: dict[Key, None] = {}
         self._wake = asyncio.Event()
         self._decode = msgspec.json.Decoder(Secret).decode
         self._log = structlog.get_logger()
 
-    def of(self, namespace: str, names: Iterable[str]) -> Mapping[str, Secret | None]:
-        """The named secrets, None for one that does not exist. One that was never read is missing, and is read soon."""
-        found: dict[str, Secret | None] = {}
-        for name in names:
-            key = (namespace, name)
-            if key in self._known:
+    def of(self, job: ImagePullJob) -> Mapping[str, Secret | None]:
+        """The job's pull secrets by name, None for one that does not exist. One that was not read for this job is
+        missing, and is read soon."""
+        uid, found = job.metadata.uid, dict[str, Secret | None]()
+        for name in job.spec.pull_secrets:
+            key = (job.metadata.namespace, name)
+            if uid in self._seen_for.get(key, ()):
                 found[name] = self._known[key]
             else:
+                self._waiting.setdefault(key, set()).add(uid)
                 self._asked[key] = None
                 self._wake.set()
         return found
@@ -65,21 +72,31 @@ class Sources:
     async def _refresh(self) -> None:
         while True:
             await self._clock.sleep(LOOK_SECONDS)
-            wanted = set(self._wanted())
-            for key in self._known.keys() - wanted:
-                del self._known[key]
+            wanted = self._wanted()
+            self._forget(wanted)
             for key in sorted(wanted):
                 await self._look(key)
 
+    def _forget(self, wanted: Mapping[Key, set[str]]) -> None:
+        for key in self._known.keys() - wanted.keys():
+            del self._known[key], self._seen_for[key]
+        for key, uids in self._seen_for.items():
+            uids.intersection_update(wanted[key])
+        self._waiting = {key: uids & wanted[key] for key, uids in self._waiting.items() if key in wanted}
+
     async def _look(self, key: Key) -> None:
         self._asked.pop(key, None)
+        waiting = set(self._waiting.get(key, ()))  # those who ask while it is read get the next look
         try:
             secret = await self._read(key)
         except (ApiError, Unreachable, msgspec.MsgspecError) as error:
             self._log.warning("cannot read a pull secret", secret="/".join(key), error=str(error))
             return  # the next round looks again
-        if key not in self._known or _version(self._known[key]) != _version(secret):
-            self._known[key] = secret
+        news = key not in self._known or _version(self._known[key]) != _version(secret)
+        self._known[key] = secret
+        self._seen_for.setdefault(key, set()).update(waiting)
+        self._waiting[key] = self._waiting.get(key, set()) - waiting
+        if news or waiting:
             self._changed(key)
 
     async def _read(self, key: Key) -> Secret | None:

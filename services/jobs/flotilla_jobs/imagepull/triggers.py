@@ -115,10 +115,14 @@ class Triggers:
         """The jobs of a list."""
         return set() if parent is None else _keys(self._jobs.by_index(LIST, parent.metadata.uid))
 
-    def sources(self, served: Callable[[str, str], bool]) -> set[Key]:
-        """All secrets that active jobs name, of the jobs that this replica serves."""
-        jobs = (job for job in self._jobs if job.spec.pull_secrets)
-        return {key for job in jobs if served(job.metadata.namespace, job.metadata.name) for key in secret_names(job)}
+    def sources(self, served: Callable[[str, str], bool]) -> dict[Key, set[str]]:
+        """All secrets that active jobs name, with the uids of the jobs, of the jobs that this replica serves."""
+        found: dict[Key, set[str]] = {}
+        for job in self._jobs:
+            if job.spec.pull_secrets and served(job.metadata.namespace, job.metadata.name):
+                for key in secret_names(job):
+                    found.setdefault(key, set()).add(job.metadata.uid)
+        return found
 
     def _all(self) -> Iterable[ImagePullJob]:
         return (job for job in self._jobs if is_active(job))
