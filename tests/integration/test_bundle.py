@@ -98,7 +98,7 @@ def replayed(path: Path) -> tuple[int, Json]:
     return reply.returncode, json.loads(reply.stdout)
 
 
-@pytest.mark.timeout(120)  # some starts of Python processes, seconds each on a loaded machine
+@pytest.mark.timeout(300)  # some starts of Python processes, seconds each on a loaded machine
 async def test_a_recorded_rollout_is_planned_again(flotilla: Fleet, tmp_path: Path):
     path = tmp_path / "web.jsonl"
     await recorded(flotilla, path)

@@ -23,7 +23,7 @@ async def reached(settings: BusAt | Settings, name: str, node: str = "") -> bool
     """Whether a client with these settings gets in."""
     bus = NatsBus(settings, name=name, clock=SystemClock(), inbox_prefix=subjects.node_inbox(node) if node else "")
     try:
-        await eventually(lambda: bus.connected, 3)
+        await eventually(lambda: bus.connected)
         if not node:
             await bus.ensure_stream(ACT_STREAM)
     except (TimeoutError, BusError):

@@ -178,7 +178,7 @@ class TestInstall:
 
 
 @pytest.mark.usefixtures("clean")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_path: Path):
     """Each service runs as its ServiceAccount, through a whole rollout; nothing is forbidden to it."""
     fleet = Fleet(cluster, await cluster.nats(), [])
@@ -187,12 +187,12 @@ async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_
         for service in rbac.SERVICES:
             await fleet.start(service, flags=[f"--kubeconfig={_acting_as(cluster, service, tmp_path)}"])
         cluster.kubectl("apply", "-f", "-", stdin=BETA.replace("partition: 1, ", ""))
-        await eventually(lambda: _ready(cluster, "nginx:alpine"), 30)
+        await eventually(lambda: _ready(cluster, "nginx:alpine"))
         new_image = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
         cluster.kubectl("patch", "clone", "web", "--type=merge", "-p", new_image)
-        await eventually(lambda: _ready(cluster, "nginx:mainline"), 30)
+        await eventually(lambda: _ready(cluster, "nginx:mainline"))
         cluster.kubectl("scale", "clone", "web", "--replicas=1")
-        await eventually(lambda: len(cluster.read("pods", "-l", "app=web")["items"]) == 1, 30)
+        await eventually(lambda: len(cluster.read("pods", "-l", "app=web")["items"]) == 1)
         cluster.kubectl("delete", "clone", "web")
         assert [line for member in fleet.members.values() for line in _denials(member)] == []
     finally:
@@ -214,7 +214,7 @@ spec: {images: ["nginx:1"], pullSecrets: [login], completionPolicy: {type: Never
 
 
 @pytest.mark.usefixtures("clean")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: Cluster, tmp_path: Path):
     """From a list to a copied secret on a node and back, as the service's own account."""
     fleet = Fleet(cluster, await cluster.nats(), ["--nodeimage-creation-delay=0s"])
@@ -223,11 +223,11 @@ async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: 
         for service in ("watcher", "webhook", "jobs"):
             await fleet.start(service, flags=[f"--kubeconfig={_acting_as(cluster, service, tmp_path)}"])
         cluster.kubectl("apply", "-f", "-", stdin=PULLS)
-        await eventually(lambda: _secrets_on_nodes(cluster) == 1, 30)
+        await eventually(lambda: _secrets_on_nodes(cluster) == 1)
         assert len(cluster.read("secrets", "-n", "kruise-daemon-config")["items"]) == 1
         cluster.kubectl("delete", "imagelistpulljob", "pulls")
-        await eventually(lambda: not cluster.read("secrets", "-n", "kruise-daemon-config")["items"], 30)
-        await eventually(lambda: not _secrets_on_nodes(cluster), 30)
+        await eventually(lambda: not cluster.read("secrets", "-n", "kruise-daemon-config")["items"])
+        await eventually(lambda: not _secrets_on_nodes(cluster))
         assert [line for member in fleet.members.values() for line in _denials(member)] == []
     finally:
         await fleet.stop()

@@ -119,7 +119,7 @@ async def test_what_an_agent_costs(nats: Broker, tmp_path: Path) -> None:
         try:
             for number in range(PODS_ON_NODE):
                 await desk.put(POD, "x", f"p{number}", a_pod(number, cri.add("app", f"uid{number}")))
-            await eventually(lambda: len(desk.pods) == PODS_ON_NODE, 100)
+            await eventually(lambda: len(desk.pods) == PODS_ON_NODE, 200)
             await clock.sleep(2)
             before = agent.cpu
             await clock.sleep(QUIET)
@@ -131,7 +131,7 @@ async def test_what_an_agent_costs(nats: Broker, tmp_path: Path) -> None:
                 spec=NodeImageSpec(images={"nginx": ImageSpec(tags=tags)}),
             )
             await desk.put(NODE_IMAGE, "", NODE, image)
-            await eventually(lambda: desk.image.succeeded == IMAGES, 30)
+            await eventually(lambda: desk.image.succeeded == IMAGES)
             per_pull = (agent.cpu - before) / IMAGES
             figures = {"idle": idle, "per pull, ms": per_pull * 1000, "MiB": agent.rss_mib}
             print(figures)

@@ -61,7 +61,7 @@ def said(*arguments: str) -> str:
     return reply.stdout
 
 
-@pytest.mark.timeout(120)  # a dozen starts of Python processes, seconds each on a loaded machine
+@pytest.mark.timeout(300)  # a dozen starts of Python processes, seconds each on a loaded machine
 async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tmp_path: Path):
     cluster, nats = flotilla.cluster, f"--nats={flotilla.nats.url}"
     record = tmp_path / "tail.jsonl"

@@ -222,7 +222,7 @@ async def test_a_wiped_bus_is_filled_again(api: KubeClient, nats: Broker, namesp
         await nats.wipe()
         await api.delete(CONFIG_MAP, namespace, "c0")
         await create(api, "new", namespace)
-        await eventually(lambda: mirror.healthy and "new" in held(table, namespace), 20)
+        await eventually(lambda: mirror.healthy and "new" in held(table, namespace))
         assert len(held(table, namespace)) == 60
         assert "c0" not in held(table, namespace)
     async with mirrored(api, nats) as (_, late):
@@ -291,7 +291,7 @@ async def test_a_missing_kind_is_waited_for(api: KubeClient, nats: Broker, clust
             },
         }
         cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
-        await eventually(lambda: desk.reports[-1] == "", 30)
+        await eventually(lambda: desk.reports[-1] == "")
         cluster.kubectl("delete", "crd", "clonesets.apps.kruise.io")
 
 

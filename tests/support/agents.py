@@ -57,7 +57,7 @@ class Agents:
             await self.ready(node)
         return process
 
-    async def ready(self, node: str, seconds: float = 30) -> None:
+    async def ready(self, node: str, seconds: float = 90) -> None:
         """Wait for /readyz; on failure say what it waits for and what it logged."""
         try:
             await eventually(lambda: "[-]" not in (page := self.page(node, "readyz")) and bool(page), seconds)

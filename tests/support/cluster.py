@@ -35,8 +35,9 @@ def programs() -> Callable[[str], Path]:
     return result.found.__getitem__
 
 
-async def eventually(check: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait until the check holds, looking ten times a second; raises TimeoutError."""
+async def eventually(check: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until the check holds, looking ten times a second; raises TimeoutError. The deadline is for what never comes,
+    not for what comes late: machines are shared."""
     clock = SystemClock()
     async with asyncio.timeout(seconds):
         while not check():

@@ -133,7 +133,7 @@ class Fleet:
             await self.ready(name)
         return member
 
-    async def ready(self, name: str, seconds: float = 30) -> None:
+    async def ready(self, name: str, seconds: float = 90) -> None:
         """Wait for /readyz; on failure say what it waits for and what it logged."""
         member = self.members[name]
         try:
@@ -200,7 +200,7 @@ class Fleet:
         await self.kill_component("kwok")
         await self.cluster.plane.start()
 
-    async def healthy(self, seconds: float = 30) -> None:
+    async def healthy(self, seconds: float = 90) -> None:
         """Every process runs and is ready, and none has logged a programming error."""
         for name in list(self.members):
             await self.ready(name, seconds)

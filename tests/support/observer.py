@@ -97,7 +97,7 @@ class Observer:
         done = status.update_revision == status.current_revision and status.observed_generation
         return len(counts) == 1 and done == found.metadata.generation
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 60, what: str = "") -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 120, what: str = "") -> None:
         """Wait until the condition holds, looking after every change and a few times a second."""
         try:
             async with asyncio.timeout(seconds):

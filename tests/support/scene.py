@@ -69,7 +69,7 @@ class Scene:
         patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
         await self.kubectl("patch", "clone", name, "--type=json", "-p", json.dumps(patch))
 
-    async def settle(self, name: str, image: str, replicas: int, seconds: float = 60) -> None:
+    async def settle(self, name: str, image: str, replicas: int, seconds: float = 120) -> None:
         """Wait until all pods run the image and the status says so."""
         await self.seen.until(
             lambda: self.seen.settled(name, image, replicas), seconds, f"{replicas} pods of {name} with {image}"
@@ -115,13 +115,13 @@ class Rollout:
         """Pods that run the new image and are Ready."""
         return self.place.seen.ready(self._name, self.image)
 
-    async def finish(self, seconds: float = 60) -> None:
+    async def finish(self, seconds: float = 120) -> None:
         """It ends right: the same pods on the same nodes with the same IPs, and nothing was broken on the way."""
         await self.place.settle(self._name, self.image, self._replicas, seconds)
         assert uids(self.place.seen.of(self._name)) == self._before
         assert self.place.seen.broken() == []
 
-    async def end(self, seconds: float = 60) -> None:
+    async def end(self, seconds: float = 120) -> None:
         """The same, and every service is well."""
         await self.finish(seconds)
         await self.place.flotilla.healthy()

@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(150))
+            item.add_marker(pytest.mark.timeout(300))
 
 
 class Running(NamedTuple):

@@ -104,7 +104,7 @@ def test_a_deadline_passes_and_the_repair_is_seen(space: Workspace):
     space.until(lambda: space.progress() == EXCEEDED)
     found = progressing(space)
     assert found["message"] == f"CloneSet revision {revision} has timed out progressing"
-    assert timedelta(seconds=2) <= moment(found["lastTransitionTime"]) - entered <= timedelta(seconds=4)
+    assert timedelta(seconds=2) <= moment(found["lastTransitionTime"]) - entered <= timedelta(seconds=20)
     space.scale(3)
     space.settled(replicas=3)
     assert space.progress() == EXCEEDED  # until something is available or paused, it stays

@@ -15,7 +15,7 @@ from tests.support.fleet import Fleet, fleet
 from tests.support.observer import Promise
 from tests.support.scene import NEW, OLD, Scene, cloneset, scene
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 FEW = 60
 """Passes that all bad objects together may cause in five seconds, a while after they came."""

@@ -5,7 +5,7 @@ import pytest
 from tests.support.fleet import SERVICES, Fleet
 from tests.support.scene import Rollout
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -16,7 +16,7 @@ from tests.support.faults import answer, broken_off, dripping, late, reset_after
 from tests.support.fleet import Fleet, fleet
 from tests.support.scene import Rollout, cloneset, rollout, scene
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 PODS, MOST = 60, 12
 LARGE = 1_400_000

@@ -18,7 +18,7 @@ from tests.support.fleet import Fleet
 from tests.support.observer import Promise
 from tests.support.scene import NEW, OLD, Rollout, Scene, cloneset, scene
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 SHARDS = 4
 NOTHING = "/api/v1/namespaces/default/pods?limit=1"
@@ -68,7 +68,7 @@ class TestOneShard:
         await web.begin()
         flotilla.pause("cloneset")
         async with acts(flotilla) as records:
-            await eventually(lambda: writers(records) == {"cloneset-b"}, 30)
+            await eventually(lambda: writers(records) == {"cloneset-b"})
             woken = int(json.loads(await web.place.kubectl("get", "--raw", NOTHING))["metadata"]["resourceVersion"])
             flotilla.resume("cloneset")
             records.clear()

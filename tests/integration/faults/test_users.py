@@ -12,7 +12,7 @@ from tests.support.fleet import Fleet
 from tests.support.observer import Promise, uids
 from tests.support.scene import NEW, OLD, Scene, cloneset, scene
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -9,7 +9,7 @@ from tests.support.fleet import Fleet
 from tests.support.observer import Promise
 from tests.support.scene import NEW, OLD, Rollout, Scene, cloneset, scene
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 SECRET = "kruise-webhook-certs"
 

@@ -12,7 +12,7 @@ from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.scene import NEW, OLD, Scene, cloneset, scene
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 PODS = 100
 IDLE_SECONDS = 15.0

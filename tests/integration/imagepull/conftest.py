@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first scenario of a file waits for its control plane, too; on a busy machine that takes half a minute."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(180))
+            item.add_marker(pytest.mark.timeout(300))
 
 
 class Running(NamedTuple):
@@ -78,7 +78,7 @@ class PullSpace(Workspace):
         """A job's status."""
         return self.seen(kind, name).get("status", {})
 
-    def done(self, name: str = "job", kind: str = "ImagePullJob", seconds: float = 20, **fields: object) -> Json:
+    def done(self, name: str = "job", kind: str = "ImagePullJob", seconds: float = 60, **fields: object) -> Json:
         """Wait until the job's status has these fields."""
 
         def reached() -> bool:

@@ -92,7 +92,7 @@ async def test_the_deadline_and_a_kill_that_ends_after_it(space: Space):
     await eventually(lambda: ended(space) == ("Completed", reason), PATIENCE)
     created = datetime.fromisoformat(made["metadata"]["creationTimestamp"])
     done = datetime.fromisoformat(space.status()["completionTime"])
-    assert 3 <= (done - created).total_seconds() <= 5
+    assert 3 <= (done - created).total_seconds() <= 30
     await space.accepted(state("app", "Recreating", killed=True), state("side", "Pending"))
     assert space.status()["containerRecreateStates"] == [
         {"name": "app", "phase": "Recreating", "isKilled": True},
