@@ -61,8 +61,8 @@ def mounts() -> str:
 
 async def assert_nothing_is_left(state: Path) -> None:
     """No process, cable, mount or control group."""
-    await eventually(lambda: not list(marked(state)), 10)
-    await eventually(lambda: not cut_off() and not cgroups.leftovers(), 10)
+    await eventually(lambda: not list(marked(state)))
+    await eventually(lambda: not cut_off() and not cgroups.leftovers())
     assert str(state) not in mounts()
 
 
@@ -151,7 +151,7 @@ def kill_a_test(folder: Path) -> None:
 async def test_a_killed_test_takes_its_nodes_along(shown: str, tmp_path: Path) -> None:
     """Only empty control groups stay, which the next set removes."""
     kill_a_test(tmp_path)
-    await eventually(lambda: not list(marked(tmp_path)), 10)
+    await eventually(lambda: not list(marked(tmp_path)))
     await cgroups.sweep(SystemClock())
     await assert_nothing_is_left(tmp_path)
 

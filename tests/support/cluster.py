@@ -36,8 +36,8 @@ def programs() -> Callable[[str], Path]:
 
 
 async def eventually(check: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until the check holds, looking ten times a second; raises TimeoutError. The deadline is for what never comes,
-    not for what comes late: machines are shared."""
+    """Wait until the check holds, looking ten times a second; raises TimeoutError. The deadline is for what never
+    comes, not for what comes late: machines are shared."""
     clock = SystemClock()
     async with asyncio.timeout(seconds):
         while not check():

@@ -18,7 +18,7 @@ from tests.support.cluster import Cluster
 from tests.support.recorder import Event, Recorder
 
 Json = dict[str, Any]
-PATIENCE = 20.0  # seconds; far above what anything here takes, so that only a real stop fails
+PATIENCE = 60.0  # seconds; far above what anything here takes, so that only a real stop fails
 
 
 class Workspace:

@@ -156,7 +156,7 @@ def test_a_specified_pod_that_serves_nobody_needs_no_budget(space: Workspace):
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_creation_streams_in_steps(space: Workspace, version: str):
-    """Each pod is created two seconds after the one before became Ready, no sooner, and without anything else happening."""
+    """Each pod is created two seconds after the one before became Ready, no sooner, with nothing else to cause it."""
     space.apply(cloneset(3, version=version, scale_strategy={"maxUnavailable": 1}, minReadySeconds=2))
     space.settled(replicas=3, availableReplicas=3)
     pods = sorted(space.pods.values(), key=lambda pod: pod["metadata"]["creationTimestamp"])
