@@ -28,7 +28,7 @@ Json = dict[str, Any]
 SERVICES = ("watcher", "cloneset", "jobs", "webhook")
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
 NODE = "node-0"
-PATIENCE = 20.0  # seconds; far above what anything here takes
+PATIENCE = 60.0  # seconds; far above what anything here takes
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
