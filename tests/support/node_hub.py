@@ -27,7 +27,6 @@ from flotilla_common.node.sealing import seal
 NODE = "node-1"
 STREAMS = {one.plural: one for one in (POD, NODE_IMAGE, RECREATE_REQUEST)}
 LATENCY = 0.01
-PATIENCE = 60.0
 
 
 class Delivery:
