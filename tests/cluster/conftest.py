@@ -1,18 +1,21 @@
 """One control plane with three real nodes and one set of services per file, one namespace per scenario.
 
-A file may name flags of the services in `FLAGS`. `cluster` is the control plane without services.
+A file may name flags of the services in `FLAGS`, and in `WATCHED` the kinds that its scenarios look back at. `cluster`
+is the control plane without services, `running` has the controllers of pods, `staffed` all services and node agents.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
 
-from tests.support.fleet import Fleet, fleet
+from tests.support.agents import Agents, agents
+from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.nodes import RealCluster, real_cluster
 from tests.support.recorder import Recorder
+from tests.support.registry_front import Front, registry_front
 from tests.support.workspace import Workspace, fresh
 
 NODES = 3
@@ -24,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files: set[Path] = set()
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(150 if item.path in files else FIRST))
+            item.add_marker(pytest.mark.timeout(300 if item.path in files else FIRST))
             files.add(item.path)
 
 
@@ -34,6 +37,15 @@ class Running(NamedTuple):
     cluster: RealCluster
     fleet: Fleet
     recorder: Recorder
+
+
+class Staffed(NamedTuple):
+    """A cluster with services and agents."""
+
+    cluster: RealCluster
+    fleet: Fleet
+    recorder: Recorder
+    agents: Agents
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -50,7 +62,24 @@ async def running(cluster: RealCluster, request: pytest.FixtureRequest) -> Async
             yield Running(cluster, services, recorder)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Staffed]:
+    flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
+    watched: tuple[str, ...] = getattr(request.module, "WATCHED", ("pods", "clonesets"))
+    async with fleet(cluster, (*SERVICES, "jobs"), flags) as services, agents(cluster, services) as on:
+        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched) as recorder:
+            yield Staffed(cluster, services, recorder, on)
+
+
+@pytest.fixture(scope="module")
+def front(staffed: Staffed) -> Iterator[Front]:
+    """A registry that goes wrong as told."""
+    with registry_front(staffed.cluster) as made:
+        yield made
+
+
 @pytest.fixture
-def space(running: Running, request: pytest.FixtureRequest) -> Workspace:
-    """A fresh namespace, named after the test."""
-    return fresh(running.cluster, running.recorder, request.node.name)
+def space(request: pytest.FixtureRequest) -> Workspace:
+    """A fresh namespace, named after the test; in files that use `staffed` with everything at work in it."""
+    shared: Running | Staffed = request.getfixturevalue("staffed" if "staffed" in request.fixturenames else "running")
+    return fresh(shared.cluster, shared.recorder, request.node.name)

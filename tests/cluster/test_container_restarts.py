@@ -1,43 +1,19 @@
 """Worked examples of containerrecreaterequest.md §12 on real nodes: real hooks, real stops, the real agent."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from typing import NamedTuple
 
 import pytest
-import pytest_asyncio
 
-from tests.support.agents import Agents, agents
-from tests.support.fleet import SERVICES, Fleet, fleet
-from tests.support.nodes import RealCluster
-from tests.support.recorder import Recorder
-from tests.support.workspace import Json, Workspace, fresh
+from tests.cluster.conftest import Staffed
+from tests.support.workspace import Json, Workspace
 
+pytestmark = pytest.mark.usefixtures("staffed")
 PATIENCE = 60
+WATCHED = ("pods", "containerrecreaterequests")
 CRR = "ContainerRecreateRequest"
 DEADLINE = "recreating has exceeded the activeDeadlineSeconds"
-
-
-class Staffed(NamedTuple):
-    """A cluster with services and agents."""
-
-    cluster: RealCluster
-    fleet: Fleet
-    recorder: Recorder
-    agents: Agents
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def staffed(cluster: RealCluster) -> AsyncIterator[Staffed]:
-    async with fleet(cluster, services=(*SERVICES, "jobs")) as services, agents(cluster, services) as on:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, "pods", "containerrecreaterequests") as recorder:
-            yield Staffed(cluster, services, recorder, on)
-
-
-@pytest.fixture
-def space(staffed: Staffed, request: pytest.FixtureRequest) -> Workspace:
-    return fresh(staffed.cluster, staffed.recorder, request.node.name)
 
 
 def container(name: str, hook: Json | None = None) -> Json:

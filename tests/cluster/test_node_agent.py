@@ -1,41 +1,15 @@
 """Node agents on real nodes: containers restart, environments follow metadata, images are pulled ahead."""
 
 import json
-from collections.abc import AsyncIterator
-from typing import NamedTuple
 
 import pytest
-import pytest_asyncio
 
 from flotilla_common.clock import SystemClock
-from tests.support.agents import Agents, agents
-from tests.support.fleet import SERVICES, Fleet, fleet
-from tests.support.nodes import RealCluster
-from tests.support.recorder import Recorder
-from tests.support.workspace import Json, Workspace, cloneset, fresh, identity
+from tests.cluster.conftest import Staffed
+from tests.support.workspace import Json, Workspace, cloneset, identity
 
+pytestmark = pytest.mark.usefixtures("staffed")
 PATIENCE = 60
-
-
-class Staffed(NamedTuple):
-    """A cluster with services and agents."""
-
-    cluster: RealCluster
-    fleet: Fleet
-    recorder: Recorder
-    agents: Agents
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def staffed(cluster: RealCluster) -> AsyncIterator[Staffed]:
-    async with fleet(cluster, services=(*SERVICES, "jobs")) as services, agents(cluster, services) as on:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, "pods", "clonesets") as recorder:
-            yield Staffed(cluster, services, recorder, on)
-
-
-@pytest.fixture
-def space(staffed: Staffed, request: pytest.FixtureRequest) -> Workspace:
-    return fresh(staffed.cluster, staffed.recorder, request.node.name)
 
 
 def env_from(label: str) -> Json:
@@ -164,13 +138,19 @@ async def test_containerd_restarts_in_a_pre_stop_hook(space: Workspace, staffed:
     recreated(space, pod)
 
 
-async def test_the_bus_is_away_meanwhile(space: Workspace, staffed: Staffed) -> None:
+async def test_the_bus_is_away_for_a_minute(space: Workspace, staffed: Staffed) -> None:
+    """What was begun ends meanwhile, what is asked for meanwhile is done afterwards; each once."""
     pod = started(space, "sleep 6")
     await under_way(space, pod)
     await staffed.fleet.kill_bus()
-    await SystemClock().sleep(15)
+    space.kubectl("create", "-f", "-", stdin=json.dumps(request("late", pod, "agent")))
+    await SystemClock().sleep(60)
+    (status,) = (one for one in space.read("pod", pod)["status"]["containerStatuses"] if one["name"] == "nginx")
+    assert status["restartCount"] == 1
     await staffed.fleet.start_bus()
     recreated(space, pod)
+    space.until(lambda: phase(space, "late") == "Completed", PATIENCE)
+    assert {one["restartCount"] for one in containers(space.pod(pod)).values()} == {1}
 
 
 async def test_images_are_pulled_ahead(space: Workspace, staffed: Staffed) -> None:

@@ -1,0 +1,116 @@
+"""Image pulls on real nodes: interrupted, shared by jobs, on nodes that go away, and many at once."""
+
+import json
+
+import pytest
+
+from tests.cluster.conftest import Staffed
+from tests.support.pull_jobs import about_image, counts, ended, job_status, pull, tag_entry
+from tests.support.registry_front import BLOBS, MANIFESTS, Front, hang
+from tests.support.workspace import Workspace
+
+pytestmark = pytest.mark.usefixtures("staffed")
+NODE = "real-0"
+FLAGS = ("--nodeimage-creation-delay=0",)
+REGISTRY = "slow.example"
+CPU_PER_PULL = 0.05
+"""Seconds of the agent, at most."""
+
+
+async def image(staffed: Staffed, front: Front, name: str, held: str = BLOBS) -> str:
+    """An image whose content (or what `held` says) does not come before `front.heal`. Returns its name."""
+    front.serve(REGISTRY)
+    front.spoil(name, hang(held))
+    await staffed.cluster.registry.push(f"{REGISTRY}/{name}:v1", ["/bin/sh"], {"/name": name.encode()})
+    return f"{REGISTRY}/{name}"
+
+
+def successes(staffed: Staffed, what: str) -> int:
+    """How often a node said that it has pulled the image."""
+    events = about_image(staffed.cluster, "NodeImage", "PullImageSucceed", what)
+    return sum(one["count"] for one in events)
+
+
+@pytest.mark.parametrize("victim", ["agent", "containerd"])
+async def test_killed_in_the_middle_of_a_pull(space: Workspace, staffed: Staffed, front: Front, victim: str) -> None:
+    """It costs no attempt: the pull begins again, and ends once."""
+    what = await image(staffed, front, f"killed-{victim}")
+    pull(space, f"{what}:v1", nodes=(NODE,), pullPolicy={"backoffLimit": 0})
+    space.until(lambda: NODE in front.wanted(f"killed-{victim}"))
+    if victim == "agent":
+        await staffed.agents.kill(NODE)
+        await staffed.agents.start(NODE)
+    else:
+        await staffed.cluster.kill(NODE, "containerd")
+        await staffed.cluster.repair()
+    space.until(lambda: len(front.attempts(f"killed-{victim}", NODE)) == 2, 60)
+    assert counts(job_status(space)) == {"desired": 1, "active": 1, "succeeded": 0, "failed": 0}
+    front.heal(f"killed-{victim}")
+    assert counts(ended(space)) == {"desired": 1, "active": 0, "succeeded": 1, "failed": 0}
+    assert "message" not in tag_entry(staffed.cluster, NODE, what)
+    space.until(lambda: successes(staffed, what) == 1)
+
+
+async def test_two_jobs_for_one_image(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """The second job begins a new round of the same tag, which serves both (imagepull.md §12, example 15)."""
+    what = await image(staffed, front, "shared")
+    pull(space, f"{what}:v1", "first", nodes=(NODE,))
+    space.until(lambda: NODE in front.wanted("shared"))
+    pull(space, f"{what}:v1", "second", nodes=(NODE,))
+    space.until(lambda: tag_entry(staffed.cluster, NODE, what).get("version") == 1)
+    front.heal("shared")
+    for name in ("first", "second"):
+        assert counts(ended(space, name)) == {"desired": 1, "active": 0, "succeeded": 1, "failed": 0}
+    (tag,) = staffed.cluster.read("nodeimage", NODE)["spec"]["images"][what]["tags"]
+    assert [(one["name"], tag["version"]) for one in tag["ownerReferences"]] == [("first", 1), ("second", 1)]
+    space.until(lambda: successes(staffed, what) == 1)
+    space.kubectl("delete", "imagepulljob", "first")
+    space.until(lambda: owners(staffed, what) == ["second"])
+    space.kubectl("delete", "imagepulljob", "second")
+    space.until(lambda: owners(staffed, what) == [])
+
+
+def owners(staffed: Staffed, what: str) -> list[str]:
+    """The jobs that the node's tag is for."""
+    spec = staffed.cluster.read("nodeimage", NODE)["spec"]
+    tags = spec.get("images", {}).get(what, {}).get("tags", [])
+    return [owner["name"] for tag in tags for owner in tag["ownerReferences"]]
+
+
+async def test_twenty_images_for_every_node(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """All pulls wait for the registry at the same time, so nothing of ours holds one up; and the agents do little.
+
+    (Of their content containerd gets three parts at a time.)
+    """
+    names = [f"many-{number}" for number in range(20)]
+    images = [f"{await image(staffed, front, name, MANIFESTS)}:v1" for name in names]
+    nodes = staffed.cluster.names
+    document = {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "ImageListPullJob",
+        "metadata": {"name": "many"},
+        "spec": {"images": images, "parallelism": 3, "completionPolicy": {"type": "Always"}},
+    }
+    before = {node: staffed.agents.cpu_seconds(node) for node in nodes}
+    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    space.until(lambda: all(front.wanted(name, MANIFESTS) == set(nodes) for name in names), 60)
+    for name in names:
+        front.heal(name)
+    space.until(lambda: space.read("imagelistpulljob", "many").get("status", {}).get("succeeded") == 20, 60)
+    used = {node: (staffed.agents.cpu_seconds(node) - before[node]) / len(names) for node in nodes}
+    print(f"CPU of the agent per pull: {', '.join(f'{1000 * one:.1f} ms' for one in used.values())}")
+    assert max(used.values()) <= CPU_PER_PULL
+
+
+async def test_a_node_goes_away_with_pulls_pending(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """The job ends with the nodes that are left (imagepull.md §12, example 19); a node that comes back is pulled to."""
+    what = await image(staffed, front, "orphan")
+    pull(space, f"{what}:v1")
+    space.until(lambda: front.wanted("orphan") == set(staffed.cluster.names))
+    staffed.cluster.kubectl("delete", "node", "real-2")
+    space.until(lambda: job_status(space)["desired"] == 2)
+    front.heal("orphan")
+    assert counts(ended(space)) == {"desired": 2, "active": 0, "succeeded": 2, "failed": 0}
+    await staffed.cluster.repair()
+    pull(space, f"{what}:v1", "back", nodes=("real-2",), completionPolicy={"type": "Never"})
+    space.until(lambda: job_status(space, "back").get("succeeded") == 1, 60)

@@ -1,0 +1,171 @@
+"""Registries that fail or want a password, and a disk that is full: what a real containerd makes of it, and what users
+are told."""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from hashlib import shake_256
+
+import nats
+import pytest
+from nats.aio.msg import Msg
+
+from flotilla_common.bus.login import read_login
+from tests.cluster.conftest import Staffed
+from tests.support.cluster import eventually
+from tests.support.pull_jobs import about_image, counts, ended, pull, tag_entry
+from tests.support.registry_front import Front, Trouble, half_a_layer, hang, refuse
+from tests.support.workspace import Json, Workspace
+
+pytestmark = pytest.mark.usefixtures("staffed")
+FLAGS = ("--nodeimage-creation-delay=0",)
+REGISTRY = "sick.example"
+STORE = "/var/lib/containerd/io.containerd.content.v1.content"
+COPIES = "kruise-daemon-config"
+
+
+async def image(staffed: Staffed, front: Front, name: str, size: int = 100_000) -> str:
+    """An image with content of its own in the registry that fails. Returns its name."""
+    front.serve(REGISTRY)
+    reference = f"{REGISTRY}/{name}"
+    content = {"/content": shake_256(name.encode()).digest(size)}
+    await staffed.cluster.registry.push(f"{reference}:v1", ["/bin/sh"], content)
+    return reference
+
+
+@pytest.mark.parametrize(
+    ("name", "trouble", "says"),
+    [
+        pytest.param("denied", refuse(401), "no basic auth credentials", id="401"),
+        pytest.param("missing", refuse(404), "not found", id="404"),
+        pytest.param("broken", refuse(500), "500 Internal Server Error", id="500"),
+        pytest.param("half", half_a_layer(), "unexpected EOF", id="half a layer"),
+        pytest.param("mute", hang(), "is canceled", id="hangs"),
+    ],
+)
+async def test_a_registry_in_trouble(
+    space: Workspace, staffed: Staffed, front: Front, name: str, trouble: Trouble, says: str
+) -> None:
+    """Two attempts on each node, then the truth about it; when the registry is well again, the next job succeeds."""
+    nodes = staffed.cluster.names
+    what = await image(staffed, front, name)
+    front.spoil(name, trouble)
+    pull(space, f"{what}:v1", pullPolicy={"backoffLimit": 1, "timeoutSeconds": 3})
+    status = ended(space)
+    assert counts(status) == {"desired": 3, "active": 0, "succeeded": 0, "failed": 3}
+    assert (status["failedNodes"], status["message"]) == (nodes, "job has completed")
+    for node in nodes:
+        entry = tag_entry(staffed.cluster, node, what)
+        assert (entry["phase"], entry.get("version", 0)) == ("Failed", 0)
+        assert says in entry["message"]
+        first, second = front.attempts(name, node)
+        assert second - first > (3.5 if name == "mute" else 1)
+    space.until(lambda: bool(about_image(staffed.cluster, "ImagePullJob", "PullImageFailed", what)))
+    front.heal(name)
+    pull(space, f"{what}:v1", "again")
+    assert counts(ended(space, "again")) == {"desired": 3, "active": 0, "succeeded": 3, "failed": 0}
+
+
+async def test_a_registry_that_gets_well_in_time(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """Nobody hears of the attempts before: the pauses between them are 1, 2, 4, … seconds."""
+    what = await image(staffed, front, "moody")
+    front.spoil("moody", refuse(500))
+    pull(space, f"{what}:v1", nodes=("real-0",))
+    space.until(lambda: len(front.attempts("moody", "real-0")) == 3, 60)
+    front.heal("moody")
+    assert counts(ended(space)) == {"desired": 1, "active": 0, "succeeded": 1, "failed": 0}
+    first, second, third, *_ = front.attempts("moody", "real-0")
+    assert second - first > 1
+    assert third - second > 2
+    assert "message" not in tag_entry(staffed.cluster, "real-0", what)
+
+
+async def test_a_full_disk(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """One node has no room for the image. Its neighbours do not mind, and it pulls as soon as there is room."""
+    what = await image(staffed, front, "large", 3_000_000)
+    in_node = ("real-2", "sh", "-ec")
+    staffed.cluster.run_in(
+        *in_node,
+        f"""mkdir /run/store; mount -t tmpfs -o size=1g store /run/store; cp -a {STORE}/. /run/store
+        mount -o remount,size=$(($(du -sk /run/store | cut -f1) + 1000))k /run/store
+        mount --bind /run/store {STORE}""",
+    )
+    pull(space, f"{what}:v1", pullPolicy={"backoffLimit": 0})
+    status = ended(space)
+    assert counts(status) == {"desired": 3, "active": 0, "succeeded": 2, "failed": 1}
+    assert status["failedNodes"] == ["real-2"]
+    assert "no space left on device" in tag_entry(staffed.cluster, "real-2", what)["message"]
+    staffed.cluster.run_in(*in_node, "mount -o remount,size=1g /run/store")
+    pull(space, f"{what}:v1", "again", nodes=("real-2",))
+    assert counts(ended(space, "again")) == {"desired": 1, "active": 0, "succeeded": 1, "failed": 0}
+
+
+def make_secret(space: Workspace, name: str, auths: Json) -> str:
+    """A pull secret; its data as the apiserver shows it."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": json.dumps({"auths": auths})},
+    }
+    space.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    return space.read("secret", name)["data"][".dockerconfigjson"]
+
+
+@asynccontextmanager
+async def overheard(staffed: Staffed) -> AsyncGenerator[list[bytes]]:
+    """Everything that anybody says on the bus during the block."""
+    said: list[bytes] = []
+
+    async def hear(message: Msg) -> None:
+        said.append(b"\n".join((message.subject.encode(), str(message.headers).encode(), message.data)))
+
+    server = staffed.fleet.nats
+    client = await nats.connect(server.url, nkeys_seed_str=read_login(server.credentials, "flotilla").seed)
+    try:
+        await client.subscribe(">", cb=hear)
+        await client.flush()
+        yield said
+    finally:
+        await client.close()
+
+
+async def test_a_private_registry(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """The second of two secrets is right; it reaches the nodes and the registry, and is never read on the bus."""
+    what = "team.private.example/vault/app"
+    await staffed.cluster.registry.push(f"{what}:v1", ["/bin/sh"], {"/vault": b"private"})
+    front.serve("team.private.example")
+    front.passwords["vault/app"] = ("robot", "pass-Phrase-4711")
+    login = base64.b64encode(b"robot:pass-Phrase-4711").decode()
+    wrong = make_secret(space, "wrong", {"team.private.example": {"username": "robot", "password": "other-Phrase"}})
+    right = make_secret(space, "right", {"*.private.example": {"auth": login}})
+    async with overheard(staffed) as said:
+        pull(space, f"{what}:v1", pullSecrets=["wrong", "right"])
+        status = await asyncio.to_thread(ended, space)
+    assert counts(status) == {"desired": 3, "active": 0, "succeeded": 3, "failed": 0}
+    served = {
+        one.node for one in front.asked if (one.repository, one.user, one.denied) == ("vault/app", "robot", False)
+    }
+    assert served == set(staffed.cluster.names)
+    everything = b"\n".join(said)
+    assert all(f"report.v1.{node}.secrets.".encode() in everything for node in staffed.cluster.names)
+    for clear in (right, wrong, login, "pass-Phrase-4711", "other-Phrase"):
+        assert clear.encode() not in everything
+    await eventually(lambda: staffed.cluster.read("secrets", "-n", COPIES)["items"] == [])
+
+
+async def test_a_wrong_password(space: Workspace, staffed: Staffed, front: Front) -> None:
+    what = await image(staffed, front, "vault/other")
+    front.passwords["vault/other"] = ("robot", "right")
+    make_secret(space, "wrong", {f"{REGISTRY}/vault": {"username": "robot", "password": "wrong"}})
+    pull(space, f"{what}:v1", pullSecrets=["wrong", "absent"], pullPolicy={"backoffLimit": 0})
+    assert counts(ended(space)) == {"desired": 3, "active": 0, "succeeded": 0, "failed": 3}
+    message = tag_entry(staffed.cluster, "real-0", what)["message"]
+    assert "401 Unauthorized" in message
+    assert "wrong" not in message
+    make_secret(space, "absent", {REGISTRY: {"username": "robot", "password": "right"}})
+    pull(space, f"{what}:v1", "again", pullSecrets=["wrong", "absent"])
+    assert counts(ended(space, "again")) == {"desired": 3, "active": 0, "succeeded": 3, "failed": 0}
