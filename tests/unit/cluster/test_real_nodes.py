@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,13 @@ def test_groups_of_ended_nodes_are_left_over_inner_ones_first(tmp_path: Path, mo
         (tmp_path / name).mkdir(parents=True)
     ended = tmp_path / "flotilla-4194304-7"
     assert cgroups.leftovers() == [ended / "kubepods" / "pod1", ended / "kubepods", ended]
+
+    def removed_by_another_command(_: int) -> None:
+        shutil.rmtree(ended, ignore_errors=True)
+
+    monkeypatch.setattr(cgroups, "start_ticks", removed_by_another_command)
+    (tmp_path / alive).rmdir()
+    assert cgroups.leftovers() == []
 
 
 # Images

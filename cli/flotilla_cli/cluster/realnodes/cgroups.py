@@ -4,6 +4,7 @@ A group is named after the process that holds the node. So every later command c
 those of sets that were killed, and remove them.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,8 +55,9 @@ def _abandoned(root: Path) -> Iterator[Path]:
     for top in root.glob("flotilla-*"):
         found = NAME.fullmatch(top.name)
         if found and start_ticks(int(found[1])) != int(found[2]):
-            yield from sorted((path for path in top.rglob("*") if path.is_dir()), key=lambda path: -len(path.parts))
-            yield top
+            yield from (
+                Path(folder) for folder, *_ in os.walk(top, topdown=False)
+            )  # what vanishes meanwhile is no error
 
 
 async def sweep(clock: Clock) -> None:
