@@ -1,9 +1,10 @@
 """Breaks planners and mirror in thousands of small ways, and counts how many of them the unit tests notice.
 
-    python -m tests.mutation                    all mutants that were not tried yet, or whose code or tests changed
+    python -m tests.mutation                    all mutants that were not tried yet, or whose code changed
+    python -m tests.mutation --again            and those that were missed: for new tests
     python -m tests.mutation --seconds 450      as many as fit; the next run goes on
     python -m tests.mutation 'flotilla_common.mirror.table*'
-    python -m tests.mutation --sample 10        every tenth, always the same ones, unless it was caught already
+    python -m tests.mutation --sample 10        every tenth, always the same ones
     python -m tests.mutation --report           what is known, without trying any
 
 mutmut wants one package under one folder, so a copy of the packages and their tests is laid out for it in `.mutation`.
@@ -18,6 +19,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,10 +27,12 @@ WORK = ROOT / ".mutation"
 PACKAGES = {
     "flotilla_common": "libs/common/flotilla_common",
     "flotilla_cloneset": "services/cloneset/flotilla_cloneset",
+    "flotilla_jobs": "services/jobs/flotilla_jobs",
 }
-TESTS = ("support", "unit/cloneset", "unit/control", "unit/mirror", "unit/podreadiness", "unit/replay", "unit/workload")
-SURVIVED, UNTESTED, UNTRIED = "survived", "no test", "not tried"
-VERDICTS = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED, None: UNTRIED, -24: "caught", 24: "caught", 36: "caught"}
+AREAS = ("cloneset", "control", "imagepull", "mirror", "podreadiness", "recreate", "replay", "workload")
+TESTS = ("support", "simulation", "unit/webhook", *(f"unit/{area}" for area in AREAS))
+CAUGHT, SURVIVED, UNTESTED, UNTRIED = "caught", "survived", "no test", "not tried"
+VERDICTS = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED, None: UNTRIED, -24: CAUGHT, 24: CAUGHT, 36: CAUGHT}
 """By exit code: pytest's 0 and 5, mutmut's own, the kernel's signal for used-up CPU time. All others are caught."""
 
 
@@ -57,7 +61,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def run(patterns: Sequence[str], seconds: int) -> None:
     """Try mutants, one at a time, for at most so long (0: to the end)."""
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *patterns]
+    command = [sys.executable, str(ROOT / "tests" / "mutation" / "tool.py"), "run", "--max-children", "1", *patterns]
     with subprocess.Popen(command, cwd=WORK) as process:
         try:
             process.wait(seconds or None)
@@ -69,7 +73,7 @@ def results() -> Iterator[tuple[str, str, str]]:
     """(file, mutant, verdict) of every mutant."""
     for path in sorted((WORK / "mutants" / "src").rglob("*.py.meta")):
         for name, code in json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"].items():
-            yield str(path.relative_to(WORK / "mutants" / "src"))[: -len(".meta")], name, VERDICTS.get(code, "caught")
+            yield str(path.relative_to(WORK / "mutants" / "src"))[: -len(".meta")], name, VERDICTS.get(code, CAUGHT)
 
 
 def sampled(name: str, every: int) -> bool:
@@ -93,16 +97,20 @@ def report(*, names: bool, every: int) -> None:
     print(f"{_share(total)}  {sum(total.values())} mutants: {dict(total)}")
 
 
-def _to_try(every: int) -> list[str]:
-    """Of a sample, those that are not known to be caught. Of all: the tool knows by itself."""
-    if every == 1:
-        return []
-    return [name for _, name, verdict in results() if sampled(name, every) and verdict != "caught"]
+def _to_try(patterns: Sequence[str], every: int, *, again: bool) -> list[str]:
+    """Those that were not tried, and `again` those that were missed."""
+    return [
+        name
+        for _, name, verdict in results()
+        if sampled(name, every)
+        and (not patterns or any(fnmatchcase(name, pattern) for pattern in patterns))
+        and (verdict == UNTRIED or (again and verdict != CAUGHT))
+    ]
 
 
 def _share(counts: Counter[str]) -> str:
     tried = sum(counts.values()) - counts[UNTRIED]
-    return f"{counts['caught'] / tried:6.1%}" if tried else "     -"
+    return f"{counts[CAUGHT] / tried:6.1%}" if tried else "     -"
 
 
 def main() -> None:
@@ -110,12 +118,15 @@ def main() -> None:
     parser.add_argument("patterns", nargs="*", help="mutants by name, with wildcards")
     parser.add_argument("--seconds", type=int, default=0, help="stop after so long")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every Nth mutant")
+    parser.add_argument("--again", action="store_true", help="also those that were missed before")
     parser.add_argument("--report", action="store_true", help="try none")
     parser.add_argument("--names", action="store_true", help="name those that were not caught")
     given = parser.parse_args()
     if not given.report:
         lay_out()
-        run(given.patterns or _to_try(given.sample), given.seconds)
+        if not any(results()):
+            run(["none"], 0)  # makes the mutants
+        run(_to_try(given.patterns, given.sample, again=given.again), given.seconds)
     report(names=given.names, every=given.sample)
 
 

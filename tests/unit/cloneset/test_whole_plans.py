@@ -5,6 +5,7 @@ after a change that is meant; the diff is for reading.
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.imagepulljob import ImagePullJob
 from flotilla_common.control.plan import Plan
 from tests.unit.cloneset.build import LONG_AGO, NOW, claim, cloneset, planned, pod, pods, revision, revisions, template
 
@@ -201,6 +203,82 @@ def refused() -> Plan:
     return planned(cloneset().replicas(-1))
 
 
+def rollback_by_partition() -> Plan:
+    builder = cloneset().replicas(6).partition(5).max_unavailable(3).in_place()
+    return planned(builder, "3n! 2n 1o!", gates="CloneSetPartitionRollback=true")
+
+
+def scale_out_limited() -> Plan:
+    builder = (
+        cloneset().replicas(6).scale(maxUnavailable=2, excludePreparingDelete=True).hook("preDelete", not_ready=True)
+    )
+    return planned(builder, held("2n 1n! 1n^"), gates="CloneSetShortHash=true")
+
+
+def surge_of_both_sides() -> Plan:
+    return planned(cloneset().replicas(5).partition(3).max_unavailable(1).max_surge("40%"), "4o 1o* 1n*")
+
+
+def names_that_are_gone() -> Plan:
+    return planned(cloneset().replicas(2).scale(podsToDelete=["sample-n2", "sample-x"]).hook("preDelete"), "2n")
+
+
+def becoming_available() -> Plan:
+    fresh = [pod(f"n{age}", ready_since=NOW - timedelta(seconds=age)) for age in (5, 10, 40)]
+    return planned(cloneset().min_ready(30).deadline(600), fresh)
+
+
+def reuse_of_claims() -> Plan:
+    builder = cloneset().replicas(4).claims("data", "log").scale(enablePVCReuse=True)
+    claims = [claim("n1"), claim("n2"), claim("x"), claim("y"), claim("y", "log", deleting=True), claim("", "log")]
+    return planned(builder, [pod("n1"), pod("n2", deleting=True)], claims=claims, taken_names={"sample-n2"})
+
+
+def images_pulled_ahead() -> Plan:
+    old, new = template("nginx:1"), template(imagePullSecrets=[{"name": "s"}, {"name": ""}])
+    old["spec"]["containers"] += [{"name": "log", "image": "log:1"}, {"name": "same", "image": "same:1"}]
+    new["spec"]["containers"] += [{"name": "log", "image": "log:2"}, {"name": "same", "image": "same:1"}]
+    new["metadata"]["annotations"] = old["metadata"]["annotations"] = {"a": "b"}
+    old["spec"]["imagePullSecrets"] = new["spec"]["imagePullSecrets"]
+    builder = cloneset().replicas(5).in_place().template(new)
+    builder.spec["selector"]["matchExpressions"] = [{"key": "app", "operator": "Exists"}]
+    return planned(builder, "5o", revisions=revisions(old, new), pull_jobs=[])
+
+
+def images_not_pulled_ahead() -> Plan:
+    return planned(cloneset().in_place(), "3o", pull_jobs=[])
+
+
+def images_were_pulled() -> Plan:
+    job = {"metadata": {"name": "old", "namespace": "default", "uid": "uid-old"}}
+    return planned(
+        cloneset().stored(currentRevision="sample-new"), "3n", pull_jobs=[msgspec.convert(job, ImagePullJob)]
+    )
+
+
+def refused_halfway() -> Plan:
+    """The second pod in order is on a revision that cannot become the new one in place."""
+    stored = (revision("other", template(hostNetwork=True), 1), *revisions())
+    other = {"controller-revision-hash": "other", "pod-template-hash": "other"}
+    ours = [pod("o1", "o"), pod("o2", "o", labels=other)]
+    return planned(cloneset().replicas(2).max_unavailable(2).in_place(only=True), ours, revisions=stored)
+
+
+def waiting_for_everybody() -> Plan:
+    ours = [
+        pod("a", state="PreparingNormal", ready=False, node=""),
+        pod("b", state="PreparingNormal", ready=False),
+        pod("c", state="Updated"),
+        pod("d", state="Normal", labels={"pod-template-hash": ""}),
+    ]
+    return planned(cloneset().replicas(4).in_place().hook("preNormal").hook("inPlaceUpdate").paused(), ours)
+
+
+def failed_before() -> Plan:
+    failed = {"type": "FailedScale", "status": "False", "lastTransitionTime": LONG_AGO}
+    return planned(cloneset().stored(conditions=[failed]), "3n", failures={"scale": "quota", "update": "denied"})
+
+
 SITUATIONS: list[Callable[[], Plan]] = [
     scale_out_with_claims,
     scale_in_with_claims,
@@ -232,6 +310,18 @@ SITUATIONS: list[Callable[[], Plan]] = [
     taken_over_ids,
     gated_and_deleting,
     refused,
+    rollback_by_partition,
+    scale_out_limited,
+    surge_of_both_sides,
+    names_that_are_gone,
+    becoming_available,
+    reuse_of_claims,
+    images_pulled_ahead,
+    images_not_pulled_ahead,
+    images_were_pulled,
+    refused_halfway,
+    waiting_for_everybody,
+    failed_before,
 ]
 
 

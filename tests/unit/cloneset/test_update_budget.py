@@ -1,0 +1,116 @@
+"""Which pods the update step takes, and when it stops (cloneset.md §4.8 step 6), one row per rule."""
+
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.core import Pod
+from tests.unit.cloneset.build import (
+    CloneSetBuilder,
+    cloneset,
+    codes,
+    planned,
+    pod,
+    pods,
+    revisions,
+    summary,
+    template,
+)
+
+GRACE = {"apps.kruise.io/inplace-update-grace": '{"revision":"sample-new"}'}
+
+
+def rolling(replicas: int, max_unavailable: int | str, **members: Any) -> CloneSetBuilder:
+    builder = cloneset().replicas(replicas).max_unavailable(max_unavailable).in_place()
+    builder.spec["updateStrategy"]["rollingUpdate"].update(members)
+    return builder
+
+
+def in_grace() -> Pod:
+    """In the middle of another update: unavailable, on the old revision, and not to be started now."""
+    return pod("x", "o", ready=False, state="Updating", annotations=GRACE)
+
+
+def updates(builder: CloneSetBuilder, all_pods: list[Pod], **members: Any) -> list[str]:
+    return [text for text in summary(planned(builder, all_pods, **members)) if text.startswith("update ")]
+
+
+def of(*ids: str) -> list[str]:
+    return [f"update {one}" for one in ids]
+
+
+@pytest.mark.parametrize(
+    ("builder", "all_pods", "expected"),
+    [
+        pytest.param(rolling(4, 2), pods("1o 3o!"), of("o2", "o3"), id="broken ones first, as many as the budget"),
+        pytest.param(rolling(4, 2), pods("3o 1o!"), of("o4", "o1"), id="a broken one costs nothing, the next one does"),
+        pytest.param(rolling(4, 2), pods("2o 2n!"), [], id="new ones that do not come up stop the rollout"),
+        pytest.param(rolling(4, 2), pods("3o 1n!"), of("o1"), id="a new one that does not come up counts"),
+        pytest.param(rolling(5, 2), pods("4o! 1n!"), of("o1"), id="and counts against broken ones, too"),
+        pytest.param(rolling(3, 1), [in_grace(), *pods("2o")], [], id="one that is down elsewhere uses the budget up"),
+        pytest.param(rolling(5, 3), [in_grace(), *pods("4o")], of("o1", "o2"), id="and a part of a larger budget"),
+        pytest.param(rolling(5, "100%", partition=3), pods("5o"), of("o1", "o2"), id="never more than partition wants"),
+    ],
+)
+def test_budget(builder: CloneSetBuilder, all_pods: list[Pod], expected: list[str]) -> None:
+    assert updates(builder, all_pods) == expected
+
+
+def test_budget_on_the_way_back() -> None:
+    """On the way back, those of the current revision that do not come up count."""
+    builder = rolling(6, 2, partition=5)
+    assert updates(builder, pods("3n! 2n 1o!"), gates="CloneSetPartitionRollback=true") == of("n1")
+
+
+@pytest.mark.parametrize("key", ["apps.kruise.io/inplace-update-grace", "inplace-update-grace"])
+def test_pods_in_the_grace_period_of_another_update_are_not_started_again(key: str) -> None:
+    waiting = pod("x", "o", state="Updating", annotations={key: '{"revision":"sample-new"}'})
+    assert updates(rolling(2, 2), [waiting, pod("y", "o", annotations={"a": "b"})]) == of("y")
+
+
+def test_pods_on_their_way_out_are_not_updated() -> None:
+    builder = rolling(2, 2).hook("preDelete", not_ready=True)
+    leaving = pod("x", "o", state="PreparingDelete", labels={"hold": "preDelete"})
+    assert updates(builder, [*pods("1o"), leaving]) == of("o1")
+
+
+def test_the_order_is_the_users() -> None:
+    vip = {"matchSelector": {"matchLabels": {"tier": "vip"}}, "weight": 50}
+    ours = [pod("a", "o"), pod("b", "o", labels={"tier": "vip"}), pod("c", "o")]
+    assert updates(rolling(3, 1, priorityStrategy={"weightPriority": [vip]}), ours) == of("b")
+
+
+def test_users_may_have_pods_scattered() -> None:
+    def zoned(name: str, side: str = "o") -> Pod:
+        return pod(name, side, labels={"zone": "a"} if name in "abc" else {})
+
+    def scattered(budget: int) -> CloneSetBuilder:
+        return rolling(6, budget, scatterStrategy=[{"key": "zone", "value": "a"}])
+
+    assert updates(rolling(6, 3), [zoned(name) for name in "abdefg"]) == of("a", "b", "d")
+    assert updates(scattered(3), [zoned(name) for name in "abdefg"]) == of("a", "d", "e")
+    # Over all of the set: one of zone a is done, so it is the turn of another one.
+    assert updates(scattered(1), [zoned("a", "n"), *[zoned(name) for name in "bcdef"]]) == of("d")
+
+
+def test_after_a_refusal_those_before_it_count_as_a_change() -> None:
+    """Scaling failed before, so the update goes first; where it changes something, scaling waits for its turn."""
+    vip = {"matchSelector": {"matchLabels": {"tier": "vip"}}, "weight": 50}
+    builder = rolling(4, 4, priorityStrategy={"weightPriority": [vip]})
+    strange, first = pod("z", "o", state="Elsewhere"), pod("a", "o", labels={"tier": "vip"})
+    result = planned(builder, [first, strange], failures={"scale": "exceeded quota"})
+    assert summary(result) == of("a")
+    assert [phase for phase, _ in result.errors] == ["update"]
+    result = planned(builder, [strange], failures={"scale": "exceeded quota"})
+    assert summary(result) == ["create new"] * 3
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"), [pytest.param(False, ["mark o1"], id="else"), pytest.param(True, [], id="only")]
+)
+def test_in_place_if_possible(only: bool, expected: list[str]) -> None:
+    content = template(hostNetwork=True)
+    builder = rolling(3, 1).in_place(only=only).template(content)
+    result = planned(builder, "3o", revisions=revisions(new=content))
+    assert summary(result) == expected
+    assert ("InPlaceImpossible" in codes(result)) == only
