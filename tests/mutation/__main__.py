@@ -29,7 +29,7 @@ PACKAGES = {
     "flotilla_cloneset": "services/cloneset/flotilla_cloneset",
     "flotilla_jobs": "services/jobs/flotilla_jobs",
 }
-AREAS = ("cloneset", "control", "imagepull", "mirror", "podreadiness", "recreate", "replay", "workload")
+AREAS = ("cloneset", "control", "imagepull", "jobs", "mirror", "podreadiness", "recreate", "replay", "workload")
 TESTS = ("support", "simulation", "unit/webhook", *(f"unit/{area}" for area in AREAS))
 CAUGHT, SURVIVED, UNTESTED, UNTRIED = "caught", "survived", "no test", "not tried"
 VERDICTS = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED, None: UNTRIED, -24: CAUGHT, 24: CAUGHT, 36: CAUGHT}
