@@ -1,28 +1,156 @@
-"""What a snapshot takes from the mirror and from the pass before."""
+"""What a snapshot takes from the mirror and from the pass before, and whom a change concerns."""
 
-from flotilla_cloneset.cloneset.snapshot import Options
-from flotilla_cloneset.gather import ORPHANS, OWNER, CloneSetTables, Gatherer, orphan_namespace, owner_uids
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
+from flotilla_cloneset.gather import (
+    ORPHANS,
+    OWNER,
+    CloneSetTables,
+    Gatherer,
+    NodeLabels,
+    keys_of,
+    orphan_namespace,
+    owner_uids,
+)
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
+from flotilla_common.api.imagepulljob import ImagePullJob
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.controller import Memory
 from flotilla_common.gates import Gates
 from flotilla_common.mirror.table import Table
-from tests.unit.cloneset.build import cloneset
+from tests.unit.cloneset.build import OWNER as REFERENCE
+from tests.unit.cloneset.build import claim, cloneset, pod, revisions
+
+GATES = Gates.parse("KruisePodReadinessGate=true")
+OTHER = {**REFERENCE, "name": "other", "uid": "uid-other"}
+
+
+def changed(obj: Any, **metadata: Any) -> Any:
+    """The same object with other metadata."""
+    document = msgspec.json.decode(msgspec.json.encode(obj))
+    document["metadata"] |= metadata
+    return msgspec.json.decode(msgspec.json.encode(document), type=type(obj))
+
+
+def job(name: str, *owners: dict[str, Any], **metadata: Any) -> ImagePullJob:
+    document = {"name": name, "namespace": "default", "uid": f"uid-{name}", "ownerReferences": owners, **metadata}
+    return msgspec.convert({"metadata": document}, ImagePullJob)
+
+
+def filled(table: Table[Any], *objects: Any) -> Table[Any]:
+    for one in objects:
+        table.apply(one)
+    return table
+
+
+def tables(*, pull_ahead: bool = False) -> CloneSetTables:
+    """Two namespaces, and two owners in each table."""
+    old, new = revisions()
+    jobs = (
+        job("mine", REFERENCE),
+        job("going", REFERENCE, deletionTimestamp="2026-03-01T12:00:00Z"),
+        job("guest", {**REFERENCE, "controller": False}),
+        job("theirs", {**REFERENCE, "controller": False}, OTHER),
+    )
+    return CloneSetTables(
+        clonesets=filled(Table[CloneSet](), cloneset().build(), changed(cloneset().build(), name="other", uid="u2")),
+        pods=filled(
+            Table[Pod]({OWNER: owner_uids}),
+            pod("a"),
+            changed(pod("b"), ownerReferences=[OTHER]),
+            changed(pod("c"), namespace="elsewhere", ownerReferences=[]),
+        ),
+        claims=filled(
+            Table[PersistentVolumeClaim]({OWNER: owner_uids}), claim("a"), changed(claim("b"), ownerReferences=[OTHER])
+        ),
+        revisions=filled(
+            Table[ControllerRevision]({OWNER: owner_uids, ORPHANS: orphan_namespace}),
+            old,
+            changed(new, ownerReferences=[]),
+            changed(new, name="theirs", uid="u3", ownerReferences=[OTHER]),
+            changed(new, name="far", uid="u4", namespace="elsewhere", ownerReferences=[]),
+        ),
+        nodes=filled(
+            Table[Node](), msgspec.convert({"metadata": {"name": "n1", "uid": "1", "labels": {"zone": "a"}}}, Node)
+        ),
+        pull_jobs=filled(Table[ImagePullJob]({OWNER: owner_uids}), *jobs) if pull_ahead else None,
+    )
+
+
+def gathered(memory: Memory | None = None, *, pull_ahead: bool = False) -> CloneSetSnapshot:
+    options = Options(system_namespace="flotilla")
+    gatherer = Gatherer(tables(pull_ahead=pull_ahead), GATES, options)
+    snapshot = gatherer.gather(("default", "sample"), memory or Memory())
+    assert snapshot is not None
+    return snapshot
+
+
+def names(objects: Any) -> list[str]:
+    return [one.metadata.name for one in objects]
+
+
+def test_only_what_refers_to_the_cloneset_or_may_become_its_own() -> None:
+    snapshot = gathered()
+    assert snapshot.cloneset.metadata.name == "sample"
+    assert names(snapshot.pods) == ["sample-a"]
+    assert names(snapshot.claims) == ["data-sample-a"]
+    assert names(snapshot.revisions) == ["sample-old", "sample-new"]
+    assert (snapshot.gates, snapshot.options.system_namespace) == (GATES, "flotilla")
+    assert snapshot.pull_jobs is None
+
+
+def test_names_are_taken_by_all_pods_of_the_namespace() -> None:
+    taken = gathered().taken_names
+    assert ["sample-a" in taken, "sample-b" in taken, "sample-c" in taken, 1 in taken] == [True, True, False, False]
+
+
+def test_labels_of_nodes() -> None:
+    labels = gathered().node_labels
+    assert isinstance(labels, NodeLabels)
+    assert (dict(labels), len(labels)) == ({"n1": {"zone": "a"}}, 1)
+    with pytest.raises(KeyError, match="n2"):
+        labels["n2"]
+
+
+def test_image_pulls_are_those_that_it_controls_and_that_stay() -> None:
+    jobs = gathered(pull_ahead=True).pull_jobs
+    assert jobs is not None
+    assert names(jobs) == ["mine"]
 
 
 def test_only_pods_of_unknown_outcome_lend_their_ids() -> None:
-    clonesets = Table[CloneSet]()
-    clonesets.apply(cloneset().build())
-    tables = CloneSetTables(
-        clonesets=clonesets,
-        pods=Table[Pod]({OWNER: owner_uids}),
-        claims=Table[PersistentVolumeClaim]({OWNER: owner_uids}),
-        revisions=Table[ControllerRevision]({OWNER: owner_uids, ORPHANS: orphan_namespace}),
-        nodes=Table[Node](),
-    )
-    gatherer = Gatherer(tables, Gates.parse(""), Options())
-    unconfirmed = ((REVISION, "sample-d4d4fb5bd"), (CLAIM, "sample-sample-x2k9d"), (POD, "sample-x2k9d"))
-    snapshot = gatherer.gather(("default", "sample"), Memory(unconfirmed=unconfirmed))
-    assert snapshot is not None
+    unconfirmed = ((REVISION, "sample-d4d4fb5bd"), (CLAIM, "sample-sample-x2k9d"), (POD, "sample-x2k9d"), (POD, "x-y"))
+    snapshot = gathered(Memory(failures={"scale": "quota"}, unconfirmed=unconfirmed))
     assert snapshot.pending_ids == ("x2k9d",)
+    assert snapshot.failures == {"scale": "quota"}
+
+
+def test_nothing_is_planned_for_what_is_gone() -> None:
+    gatherer = Gatherer(tables(), GATES, Options())
+    assert gatherer.gather(("default", "gone"), Memory()) is None
+    assert gatherer.gather(("elsewhere", "sample"), Memory()) is None
+    assert sorted(gatherer.keys()) == [("default", "other"), ("default", "sample")]
+
+
+@pytest.mark.parametrize(
+    ("owners", "concerned"),
+    [
+        ([], set[str]()),
+        ([REFERENCE], {"sample"}),
+        ([{**REFERENCE, "apiVersion": "apps.kruise.io/v1alpha1"}], {"sample"}),
+        ([{**REFERENCE, "apiVersion": "apps/v1"}], set[str]()),
+        ([{**REFERENCE, "kind": "StatefulSet"}], set[str]()),
+        ([{**REFERENCE, "controller": False}, OTHER], {"sample", "other"}),
+    ],
+    ids=["nobody", "its CloneSet", "in another version", "another group", "another kind", "two"],
+)
+def test_a_change_of_a_dependent_concerns_its_owners(owners: list[Any], concerned: set[str]) -> None:
+    one = changed(pod("a"), ownerReferences=owners)
+    expected = {("default", name) for name in concerned}
+    assert keys_of(None, one) == keys_of(one, None) == expected
+    assert keys_of(changed(pod("a"), ownerReferences=[OTHER]), one) == expected | {("default", "other")}

@@ -104,6 +104,22 @@ def test_env_from_metadata(report: dict[str, str], flag: bool, expected: bool) -
     assert completed(pod(containers=[READS], annotations=annotations), GATES) is expected
 
 
+def test_env_from_labels() -> None:
+    reads = container(env=[env_from("CFG", "metadata.labels['cfg']")])
+    wanted = env_hash(msgspec.convert(reads, Container), {"cfg": "2"}, {})
+    annotations = state(updateEnvFromMetadata=True) | runtime(env=wanted)
+    held = {name: pod(containers=[reads], labels={"cfg": name}, annotations=annotations) for name in "12"}
+    assert completed(held["2"], GATES)
+    assert not completed(held["1"], GATES)
+
+
+def test_a_container_that_the_spec_lacks_counts_by_its_image_id() -> None:
+    last = state(lastContainerStatuses={"gone": {"imageID": "id-1"}})
+    for image_id, expected in (("id-1", False), ("id-2", True)):
+        statuses = [status("nginx"), status("gone", "nginx:1", image_id)]
+        assert completed(pod(statuses=statuses, annotations=last), GATES) is expected
+
+
 CPU = {"requests": {"cpu": "2"}}
 
 

@@ -10,6 +10,7 @@ from flotilla_common.workload.hashing import (
     claim_templates_hash,
     env_from_metadata,
     env_hash,
+    object_hash,
     plain_hash,
     revision_data,
     revision_hash,
@@ -88,6 +89,14 @@ def test_plain_hash(image: str, expected: int) -> None:
 )
 def test_env_hash(env: list[Any], annotations: dict[str, str], expected: int) -> None:
     assert env_hash(msgspec.convert(container(env=env), Container), {}, annotations) == expected
+
+
+def test_what_the_metadata_lacks_is_hashed_as_an_entry_without_value() -> None:
+    reads = [env_from("APP_CONF", "metadata.labels['conf']")]
+    held = msgspec.convert(container(env=reads), Container)
+    assert env_hash(held, {}, {"conf": "v1"}) == object_hash(b'[{"name":"APP_CONF"}]')
+    assert env_hash(held, {"conf": ""}, {}) == object_hash(b'[{"name":"APP_CONF"}]')
+    assert env_hash(held, {"conf": "v1"}, {}) == object_hash(b'[{"name":"APP_CONF","value":"v1"}]')
 
 
 def test_env_from_metadata() -> None:

@@ -120,7 +120,7 @@ def test_19_grace() -> None:
     spec = UpdateSpec(
         revision="sample-b",
         images={"nginx": "nginx:mainline"},
-        metadata_patch={"labels": {"v": "<b>"}},
+        metadata_patch={"labels": {"v": "<b>"}, "annotations": {"z": "1", "a": "2"}},
         ref_metadata={"nginx": ContainerMeta(annotations={"cfg": "2"})},
         env_from_metadata=True,
     )
@@ -128,7 +128,9 @@ def test_19_grace() -> None:
     assert "spec" not in second.body
     assert "v" not in labels_of(second)
     assert labels_of(second)["controller-revision-hash"] == "sample-b"
-    patch = base64.b64encode(b'{"metadata":{"labels":{"v":"\\u003cb\\u003e"}}}').decode()
+    patch = base64.b64encode(
+        b'{"metadata":{"annotations":{"a":"2","z":"1"},"labels":{"v":"\\u003cb\\u003e"}}}'
+    ).decode()
     assert annotations_of(second)[GRACE] == (
         '{"revision":"sample-b","containerImages":{"nginx":"nginx:mainline"},'
         '"containerRefMetadata":{"nginx":{"creationTimestamp":null,"annotations":{"cfg":"2"}}},'
