@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.mirror.table import Table
+from flotilla_common.mirror.table import Table, version_number, version_of
 
 
 class Thing(Model, frozen=True):
@@ -34,6 +34,12 @@ def make() -> tuple[Table[Thing], list[tuple[str, str]]]:
 
 def shown(obj: Thing | None) -> str:
     return f"{obj.metadata.uid}@{obj.metadata.resource_version}" if obj else "-"
+
+
+def test_versions_are_numbers() -> None:
+    assert [version_number(text) for text in ("", "0", "9", "10")] == [0, 0, 9, 10]
+    assert version_of(thing("a", 12)) == 12
+    assert version_of(Thing()) == 0
 
 
 def names(table: Table[Thing]) -> list[str]:

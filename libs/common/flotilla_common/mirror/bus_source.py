@@ -18,7 +18,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.door import Door
-from flotilla_common.mirror.table import version_of
+from flotilla_common.mirror.table import version_number, version_of
 
 _decode_marker = msgspec.json.Decoder(subjects.Marker).decode
 
@@ -104,7 +104,7 @@ class BusSource:
         if epoch != self._epoch:
             self._seen.setdefault(epoch, set()).add(uid)
         held = self._door.table.by_uid(uid)
-        if held is not None and version_of(held) >= int(headers.get(subjects.RV) or 0) > 0:
+        if held is not None and version_of(held) >= version_number(headers.get(subjects.RV, "")) > 0:
             return  # our own write comes back, or an old message: not worth decoding
         if subjects.OVERSIZE in headers:
             self._fetch(message)
@@ -119,7 +119,7 @@ class BusSource:
             self._on_synced()
 
     def _complete(self, marker: subjects.Marker) -> None:
-        seen, version = self._seen.get(marker.epoch, set[str]()), int(marker.rv or 0)
+        seen, version = self._seen.get(marker.epoch, set[str]()), version_number(marker.rv)
         table = self._door.table
         gone = [obj for obj in table if obj.metadata.uid not in seen and version_of(obj) <= version]
         for obj in gone:

@@ -11,6 +11,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import HeadMeta, Reflector
 from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.table import version_number
 
 
 class DirectSource:
@@ -58,8 +59,8 @@ class DirectSource:
 
     async def complete(self, version: str) -> None:
         """What the LIST lacks and is not newer is gone."""
-        self._door.table.replace((), int(version or 0), lambda obj: obj.metadata.uid not in self._listed)
-        self._door.forget_unlisted(self._listed, int(version or 0))
+        self._door.table.replace((), version_number(version), lambda obj: obj.metadata.uid not in self._listed)
+        self._door.forget_unlisted(self._listed, version_number(version))
         self._listed.clear()
         self._heard = self._clock.monotonic()
         if not self._synced:

@@ -12,7 +12,7 @@ import msgspec
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.reflector import HeadMeta, decode_head
-from flotilla_common.mirror.table import Table
+from flotilla_common.mirror.table import Table, version_number
 
 T = TypeVar("T", bound=Object)
 
@@ -72,11 +72,11 @@ class Door(Generic[T]):
     def drop(self, head: HeadMeta) -> None:
         """The object of that name and uid is gone."""
         self.misfits.pop(head.uid, None)
-        self.table.remove(head.namespace, head.name, head.uid, int(head.resource_version or 0))
+        self.table.remove(head.namespace, head.name, head.uid, version_number(head.resource_version))
 
     def forget_unlisted(self, listed: Container[str], version: int) -> None:
         """A LIST at `version` is complete: what was set aside, is not newer and is not listed (by uid) is gone."""
-        gone = [m.uid for m in self.misfits.values() if m.uid not in listed and int(m.version or 0) <= version]
+        gone = [m.uid for m in self.misfits.values() if m.uid not in listed and version_number(m.version) <= version]
         for uid in gone:
             del self.misfits[uid]
 

@@ -18,7 +18,7 @@ from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror import metrics
 from flotilla_common.mirror.door import Door, Misfit, OnMisfit
 from flotilla_common.mirror.feed import BusFeed, Feed, PrivateFeed
-from flotilla_common.mirror.table import Indexer, Table
+from flotilla_common.mirror.table import Indexer, Table, version_number
 
 T = TypeVar("T", bound=Object)
 
@@ -183,7 +183,7 @@ class Mirror:
             inside = not namespace or meta.namespace == namespace
             return inside and meta.uid not in aside and (within is None or within(obj))
 
-        door.table.replace(objects, int(version or 0), scope)
+        door.table.replace(objects, version_number(version), scope)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
         """Take in the object that a write returned; returns it decoded. Resources without a table are ignored."""

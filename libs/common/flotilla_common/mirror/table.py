@@ -18,9 +18,14 @@ DELETED_MEMORY = 100_000
 """Uids of deleted objects that are remembered so that a late message cannot revive one: more than can be on the way."""
 
 
+def version_number(text: str) -> int:
+    """A resourceVersion as a number (comparable since KEP-5504); 0 when absent."""
+    return int(text or 0)
+
+
 def version_of(obj: Object) -> int:
-    """The resourceVersion as a number (comparable since KEP-5504); 0 when absent."""
-    return int(obj.metadata.resource_version or 0)
+    """The object's resourceVersion; 0 when absent."""
+    return version_number(obj.metadata.resource_version)
 
 
 class Table(Generic[T]):
