@@ -56,7 +56,7 @@ def first_pass() -> Plan:
     policy = {"backoffLimit": 5, "timeoutSeconds": 60}
     one = job(meta={"finalizers": ["mine"]}, parallelism=2, pullSecrets=["s1", "s2", "s1"], pullPolicy=policy, **TTL)
     source = secret(labels={"a": "b"}, annotations={"x": "y"}, immutable=True)
-    return planned(one, fresh("n1", "n2", "n3"), sources={"s1": source, "s2": None}, taken={"s1-8bbf7e"})
+    return planned(one, fresh("n1", "n2", "n3"), sources={"s1": source, "s2": None}, taken={"s1-5f476a"})
 
 
 def under_way() -> Plan:
@@ -159,7 +159,7 @@ def child(image: str, parent: ImageListPullJob, mark: str = "", **status: Any) -
 
 def list_begins() -> Plan:
     one = list_job("a", "b", "a", parallelism="2", pullSecrets=["s"], meta={"name": "L" * 253})
-    return listed(one, taken={f"{'L' * 246}-000000"})
+    return listed(one, taken={f"{'L' * 246}-7db918"})
 
 
 def list_under_way() -> Plan:

@@ -107,6 +107,19 @@ def test_mark_pod_not_ready(state: str, message: str) -> None:
     assert patch.resource_version == "7"
 
 
+@pytest.mark.parametrize("state", ["PreparingDelete", "PreparingUpdate"])
+@pytest.mark.parametrize(
+    "hooks",
+    [None, {}, {"preDelete": {"labelsHandler": {"a": "b"}}, "inPlaceUpdate": {"labelsHandler": {"a": "b"}}}],
+    ids=["no lifecycle", "no hooks", "hooks that do not ask"],
+)
+def test_nothing_marks_a_pod_unasked(state: str, hooks: Any) -> None:
+    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}), "x")
+    assert write_state(edit, state, None if hooks is None else lifecycle(**hooks), NOW)
+    (patch,) = patches(edit.chain())
+    assert "status" not in patch.body
+
+
 def test_the_mark_is_set_even_when_the_state_is_there() -> None:
     edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}, state="PreparingDelete"), "x")
     assert not write_state(edit, "PreparingDelete", NOT_READY, NOW)

@@ -141,6 +141,37 @@ def test_19_grace() -> None:
     assert "containerBatchesRecord" not in state
 
 
+def test_only_a_positive_grace_period_is_waited_for() -> None:
+    for seconds, waits in ((-1, False), (0, False), (1, True)):
+        _, second = started(pod(), IMAGE, grace_seconds=seconds)
+        assert (GRACE in annotations_of(second), "spec" in second.body) == (waits, not waits)
+
+
+def test_metadata_that_containers_read_is_remembered() -> None:
+    spec = UpdateSpec(
+        revision="r-2", ref_metadata={"nginx": ContainerMeta(labels={"b": "1", "a": "2"})}, env_from_metadata=True
+    )
+    _, second = started(pod(), spec)
+    assert state_in(second)["updateEnvFromMetadata"] is True
+    assert labels_of(second)["a"] == "2"
+    _, waiting = started(pod(), spec, grace_seconds=10)
+    assert '"nginx":{"creationTimestamp":null,"labels":{"a":"2","b":"1"}}' in annotations_of(waiting)[GRACE]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        UpdateSpec(revision="r-2", metadata_patch={"labels": {"v": "b"}}),
+        UpdateSpec(revision="r-2", images={"nginx": "nginx:2"}, resources={"nginx": {"limits": {"cpu": "2"}}}),
+        UpdateSpec(revision="r-2", resources={"nginx": {"limits": {"cpu": "2"}}}, env_from_metadata=True),
+    ],
+    ids=["metadata", "image and resources", "env and resources"],
+)
+def test_only_a_mere_resize_leaves_the_pod_ready(spec: UpdateSpec) -> None:
+    first, *_ = started(pod(), spec, gates=RESIZE)
+    assert conditions_of(first)["InPlaceUpdateReady"]["status"] == "False"
+
+
 PAIR = [container("a", env=[barrier(5)]), container("b", env=[barrier(1)])]
 
 

@@ -28,8 +28,6 @@ def max_restarts(statuses: Iterable[ContainerStatus]) -> int:
 
 def max_sidecar_restarts(pod: Pod) -> int:
     """The highest restart count over restartable init containers."""
-    if not pod.status.init_container_statuses:
-        return 0
     sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
     return max_restarts(status for status in pod.status.init_container_statuses if status.name in sidecars)
 

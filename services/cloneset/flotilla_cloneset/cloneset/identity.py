@@ -8,6 +8,7 @@ would give a new pod the name of a dead one, and everybody's logs and graphs wou
 """
 
 import hashlib
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 
 from flotilla_common.api.meta import ObjectMeta
@@ -21,10 +22,8 @@ def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]
     """Endless ids that are not `taken`, determined by the version of the CloneSet and the names of what exists."""
     seed = hashlib.sha256("\n".join((owner.uid, owner.resource_version, *sorted(existing))).encode()).digest()
     used = set(taken)
-    counter = 0
-    while True:
+    for counter in itertools.count():
         candidate = _id(seed, counter)
-        counter += 1
         if candidate not in used:
             used.add(candidate)
             yield candidate
