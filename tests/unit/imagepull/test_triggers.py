@@ -23,10 +23,14 @@ JOBS = [
     job("child", image="redis", meta={"ownerReferences": [{"apiVersion": "apps.kruise.io/v1alpha1",
         "kind": "ImageListPullJob", "name": "L", "uid": "uid-L", "controller": True}]}),
 ]  # fmt: skip
-TABLE = Table[ImagePullJob](INDEXES)
-for _job in JOBS:
-    TABLE.apply(_job)
-TRIGGERS = Triggers(TABLE)
+
+
+@pytest.fixture
+def triggers() -> Triggers:
+    table = Table[ImagePullJob](INDEXES)
+    for one in JOBS:
+        table.apply(one)
+    return Triggers(table)
 
 
 def names(keys: set[tuple[str, str]]) -> set[str]:
@@ -43,6 +47,12 @@ OF_IMAGE = {"all", "pods"}
     [
         pytest.param(PLAIN, node_image("n1", [tag("x", version=1)]), OF_IMAGE, id="the tag changed"),
         pytest.param(PLAIN, node_image("n1", [tag("x")], [entry("Pulling")]), OF_IMAGE, id="its entry came"),
+        pytest.param(
+            node_image("n1", [tag("x")], [entry("Succeeded", name="2")]),
+            node_image("n1", [tag("x")], [entry("Failed", name="2")]),
+            {"other-tag"},
+            id="an entry without its tag changed",
+        ),
         pytest.param(
             PLAIN, node_image("n1", [tag("x"), tag("x", name="2")]), {"other-tag"}, id="another tag of the image came"
         ),
@@ -73,8 +83,8 @@ OF_IMAGE = {"all", "pods"}
         ),
     ],
 )
-def test_node_images(old: NodeImage | None, new: NodeImage | None, woken: set[str]):
-    assert names(TRIGGERS.of_node_image(old, new)) == woken
+def test_node_images(triggers: Triggers, old: NodeImage | None, new: NodeImage | None, woken: set[str]):
+    assert names(triggers.of_node_image(old, new)) == woken
 
 
 BOUND = pod("p", "n1")
@@ -94,17 +104,17 @@ BOUND = pod("p", "n1")
         pytest.param(None, pod("p", "n1", namespace="other"), set(), id="another namespace"),
     ],
 )
-def test_pods(old: Any, new: Any, woken: set[str]):
-    assert names(TRIGGERS.of_pod(old, new)) == woken
+def test_pods(triggers: Triggers, old: Any, new: Any, woken: set[str]):
+    assert names(triggers.of_pod(old, new)) == woken
 
 
-def test_secrets_and_lists():
-    assert names(TRIGGERS.of_source(("ns", "s1"))) == {"secret"}
-    assert TRIGGERS.of_source(("other", "s1")) == set()
-    assert TRIGGERS.of_copy(copy_of("s1", "ns/a"), copy_of("s1", "ns/b")) == {("ns", "a"), ("ns", "b")}
-    assert names(TRIGGERS.of_list(list_job("x"))) == {"child"}
-    assert TRIGGERS.sources(lambda *_: True) == {("ns", "s1"): {"uid-secret"}}
-    assert TRIGGERS.sources(lambda *_: False) == {}
+def test_secrets_and_lists(triggers: Triggers):
+    assert names(triggers.of_source(("ns", "s1"))) == {"secret"}
+    assert triggers.of_source(("other", "s1")) == set()
+    assert triggers.of_copy(copy_of("s1", "ns/a"), copy_of("s1", "ns/b")) == {("ns", "a"), ("ns", "b")}
+    assert names(triggers.of_list(list_job("x"))) == {"child"}
+    assert triggers.sources(lambda *_: True) == {("ns", "s1"): {"uid-secret"}}
+    assert triggers.sources(lambda *_: False) == {}
 
 
 def test_a_selector_written_past_admission_wakes_nobody():
