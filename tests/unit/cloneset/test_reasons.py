@@ -356,6 +356,8 @@ def test_a_grace_period_is_waited_for() -> None:
 
 
 def test_what_does_not_wait_says_nothing() -> None:
+    blocked = planned(cloneset().max_unavailable(0), "2n 1n*")
+    assert [one.code for one in blocked.reasons] == ["WaitingForDeleteBudget", "Complete"]
     assert [one.code for one in planned(cloneset(), "3n").reasons] == ["Complete"]
     assert [one.code for one in planned(cloneset().on_delete(), "3n").reasons] == []
     assert [one.code for one in planned(cloneset().in_place().max_unavailable(3), "3o").reasons] == ["Updating"]

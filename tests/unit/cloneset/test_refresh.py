@@ -23,9 +23,9 @@ from tests.unit.cloneset.build import (
 from tests.unit.cloneset.world import World
 
 
-def half_started(name: str) -> Pod:
+def half_started(name: str, side: str = "o") -> Pod:
     """The first write of an in-place update happened, then the service crashed."""
-    document = msgspec.to_builtins(pod(name, "o", ready=False))
+    document = msgspec.to_builtins(pod(name, side, ready=False))
     for condition in document["status"]["conditions"]:
         if condition["type"] == "InPlaceUpdateReady":
             condition |= {"status": "False", "reason": "StartInPlaceUpdate"}
@@ -52,6 +52,12 @@ def test_a_half_started_update(builder: CloneSetBuilder, expected: list[str]) ->
         (patch,) = actions(result)
         assert isinstance(patch, Patch)
         assert (patch.subresource, patch.resource_version) == ("status", "5")
+
+
+def test_a_half_started_way_back_goes_on() -> None:
+    builder = rolling(6).partition(5)
+    result = planned(builder, [*pods("4n 1o"), half_started("x", "n")], gates="CloneSetPartitionRollback=true")
+    assert summary(result) == ["update x"]
 
 
 def test_refresh_and_update_share_a_pass() -> None:

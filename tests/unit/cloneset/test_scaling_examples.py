@@ -291,3 +291,10 @@ def test_a_claim_that_is_still_being_deleted_keeps_only_its_own_pod_waiting() ->
     result = planned(builder, others(3), claims=claims)
     assert summary(result) == ["create new"]
     assert "WaitingForClaim" in codes(result)
+
+
+def test_without_reuse_too_the_old_claims_of_a_pending_id_are_waited_for() -> None:
+    builder = cloneset().replicas(2).claims("data")
+    result = planned(builder, [pod("n1")], claims=[claim("n1"), claim("x", deleting=True)], pending_ids=("x",))
+    assert summary(result) == []
+    assert "WaitingForClaim" in codes(result)

@@ -23,7 +23,6 @@ from flotilla_jobs.nodeimage.gather import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
 from tests.unit.imagepull.build import copy_of, decoded, fresh, job, node, node_image, pod, secret, tag
 from tests.unit.recreate.world import pod_document, request_document
-from tests.unit.webhook.fakes import merge
 
 
 class Apiserver:
