@@ -12,6 +12,8 @@ ZONES = {
     "node-1": {"zone": "a", "kubernetes.io/hostname": "node-1"},
     "node-2": {"zone": "a", "kubernetes.io/hostname": "node-2"},
     "node-3": {"zone": "b", "kubernetes.io/hostname": "node-3"},
+    "node-4": {"kubernetes.io/hostname": "shared"},
+    "node-5": {"kubernetes.io/hostname": "shared"},
 }
 COST = "controller.kubernetes.io/pod-deletion-cost"
 
@@ -51,6 +53,14 @@ def test_spread_constraints_count_domains_instead_of_nodes() -> None:
     assert first(*pods) == "a"
     assert first(*pods, keys=("zone",)) == "b"
     assert first(*pods, keys=("kubernetes.io/hostname",)) == "a"
+
+
+def test_within_a_domain_the_crowded_node_gives_first_but_not_within_a_host() -> None:
+    def placed(alone: str, crowded: str) -> tuple[Pod, ...]:
+        return (pod("a", node=alone), pod("b", node=crowded), pod("c", node=crowded))
+
+    assert first(*placed("node-1", "node-2"), keys=("zone",)) == "b"
+    assert first(*placed("node-4", "node-5"), keys=("kubernetes.io/hostname",)) == "a"
 
 
 def test_the_old_group_gives_its_share_first() -> None:
