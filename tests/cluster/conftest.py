@@ -12,11 +12,12 @@ import pytest
 import pytest_asyncio
 
 from tests.support.agents import Agents, agents
+from tests.support.cluster import eventually
 from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.nodes import RealCluster, real_cluster
 from tests.support.recorder import Recorder
 from tests.support.registry_front import Front, registry_front
-from tests.support.workspace import Workspace, fresh
+from tests.support.workspace import Json, Workspace, fresh
 
 NODES = 3
 FIRST = 2400
@@ -64,11 +65,18 @@ async def running(cluster: RealCluster, request: pytest.FixtureRequest) -> Async
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Staffed]:
-    flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
+    flags: tuple[str, ...] = ("--nodeimage-creation-delay=0", *getattr(request.module, "FLAGS", ()))
     watched: tuple[str, ...] = getattr(request.module, "WATCHED", ("pods", "clonesets"))
     async with fleet(cluster, (*SERVICES, "jobs"), flags) as services, agents(cluster, services) as on:
         with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched) as recorder:
+            await eventually(lambda: idle_agents(cluster) == NODES, 60)
             yield Staffed(cluster, services, recorder, on)
+
+
+def idle_agents(cluster: RealCluster) -> int:
+    """How many agents have said that they have nothing to pull: jobs find their nodes then."""
+    images: list[Json] = cluster.read("nodeimages")["items"]
+    return sum(image.get("status", {}).get("desired") == 0 for image in images)
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ class Agents:
             self._file(node).write_text(self._users.add_node(node))
         reload_users(self._fleet.nats.process)
 
-    async def start(self, node: str, *, wait: bool = True) -> Process:
+    async def start(self, node: str, *, wait: bool = True, flags: Iterable[str] = ()) -> Process:
         """Start the agent of a node, and wait until it is ready."""
         argv = [
             sys.executable, "-m", "flotilla_cli", "run", "nodeagent",
@@ -49,6 +49,7 @@ class Agents:
             f"--health-port={PORT}",
             "--metrics-port=0",
             *self._flags,
+            *flags,
         ]  # fmt: skip
         env = {"PYTHONPATH": str(Path(__file__).parents[2])}
         command = self._cluster.nodes.inside(node, argv)
