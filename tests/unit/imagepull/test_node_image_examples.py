@@ -176,6 +176,7 @@ NO_ANSWER = "node has not responded for a long time"
         ),
         pytest.param(node_image("n1", [tag("J", created=9999)], [entry("Pulling")]), "", id="no deadline"),
         pytest.param(node_image("n1", [tag("J", created=9999)], [entry("Failed")]), "", id="final"),
+        pytest.param(node_image("n1", [tag("J", created=-3600)]), "", id="the clock was set back"),
     ],
 )
 def test_time_outs(image: NodeImage, message: str):
