@@ -69,8 +69,12 @@ READY_SECONDS = 30.0
 LOOK_SECONDS = 0.1
 """How often the world is asked whether it is ready or has settled."""
 
+CALM_SECONDS = 2.0
+"""Without a change for so long, nobody has anything to do if all processes run: twice the longest time between two
+looks of one that waits for something."""
+
 QUIET_SECONDS = SETTINGS.lease_duration + 2 * SETTINGS.lease_retry_period
-"""Without a change for so long, nobody has anything to do: a replica that is gone has been replaced meanwhile."""
+"""The same once a process has died, stood still or come back: a replica that is gone has been replaced meanwhile."""
 
 
 class Unsettled(Exception):
@@ -101,7 +105,8 @@ class World:
         self.bus = Server(loop, UnevenBus(self._dice) if self._dice else None)
         self.failures: list[tuple[str, BaseException | None]] = []
         self._wire = wire
-        self._changed = 0.0
+        self._changed = self._upset = 0.0
+        self._states: list[object] = []
         self.api = SimulatedApi(self.server, "user", self.wire("user"))
         self.processes: dict[str, Process] = {}
         self._served = (replicas or REPLICAS).keys()
@@ -150,13 +155,14 @@ class World:
                 raise Unsettled(f"not ready after {deadline:g} s: {waiting}")
             await self.clock.sleep(LOOK_SECONDS)
 
-    async def settle(self, deadline: float = 60.0, quiet: float = QUIET_SECONDS) -> None:
-        """Wait until nothing but leases and events has changed for `quiet` fake seconds. Unsettled."""
+    async def settle(self, deadline: float = 60.0, quiet: float = CALM_SECONDS) -> None:
+        """Wait until nothing but leases and events has changed for `quiet` fake seconds, and no process has come or
+        gone for QUIET_SECONDS. Unsettled."""
         started = self.loop.time()
         while True:
             self._check()
             now = self.loop.time()
-            rest = max(started, self._changed) + quiet - now
+            rest = max(max(started, self._changed) + quiet, self._upset + QUIET_SECONDS) - now
             if rest <= 0 and not self.cluster.busy:
                 return
             if now - started > deadline:
@@ -180,8 +186,13 @@ class World:
             self._changed = version.at
 
     def _check(self) -> None:
+        """Called at each look: nobody may have ended by itself; notes whether somebody came or went."""
         for name, error in self.failures:
             raise Unsettled(f"{name} ended by itself") from error
+        states: list[object] = [(one.incarnation, one.alive, one.paused) for one in self.processes.values()]
+        if states != self._states:
+            self._upset = self.loop.time() if self._states else 0.0
+            self._states = states
 
 
 def simulate(

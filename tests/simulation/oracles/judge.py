@@ -43,13 +43,25 @@ class Breach(msgspec.Struct, frozen=True):
         return f"{version.at:.3f} s, {version.writer} ({version.resource.plural} {version.name}): {self.text}"
 
 
+class Judge:
+    """Holds a history against every rule while it is made. `breaches` are in order."""
+
+    def __init__(self, epoch: datetime, blind: float = SIGHT) -> None:
+        """`epoch`: the wall time of fake second 0. `blind`: fake seconds that controllers may lag behind."""
+        self.breaches: list[Breach] = []
+        self.scene = Scene(epoch, blind)
+        self._rules = [make() for make in RULES]
+
+    def take(self, version: Version) -> None:
+        """One version more."""
+        if len(self.breaches) < MOST_TOLD:
+            step = self.scene.take(version)
+            self.breaches += [Breach(version, text) for rule in self._rules for text in rule(self.scene, step)]
+
+
 def judge(versions: Iterable[Version], *, epoch: datetime, blind: float = SIGHT) -> list[Breach]:
-    """What breaks a rule, in order, at most MOST_TOLD. `blind`: fake seconds that controllers may lag behind."""
-    scene, rules = Scene(epoch, blind), [make() for make in RULES]
-    breaches: list[Breach] = []
+    """What breaks a rule in a history that is over."""
+    one = Judge(epoch, blind)
     for version in versions:
-        step = scene.take(version)
-        breaches += [Breach(version, text) for rule in rules for text in rule(scene, step)]
-        if len(breaches) >= MOST_TOLD:
-            break
-    return breaches[:MOST_TOLD]
+        one.take(version)
+    return one.breaches

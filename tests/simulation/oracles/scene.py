@@ -113,8 +113,8 @@ class Scene:
         self.revisions: dict[str, Json] = {}
         self.leases: dict[str, tuple[Json, float]] = {}  # by name: spec, when it was last written
         self.at = 0.0
+        self.blind = blind
         self._epoch = epoch
-        self._blind = blind
 
     @property
     def now(self) -> datetime:
@@ -123,7 +123,7 @@ class Scene:
     @property
     def since(self) -> float:
         """What happened before this moment must be known to everybody."""
-        return self.at - self._blind
+        return self.at - self.blind
 
     def take(self, version: Version) -> Step:
         """Move on by one version."""

@@ -1,92 +1,131 @@
-"""Many runs from one beginning: the process forks once the `given` part of a scenario stands.
+"""Many runs from one stem: the process forks at the very point at which something goes wrong.
 
-Starting a world and playing what is given takes as long as the part that counts, and is the same for every fault. A
-simulated world has no threads, sockets or timers outside of the process, so a fork is a perfect copy of it. The parent
-never goes on itself: it forks one child after the other, each of which goes on with another fault and reports.
+Up to its point a disturbed run is the undisturbed one. So that one is played once, in this process, and at each of its
+points a child per fault goes on from there and reports. A simulated world has no threads, sockets or timers outside of
+the process: a fork is a perfect copy of it.
 """
 
 import asyncio
-import contextlib
-import gc
 import os
 import signal
 import traceback
-from collections.abc import Generator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from tests.simulation.loop import SimulatedLoop
 from tests.simulation.oracles.outcome import Outcome
-from tests.simulation.perturbation.fault import Fault, Point
-from tests.simulation.perturbation.kinds import Setting
+from tests.simulation.perturbation.fault import Fault, Place, Point
+from tests.simulation.perturbation.kinds import KINDS, Setting
 from tests.simulation.perturbation.play import Run, in_world
-from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.perturbation.saboteur import Saboteur, Strike
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.world import World
 
 CHILD_SECONDS = 60
-"""Real seconds after which a run is given up; it takes a tenth of a second."""
+"""Real seconds after which a run is given up; it takes a thirtieth of a second."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What one run came to, and the points that it passed."""
+    """What one run came to, and the points that it passed if it was the undisturbed one."""
 
     outcome: Outcome
+    fault: Fault | None = None
     points: Sequence[Point] = ()
 
 
-Plan = Generator[Fault | None, Report, None]
-"""Yields the fault of the next run (or None for an undisturbed one), and is sent its report."""
+Choice = Callable[[Sequence[Point]], Iterable[Fault]]
+"""Which faults to try, given the points of the undisturbed run."""
 
 
-class _Finished(Exception):
-    """The plan is carried out."""
-
-
-def branch(scenario: Scenario, setting: Setting, plan: Plan) -> None:
-    """Carry out the plan in worlds of this setting."""
-    saboteur = Saboteur()
+def branch(scenario: Scenario, setting: Setting, choose: Choice) -> list[Report]:
+    """Run the scenario undisturbed, and once with every chosen fault, in worlds of this setting. The first report is
+    that of the undisturbed run; if that one fails, it is the only one."""
+    saboteur, forks = Saboteur(), Forks()
+    stems: list[Stem] = []
 
     async def body(world: World) -> None:
         run = Run(scenario, saboteur, world)
         await run.prepare()
-        fault, pipe = _fork_each(plan)
-        asyncio._set_running_loop(world.loop)  # asyncio takes a loop of another process for none
-        try:
-            outcome = await run.play((fault,) if fault else ())
-        except BaseException:  # noqa: BLE001 - whatever ends the run is what it came to
-            outcome = Outcome(problems=(traceback.format_exc(),))
-        _send(pipe, Report(outcome, () if fault else run.points))
+        if not forks.child(world.loop, None):
+            reference = forks.reports[0]
+            if reference.outcome.problems:
+                return
+            stems.append(Stem(run, forks, world.loop, choose(reference.points)))
+            saboteur.stem = stems[0]
+        outcome = await run.play()
+        unhandled = ["".join(traceback.format_exception(error)) for error in world.loop.unhandled]
+        forks.report(msgspec.structs.replace(outcome, problems=(*outcome.problems, *unhandled)), run.points)
 
-    with contextlib.suppress(_Finished):
-        in_world(scenario, saboteur, body, setting)
-
-
-def _fork_each(plan: Plan) -> tuple[Fault | None, int]:
-    """Returns in every child, with its fault and where to report. In the parent it raises _Finished."""
-    gc.freeze()  # what is there now is shared with the children for as long as nobody touches it
     try:
-        fault = next(plan)
-        while True:
-            reading, writing = os.pipe()
-            child = os.fork()
-            if child == 0:
-                os.close(reading)
-                signal.alarm(CHILD_SECONDS)
-                return fault, writing
-            os.close(writing)
-            with os.fdopen(reading, "rb") as pipe:
-                answer = pipe.read()
-            os.waitpid(child, 0)
-            fault = plan.send(msgspec.msgpack.decode(answer, type=Report) if answer else _DIED)
-    except StopIteration:
-        raise _Finished from None
+        in_world(scenario, saboteur, body, setting)
+    except BaseException:
+        forks.report(Outcome(problems=(traceback.format_exc(),)))
+        raise
+    lost = Outcome(problems=("the stem did not reach the point",))
+    forks.reports += [Report(lost, fault) for stem in stems for fault in stem.left()]
+    return forks.reports
 
 
-_DIED = Report(Outcome(problems=(f"the run died, or took more than {CHILD_SECONDS} s",)))
+class Stem:
+    """The undisturbed run in the parent. A child leaves it for every fault at every point."""
+
+    def __init__(self, run: Run, forks: "Forks", loop: SimulatedLoop, faults: Iterable[Fault]) -> None:
+        self._run = run
+        self._forks = forks
+        self._loop = loop
+        self._faults: defaultdict[tuple[Place, str, int], list[Fault]] = defaultdict(list)
+        for fault in faults:
+            self._faults[(KINDS[fault.kind].place, fault.writer, fault.number)].append(fault)
+
+    def __call__(self, point: Point) -> Strike | None:
+        """The point is reached: None in the parent, what happens to it in each child."""
+        for fault in self._faults.pop((point.place, point.writer, point.number), ()):
+            if self._forks.child(self._loop, fault):
+                self._faults.clear()  # it is no stem any more
+                self._run.suffer((fault,))
+                return KINDS[fault.kind].strike(fault)
+        return None
+
+    def left(self) -> Iterable[Fault]:
+        """Faults whose points were not reached."""
+        return (fault for faults in self._faults.values() for fault in faults)
 
 
-def _send(pipe: int, report: Report) -> None:
-    """Report and end at once: the world is left as it is."""
-    with os.fdopen(pipe, "wb") as file:
-        file.write(msgspec.msgpack.encode(report))
-    os._exit(0)
+class Forks:
+    """The children, one at a time, and what they report."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self._pipe: int | None = None  # to the parent, in a child
+        self._fault: Fault | None = None
+
+    def child(self, loop: SimulatedLoop, fault: Fault | None) -> bool:
+        """Fork. True in the child; in the parent False, once the child has reported."""
+        reading, writing = os.pipe()
+        process = os.fork()
+        if process == 0:
+            os.close(reading)
+            signal.alarm(CHILD_SECONDS)
+            asyncio._set_running_loop(loop)  # asyncio takes a loop of another process for none
+            self._pipe, self._fault = writing, fault
+            return True
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            answer = pipe.read()
+        os.waitpid(process, 0)
+        self.reports.append(msgspec.msgpack.decode(answer, type=Report) if answer else Report(_DIED, fault))
+        return False
+
+    def report(self, outcome: Outcome, points: Sequence[Point] = ()) -> None:
+        """In a child, tell the parent and end at once: the world is left as it is. In the parent, nothing."""
+        if self._pipe is None:
+            return
+        told = Report(outcome, self._fault, () if self._fault else points)
+        with os.fdopen(self._pipe, "wb") as file:
+            file.write(msgspec.msgpack.encode(told))
+        os._exit(0)
+
+
+_DIED = Outcome(problems=(f"the run died, or took more than {CHILD_SECONDS} s",))

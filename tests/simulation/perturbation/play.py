@@ -7,7 +7,7 @@ from flotilla_common.api.resources import EVENT, LEASE
 from flotilla_common.kube.interface import ApiError
 from tests.simulation.history import History
 from tests.simulation.loop import EPOCH
-from tests.simulation.oracles.judge import judge
+from tests.simulation.oracles.judge import Judge
 from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
 from tests.simulation.oracles.scene import ours
 from tests.simulation.perturbation.fault import Fault, Point
@@ -38,6 +38,7 @@ class Run:
         self._saboteur = saboteur
         self._world = world
         self._stage = Stage(world, Sight(world.history))
+        self._judge = Judge(EPOCH)
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
         self.points: Sequence[Point] = ()
@@ -45,6 +46,9 @@ class Run:
         self._began = 0.0
         self._settled = 0.0
         self._first = self._last = 0  # what counts of the history
+        for version in world.history.versions:
+            self._judge.take(version)
+        world.history.listeners.append(self._judge.take)
 
     async def prepare(self) -> None:
         """Play what is given."""
@@ -54,9 +58,10 @@ class Run:
 
     async def play(self, faults: Sequence[Fault] = ()) -> Outcome:
         """Play what happens, with the faults."""
-        world, self._faults = self._world, faults
+        world = self._world
         for fault in faults:
             arm(self._saboteur, fault)
+        self.suffer(faults)
         self._saboteur.begin(world)
         self._began, self._first = world.loop.time(), len(world.history.versions)
         try:
@@ -64,6 +69,11 @@ class Run:
         except (Stalled, Unsettled, ApiError) as error:
             self._problems.append(f"{type(error).__name__}: {error}")
         return self._outcome()
+
+    def suffer(self, faults: Sequence[Fault]) -> None:
+        """From now on it counts as a run with these faults."""
+        self._faults = faults
+        self._judge.scene.blind = blindness(faults)
 
     async def _act(self) -> None:
         world, scenario = self._world, self._scenario
@@ -105,12 +115,11 @@ class Run:
     def _outcome(self) -> Outcome:
         scenario, history = self._scenario, self._world.history
         played = history.versions[: self._last or None]
-        breaches = [str(breach) for breach in judge(history.versions, epoch=EPOCH, blind=blindness(self._faults))]
         return Outcome(
             settled=self._settled,
             end=end_of(played, NAMESPACE_NAME, exact=scenario.exact),
             writes=writes_of(played[self._first :]),
-            problems=(*breaches, *self._problems),
+            problems=(*map(str, self._judge.breaches), *self._problems),
             strikes=len(self._saboteur.strikes),
         )
 

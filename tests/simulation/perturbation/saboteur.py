@@ -48,6 +48,8 @@ class Saboteur:
     def __init__(self) -> None:
         self.strikes: list[float] = []  # when, in fake seconds
         self.points: list[Point] = []
+        self.stem: Callable[[Point], Strike | None] | None = None
+        """Asked at every point what is to happen there, instead of what was armed."""
         self._targets: dict[tuple[Place, str, int], Strike] = {}
         self._world: World | None = None
         self._counts: Counter[tuple[Place, str]] = Counter()
@@ -121,8 +123,9 @@ class Saboteur:
     def _reached(self, place: Place, writer: str, resource: str) -> Strike | None:
         number = self._counts[(place, writer)]
         self._counts[(place, writer)] += 1
-        self.points.append(Point(place, writer, number, resource))
-        strike = self._targets.get((place, writer, number))
+        point = Point(place, writer, number, resource)
+        self.points.append(point)
+        strike = self.stem(point) if self.stem else self._targets.get((place, writer, number))
         if strike is not None:
             self.strikes.append(self.world.loop.time())
         return strike

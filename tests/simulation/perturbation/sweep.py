@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from tests.simulation.oracles.outcome import Outcome, differences
-from tests.simulation.perturbation.branch import Plan, branch
-from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.branch import branch
+from tests.simulation.perturbation.fault import Fault, Point
 from tests.simulation.perturbation.kinds import KINDS, Setting, faults_at
 from tests.simulation.perturbation.play import CONVERGENCE_SECONDS
 from tests.simulation.scenarios import every_scenario
@@ -88,22 +88,21 @@ def sweep_unit(unit: Unit) -> Tally:
     """Every fault of one scenario in one setting."""
     scenario, tally = every_scenario()[unit.scenario], Tally()
 
-    def plan() -> Plan:
-        reference = yield None
-        tally.runs += 1
-        if reference.outcome.problems:
-            tally.failures.append(Failure(scenario.name, "", reference.outcome.problems))
-            return
-        for fault in faults_at(reference.points, unit.setting)[unit.first :: unit.every]:
-            report = yield fault
-            tally.runs += 1
-            tally.kinds[fault.kind] = tally.kinds.get(fault.kind, 0) + 1
-            if problems := verdict(scenario, reference.outcome, report.outcome, fault):
-                tally.failures.append(Failure(scenario.name, str(fault), tuple(problems)))
-        if unit.setting == Setting():  # the other worlds pass the same points
-            tally.points += len(reference.points)
+    def choose(points: Sequence[Point]) -> list[Fault]:
+        return faults_at(points, unit.setting)[unit.first :: unit.every]
 
-    branch(scenario, unit.setting, plan())
+    reference, *runs = branch(scenario, unit.setting, choose)
+    tally.runs = 1 + len(runs)
+    if reference.outcome.problems:
+        tally.failures.append(Failure(scenario.name, "", reference.outcome.problems))
+    if unit.setting == Setting():  # the other worlds pass the same points
+        tally.points += len(reference.points)
+    for report in runs:
+        fault = report.fault
+        assert fault is not None
+        tally.kinds[fault.kind] = tally.kinds.get(fault.kind, 0) + 1
+        if problems := verdict(scenario, reference.outcome, report.outcome, fault):
+            tally.failures.append(Failure(scenario.name, str(fault), tuple(problems)))
     return tally
 
 

@@ -7,7 +7,7 @@ from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.scenarios.sight import Sight, image_of
 from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Step
-from tests.simulation.world import QUIET_SECONDS
+from tests.simulation.world import CALM_SECONDS
 
 
 class End(Frozen):
@@ -65,7 +65,7 @@ class Scenario(Frozen):
     exact: bool = True
     restless: bool = False
     timed: bool = False
-    quiet: float = QUIET_SECONDS
+    quiet: float = CALM_SECONDS
 
     @property
     def resource(self) -> Resource:

@@ -52,6 +52,7 @@ SCENARIOS = (
         when=(image("two"),),
         then=End(pods={"two": 2}),
         timed=True,
+        quiet=4,  # longer than the grace period
     ),
     Scenario(
         name="replaced-when-users-delete",
