@@ -19,6 +19,9 @@ from tests.simulation.apiserver.wire import Delivery
 BOOKMARK_SECONDS = 60.0
 """A quiet watch hears this often how far it is."""
 
+FAREWELL_SECONDS = 2.0
+"""And so long before its end, if nothing else came to it."""
+
 FUTURE_SECONDS = 3.0
 """How long the apiserver waits for a version that it has not reached."""
 
@@ -91,16 +94,15 @@ class Reader:
 
     def watch(self, kind: Kind, namespace: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
         """Everything after the revision, with a bookmark now and then. Ends at its time, or when the watcher is so slow
-        that what it needs next is forgotten. ApiError 410."""
-        log = self._store.table(kind.resource).log
-        if revision < log.floor:
-            raise errors.expired(f"too old resource version: {revision} ({log.floor})")
-        return self._follow(log, namespace, revision, timeout)
+        that what it needs next is forgotten. ApiError 410 once it is accepted, as the real one."""
+        return self._follow(self._store.table(kind.resource).log, namespace, revision, timeout)
 
     async def _follow(self, log: EventLog, namespace: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
+        if revision < log.floor:
+            raise errors.expired(f"too old resource version: {revision} ({log.floor})")
         ends = self._clock.monotonic() + timeout
         position = log.position(revision)
-        next_bookmark = self._clock.monotonic() + BOOKMARK_SECONDS
+        next_bookmark = _next_bookmark(self._clock.monotonic(), ends)
         while True:
             events = log.read(position)
             if events is None:
@@ -113,7 +115,7 @@ class Reader:
                 continue
             now = self._clock.monotonic()
             if now >= next_bookmark:
-                next_bookmark = now + BOOKMARK_SECONDS
+                next_bookmark = _next_bookmark(now, ends)
                 yield self._bookmark(now)
             if now >= ends:
                 return
@@ -122,6 +124,11 @@ class Reader:
     def _bookmark(self, now: float) -> Delivery:
         revision = self._store.revision
         return Delivery(event=WatchEvent("BOOKMARK", bookmark(str(revision))), revision=revision, at=now)
+
+
+def _next_bookmark(now: float, ends: float) -> float:
+    farewell = ends - FAREWELL_SECONDS
+    return min(now + BOOKMARK_SECONDS, farewell) if farewell > now else now + BOOKMARK_SECONDS
 
 
 async def _changed_within(changed: Callable[[], Awaitable[None]], seconds: float) -> None:

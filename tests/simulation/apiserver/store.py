@@ -58,6 +58,7 @@ class Store:
 
     def __init__(self, clock: Clock, history: History) -> None:
         self.revision = 1
+        self._compacted = 0
         self._clock = clock
         self._history = history
         self._tables: dict[str, Table] = {}
@@ -68,7 +69,7 @@ class Store:
         table = self._tables.get(resource.id)
         if table is None:
             table = self._tables[resource.id] = Table(resource)
-            table.log.floor = min((other.log.floor for other in self._tables.values()), default=0)
+            table.log.floor = self._compacted
         return table
 
     def fresh_uid(self) -> str:
@@ -110,6 +111,7 @@ class Store:
 
     def compact(self, revision: int) -> None:
         """Forget all events up to the revision."""
+        self._compacted = max(self._compacted, revision)
         for table in self._tables.values():
             table.log.compact(revision)
 

@@ -94,7 +94,9 @@ def test_a_watch_from_before_a_compaction_is_over(play: Play) -> None:
         old = await plane.version()
         await plane.create(CONFIG_MAP, config_map("a"))
         plane.server.compact()
-        error = await refused(anext(plane.api.watch(CONFIG_MAP, old).__aiter__()))
+        watch = plane.api.watch(CONFIG_MAP, old).__aiter__()
+        assert (await anext(watch)).type == "BOOKMARK"
+        error = await refused(anext(watch))
         assert (error.code, error.reason) == (410, "Expired")
         async with plane.watching(CONFIG_MAP) as watched:
             await plane.create(CONFIG_MAP, config_map("b"))

@@ -12,6 +12,7 @@ from tests.simulation.cluster.pace import Pace
 from tests.simulation.cluster.volumes import Volumes
 from tests.simulation.contract.apiserver.bench import Bench, Play, Scene, encode
 from tests.simulation.contract.apiserver.deletes import DeleteContract
+from tests.simulation.contract.apiserver.history import HistoryContract
 from tests.simulation.contract.apiserver.ownership import OwnershipContract
 from tests.simulation.contract.apiserver.patches import CustomPatchContract, PodPatchContract
 from tests.simulation.contract.apiserver.quota import QuotaContract
@@ -37,7 +38,11 @@ async def _on_a_server(loop: SimulatedLoop, scene: Scene) -> None:
     api = SimulatedApi(server, "user")
     for name in ("default", "scene"):
         await api.create(NAMESPACE, "", encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
-    await scene(Bench(api, "scene"))
+
+    async def forget() -> None:
+        server.compact()
+
+    await scene(Bench(api, "scene", forget))
 
 
 class TestCreate(CreateContract): ...
@@ -59,6 +64,9 @@ class TestList(ListContract): ...
 
 
 class TestWatch(WatchContract): ...
+
+
+class TestHistory(HistoryContract): ...
 
 
 class TestOwnership(OwnershipContract): ...

@@ -26,11 +26,18 @@ _numbers = count()
 
 
 class Bench:
-    """One scene's namespace. The CloneSet CRD is served, without admission by our webhook."""
+    """One scene's namespace. The CloneSet CRD is served, without admission by our webhook. `forget` compacts the
+    apiserver's history up to the present."""
 
-    def __init__(self, api: Api, namespace: str) -> None:
+    def __init__(self, api: Api, namespace: str, forget: Callable[[], Awaitable[None]] | None = None) -> None:
         self.api = api
         self.namespace = namespace
+        self._forget = forget
+
+    async def forget(self) -> None:
+        """Nothing of the past can be asked for any more."""
+        assert self._forget is not None
+        await self._forget()
 
     def _space(self, resource: Resource) -> str:
         return self.namespace if resource.namespaced else ""
