@@ -48,6 +48,25 @@ def test_by_image(spec: str, image: str, image_id: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("image", "image_id", "expected"),
+    [
+        ("nginx:1", "", False),
+        ("nginx:1", "id-1", False),
+        ("docker.io/library/nginx:1", "id-1", False),
+        ("nginx:2", "", True),
+        ("nginx:2", "id-2", True),
+        ("docker.io/library/nginx:2", "id-2", True),
+    ],
+    ids=["waits", "runs the old one", "the same, in full", "waits for the new one", "runs it", "the same, in full "],
+)
+def test_a_container_that_was_about_to_start_may_come_up_with_its_old_image(
+    image: str, image_id: str, expected: bool
+) -> None:
+    last = state(lastContainerStatuses={"nginx": {"image": "nginx:1"}})
+    assert running("nginx:2", image, image_id, last) is expected
+
+
+@pytest.mark.parametrize(
     ("annotations", "expected"),
     [
         ({}, True),

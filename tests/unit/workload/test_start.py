@@ -283,11 +283,21 @@ def test_resize_to_what_is_there_writes_no_resize() -> None:
     assert [patch.subresource for patch in started(sized(), spec, RESIZE)] == [""]
 
 
-def test_containers_without_status_record_nothing() -> None:
-    _, second = started(pod(statuses=[]), IMAGE)
-    assert state_in(second)["lastContainerStatuses"] is None
-    _, second = started(pod(statuses=[status("nginx", image_id="")]), IMAGE)
-    assert state_in(second)["lastContainerStatuses"] == {"nginx": {}}
+@pytest.mark.parametrize(
+    ("node", "statuses", "last"),
+    [
+        ("", [], None),
+        ("", [status("nginx", image_id="")], {"nginx": {}}),
+        ("node-1", [], {"nginx": {"image": "nginx:alpine"}}),
+        ("node-1", [status("nginx", image_id="")], {"nginx": {"image": "nginx:alpine"}}),
+    ],
+    ids=["nowhere", "nowhere, waiting", "the kubelet may begin", "the kubelet is about to begin"],
+)
+def test_what_is_remembered_of_containers_that_do_not_run_yet(
+    node: str, statuses: list[dict[str, Any]], last: dict[str, Any] | None
+) -> None:
+    _, second = started(pod(node=node, statuses=statuses), IMAGE)
+    assert state_in(second)["lastContainerStatuses"] == last
 
 
 @pytest.mark.parametrize(

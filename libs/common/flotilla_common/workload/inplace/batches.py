@@ -70,9 +70,8 @@ def _keys(meta: ContainerMeta | None) -> set[tuple[str, str]]:
 def _advance(
     pod: Pod, spec: UpdateSpec, state: InPlaceState, batch: set[str], rest: Collection[str], now: datetime
 ) -> InPlaceState:
-    """The state after the batch: image ids from before it are remembered, the rest waits."""
-    ids = {status.name: status.image_id for status in pod.status.container_statuses}
-    changing = {name: LastStatus(image_id=ids[name]) for name in batch if name in spec.images and name in ids}
+    """The state after the batch: what ran before it is remembered, the rest waits."""
+    changing = {name: last for name in batch if name in spec.images and (last := _last_status(pod, name)) is not None}
     later = msgspec.structs.replace(
         state,
         last_container_statuses={**changing, **(state.last_container_statuses or {})} or None,
@@ -83,6 +82,16 @@ def _advance(
     )
     check = PreCheck(containers_required_ready=sorted(batch)) if later.has_next else None
     return msgspec.structs.replace(later, pre_check_before_next=check)
+
+
+def _last_status(pod: Pod, name: str) -> LastStatus | None:
+    """What the container runs, or may be about to run. None on a pod without a node: there nobody starts anything."""
+    ids = {status.name: status.image_id for status in pod.status.container_statuses}
+    if ids.get(name):
+        return LastStatus(image_id=ids[name])
+    if pod.spec.node_name:
+        return LastStatus(image=next(one.image for one in pod.spec.containers if one.name == name))
+    return LastStatus() if name in ids else None
 
 
 def _real_change(container: Container, spec: UpdateSpec) -> Json:

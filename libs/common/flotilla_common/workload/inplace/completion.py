@@ -110,16 +110,24 @@ def _same_resources(spec: Resources, status: Resources) -> bool:
 
 
 def _images_changed(pod: Pod, state: InPlaceState) -> bool:
-    """A container counts as restarted when its imageID is another one, or the kubelet reports the wanted image."""
+    """A container counts as restarted when its imageID is another one, or the kubelet reports the wanted image. One
+    that the kubelet was about to start when its image changed may come up with the old one first."""
     statuses = _statuses(pod)
     images = {container.name: container.image for container in pod.spec.containers}
     for name, last in (state.last_container_statuses or {}).items():
         status = statuses.get(name)
         if status is None:
             return False
-        if status.image_id == last.image_id and _with_tag(images.get(name, "")) != status.image:
+        if _with_tag(images.get(name, "")) == status.image:
+            continue
+        if status.image_id == last.image_id or (last.image and _is(last.image, status.image)):
             return False
     return True
+
+
+def _is(image: str, reported: str) -> bool:
+    """The kubelet means this image; runtimes put the registry before the name."""
+    return f"/{reported}".endswith(f"/{_with_tag(image)}")
 
 
 def _with_tag(image: str) -> str:

@@ -21,9 +21,11 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class LastStatus(Model):
-    """What a container ran just before its image was changed."""
+    """What a container ran just before its image was changed. If the kubelet had not said that it runs, there is no id;
+    then `image` is what it may have begun to start. (The reference knows no such member, and passes over it.)"""
 
     image_id: str = msgspec.field(default="", name="imageID")
+    image: str = ""
 
 
 class PreCheck(Model):
