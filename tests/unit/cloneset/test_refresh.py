@@ -54,6 +54,13 @@ def test_a_half_started_update(builder: CloneSetBuilder, expected: list[str]) ->
         assert (patch.subresource, patch.resource_version) == ("status", "5")
 
 
+def test_refresh_goes_before_scaling() -> None:
+    fresh = pod("x", "n", state="PreparingNormal", ready=False)
+    gone = pod("gone", "n", labels={"app": "other"})
+    result = planned(cloneset().replicas(4), [*pods("2n"), fresh, gone])
+    assert summary(result) == ["release gone", "state x Normal", "create new"]
+
+
 def test_a_half_started_way_back_goes_on() -> None:
     builder = rolling(6).partition(5)
     result = planned(builder, [*pods("4n 1o"), half_started("x", "n")], gates="CloneSetPartitionRollback=true")

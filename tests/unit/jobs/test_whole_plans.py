@@ -102,6 +102,10 @@ def secrets_unread() -> Plan:
     return planned(job(status=begun(30), pullSecrets=["s1", "s2"]), fresh("n1"), sources={})
 
 
+def secrets_missing() -> Plan:
+    return planned(job(status=begun(30), pullSecrets=["s1", "s2"]), fresh("n1"), sources={"s1": None, "s2": None})
+
+
 def secrets_kept_right() -> Plan:
     copies = [copy_of("s1", "ns/A", data="b2xk"), copy_of("s2", "ns/J"), copy_of("gone", "ns/J", "ns/A")]
     changed = decoded({**msgspec.to_builtins(copies[1]), "type": "Opaque"}, type(copies[1]))
@@ -268,6 +272,7 @@ SITUATIONS: list[Callable[[], Plan]] = [
     paused,
     nowhere,
     secrets_unread,
+    secrets_missing,
     secrets_kept_right,
     secrets_of_the_same_namespace,
     bad_selector,

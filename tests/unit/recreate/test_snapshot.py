@@ -47,7 +47,11 @@ def test_what_is_seen(status: Json | None, expected: list[str]):
     assert seen(status) == expected
 
 
-@pytest.mark.parametrize(("since", "expected"), [(BEFORE, []), (AFTER, ["containerd://c1"])], ids=["older", "younger"])
+@pytest.mark.parametrize(
+    ("since", "expected"),
+    [(BEFORE, []), (stamp(START), ["containerd://c1"]), (AFTER, ["containerd://c1"])],
+    ids=["older", "of the same second", "younger"],
+)
 def test_without_a_context_the_start_time_decides(since: str, expected: list[str]):
     assert seen(status_of("app", "containerd://c1", since=since), context={}) == expected
 

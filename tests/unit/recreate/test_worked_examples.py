@@ -306,6 +306,13 @@ def test_24_time_to_live(ttl: int, after: int):
     assert world.log == ["request Completed", "request let go of the request", "delete"]
 
 
+def test_24_without_a_completion_time_the_age_counts():
+    world = World(request_document("app", ttlSecondsAfterFinished=30) | {"status": {"phase": "Completed"}})
+    assert world.passes(29) == ["request let go of the request"]
+    assert world.last.wake_at == START + timedelta(seconds=30)
+    assert world.passes(1) == ["delete"]
+
+
 def test_25_restart_policy_never():
     world = taken_up("app", activeDeadlineSeconds=60)
     world.report(state("app", "Recreating", killed=True), phase="Recreating")

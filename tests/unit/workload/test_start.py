@@ -141,6 +141,16 @@ def test_19_grace() -> None:
     assert "containerBatchesRecord" not in state
 
 
+def test_metadata_of_later_batches_waits_with_them() -> None:
+    meta = {name: ContainerMeta(annotations={f"cfg-{name}": "2"}) for name in "ab"}
+    spec = UpdateSpec(revision="r-2", images={"a": "a:2", "b": "b:2"}, ref_metadata=meta)
+    _, second = started(pod(containers=PAIR), spec)
+    state = state_in(second)
+    assert (state["nextContainerImages"], list(state["nextContainerRefMetadata"])) == ({"b": "b:2"}, ["b"])
+    assert annotations_of(second)["cfg-a"] == "2"
+    assert "cfg-b" not in annotations_of(second)
+
+
 def test_only_a_positive_grace_period_is_waited_for() -> None:
     for seconds, waits in ((-1, False), (0, False), (1, True)):
         _, second = started(pod(), IMAGE, grace_seconds=seconds)

@@ -126,16 +126,16 @@ def _survey(
 
 def _act(here: Situation, draft: Draft) -> None:
     """Scale, or else update; refresh in any case."""
-    start = len(draft.stages)
     numbers = update_numbers(here)
     moving = direction(here, numbers)
     draft.wake(here.census.available_at)
     if "scale" in here.snapshot.failures:
         # Scaling does not get on, a quota perhaps: every second pass belongs to the update, or it would wait for ever.
-        plan_refresh(here, draft, direction=moving, at=start)
+        plan_refresh(here, draft, direction=moving)
         if not plan_update(here, numbers, draft):
             plan_scale(here, draft)
         return
+    start = len(draft.stages)
     scaled = plan_scale(here, draft)
     plan_refresh(here, draft, direction=moving, at=start)
     if not scaled:

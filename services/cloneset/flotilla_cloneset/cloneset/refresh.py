@@ -23,8 +23,9 @@ from flotilla_common.workload.revisions import belongs, short_hash
 _MEMO = "cloneset_refresh_idle"
 
 
-def plan_refresh(here: Situation, draft: Draft, *, direction: int, at: int) -> None:
-    """Plan the refresh of all pods that no other step of this pass writes, as a stage at position `at`.
+def plan_refresh(here: Situation, draft: Draft, *, direction: int, at: int | None = None) -> None:
+    """Plan the refresh of all pods that no other step of this pass writes, as a stage at position `at`, else
+    at the end.
 
     `direction`: where the update step moves pods, 1 to the update revision, -1 back to the current one, 0 nowhere.
     """
