@@ -1,7 +1,7 @@
 """A node with its agent on it, in simulated time: the agent is the real one, everything around it is not."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import RECREATE_REQUEST
 from flotilla_common.settings import Settings
 from flotilla_nodeagent import app
+from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status
 from tests.simulation.loop import Domain, SeededEntropy, SimulatedClock, SimulatedLoop, State, run
@@ -36,6 +37,7 @@ class Scene:
         self.machine = Machine(loop)
         self.clock = SimulatedClock(loop)
         self.status = Status()
+        self.node_logins: Sequence[LoginSource] = ()
         self._settings = msgspec.structs.replace(
             settings or Settings(), node=NODE, node_state_dir=str(folder), cri_socket="/fake.sock"
         )
@@ -66,6 +68,7 @@ class Scene:
             entropy=SeededEntropy(f"agent {self._incarnation}"),
             status=status,
             runtimes=Runtimes(self.clock, say, override="/fake.sock", connect=lambda _: runtime),
+            node_logins=self.node_logins,
         )
 
     def _snapshot(self, container: Any, pod: str) -> None:

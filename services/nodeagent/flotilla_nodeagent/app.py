@@ -4,6 +4,7 @@ It knows NATS and the container runtime, and nothing of Kubernetes but copies of
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.settings import Settings
 from flotilla_nodeagent.channel.channel import Channel
 from flotilla_nodeagent.channel.reporting import Reporter
+from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status
 from flotilla_nodeagent.images.nodeimage import NodeImages
@@ -29,12 +31,21 @@ from flotilla_nodeagent.stopping.stop import Stopper
 
 
 async def run(
-    *, settings: Settings, bus: Bus, clock: Clock, entropy: Entropy, status: Status, runtimes: Runtimes
+    *,
+    settings: Settings,
+    bus: Bus,
+    clock: Clock,
+    entropy: Entropy,
+    status: Status,
+    runtimes: Runtimes,
+    node_logins: Sequence[LoginSource] = (),
+    journal: Callable[[Path], Journal] = Journal,
 ) -> None:
-    """Work for the node until cancelled."""
+    """Work for the node until cancelled. `node_logins`: for registries, in this order, if the pull secrets do not do.
+    `journal` opens what an earlier process left in a folder."""
     gates, state = settings.gates(), Path(settings.node_state_dir)
     reporter = Reporter(bus, settings.node)
-    requests, restarts = Journal(state / "recreate"), Journal(state / "restarts")
+    requests, restarts = journal(state / "recreate"), journal(state / "restarts")
     channel = Channel(bus, clock, entropy, settings.node, status)
     environments = Restarts(
         runtimes=runtimes, stopper=Stopper(clock, restarts), reporter=reporter, clock=clock, entropy=entropy
@@ -43,7 +54,7 @@ async def run(
         NodeImages(
             copies=channel.copies(NODE_IMAGE, NodeImage),
             node=settings.node,
-            puller=Puller(runtimes.primary, Secrets(reporter, clock, entropy), clock),
+            puller=Puller(runtimes.primary, Secrets(reporter, clock, entropy), node_logins, clock),
             reporter=reporter,
             clock=clock,
             entropy=entropy,
@@ -70,8 +81,8 @@ async def run(
             env=gates.on("InPlaceUpdateEnvFromMetadata"),
         )
         parts.append(pods)
-    for journal in (requests, restarts):
-        journal.load()
+    for one in (requests, restarts):
+        one.load()
     async with asyncio.TaskGroup() as group:
         for part in (runtimes, channel, *parts):
             group.create_task(part.run())

@@ -3,6 +3,9 @@
 from prometheus_client import Counter
 
 PULLS = Counter("flotilla_nodeagent_pulls_total", "Pull tasks that ended, by their phase.", ["phase"])
+PLUGIN_CALLS = Counter(
+    "flotilla_nodeagent_plugin_calls_total", "Questions to credential plugins by their outcome.", ["plugin", "outcome"]
+)
 STOPS = Counter("flotilla_nodeagent_stops_total", "Containers that were stopped to be started anew.")
 REPORTS = Counter(
     "flotilla_nodeagent_reports_total", "Reports by kind and by what became of them.", ["kind", "outcome"]

@@ -16,9 +16,12 @@ from structlog.contextvars import bind_contextvars
 from flotilla_common import logs
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
-from flotilla_common.clock import SystemClock, SystemEntropy
+from flotilla_common.clock import Clock, SystemClock, SystemEntropy
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
 from flotilla_nodeagent import app
+from flotilla_nodeagent.credentials import plugins
+from flotilla_nodeagent.credentials.files import DockerFiles
+from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.endpoints import Status, serve
 
@@ -66,8 +69,29 @@ async def _until_stopped(settings: Settings) -> None:
         status.ready("runtime", ok, why)
 
     runtimes = Runtimes(clock, say, override=settings.cri_socket, host_root=settings.host_root)
+    logins = _node_logins(settings, clock, status, os.environ)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(bus.close)
         stack.callback(runtimes.close)
         await stack.enter_async_context(serve(status, {settings.health_port, settings.metrics_port}))
-        await app.run(settings=settings, bus=bus, clock=clock, entropy=entropy, status=status, runtimes=runtimes)
+        await app.run(
+            settings=settings,
+            bus=bus,
+            clock=clock,
+            entropy=entropy,
+            status=status,
+            runtimes=runtimes,
+            node_logins=logins,
+        )
+
+
+def _node_logins(settings: Settings, clock: Clock, status: Status, env: Mapping[str, str]) -> list[LoginSource]:
+    """Plugins, then files (nodeagent.md §3.5)."""
+
+    def say(what: str) -> None:
+        status.ready("credentials", True, what)
+
+    file, folder = Path(settings.plugin_config_file), Path(settings.plugin_bin_dir)
+    home = Path(env["HOME"]) if env.get("HOME") else None
+    kubelet = Path(settings.host_root + settings.kubelet_root_dir)
+    return [plugins.load(file, folder, clock, env, say), DockerFiles(kubelet, Path.cwd(), home)]

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from flotilla_common.node.reports import PullSecret
+from flotilla_nodeagent.credentials.documents import CONFIG, CONFIG_JSON, BadSecret, of_secret
+from flotilla_nodeagent.credentials.keyring import Keyring
 from flotilla_nodeagent.cri.types import Login
-from flotilla_nodeagent.images.credentials import CONFIG, CONFIG_JSON, BadSecret, Keyring
 
 
 def secret(kind: str, document: Any) -> PullSecret:
@@ -18,9 +19,13 @@ def secret(kind: str, document: Any) -> PullSecret:
     )
 
 
+def keyring_of(*secrets: PullSecret) -> Keyring:
+    return Keyring(entry for one in secrets for entry in of_secret(one))
+
+
 def ring(*keys: str) -> Keyring:
     """Each key's password is the key."""
-    return Keyring([secret(CONFIG_JSON, {"auths": {key: {"username": "u", "password": key} for key in keys}})])
+    return keyring_of(secret(CONFIG_JSON, {"auths": {key: {"username": "u", "password": key} for key in keys}}))
 
 
 def passwords(keyring: Keyring, repository: str) -> list[str]:
@@ -61,7 +66,7 @@ def test_longer_keys_come_first_and_the_hub_only_without_another() -> None:
 def test_several_secrets_form_one_ring() -> None:
     entry = {"auths": {"reg.example": {"username": "u", "password": "one"}}}
     old = {"reg.example": {"username": "u", "password": "two"}}
-    keyring = Keyring([secret(CONFIG_JSON, entry), secret(CONFIG, old), secret(CONFIG_JSON, entry)])
+    keyring = keyring_of(secret(CONFIG_JSON, entry), secret(CONFIG, old), secret(CONFIG_JSON, entry))
     assert passwords(keyring, "reg.example/a") == ["one", "two"]
 
 
@@ -72,11 +77,11 @@ def test_several_secrets_form_one_ring() -> None:
 )
 def test_auth_wins(auth: str, login: Login) -> None:
     entry = {"auths": {"reg.example": {"username": "x", "password": "y", "auth": auth}}}
-    assert Keyring([secret(CONFIG_JSON, entry)]).logins("reg.example/a") == [login]
+    assert keyring_of(secret(CONFIG_JSON, entry)).logins("reg.example/a") == [login]
 
 
 def test_other_types_are_left_out() -> None:
-    assert Keyring([PullSecret(type="Opaque", data={".dockerconfigjson": "!"})]).logins("reg.example/a") == []
+    assert of_secret(PullSecret(type="Opaque", data={".dockerconfigjson": "!"})) == []
 
 
 @pytest.mark.parametrize(
@@ -84,4 +89,4 @@ def test_other_types_are_left_out() -> None:
 )
 def test_what_cannot_be_read_is_an_error(document: Any) -> None:
     with pytest.raises(BadSecret, match="n/s"):
-        Keyring([secret(CONFIG_JSON, document)])
+        of_secret(secret(CONFIG_JSON, document))

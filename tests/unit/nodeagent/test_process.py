@@ -1,14 +1,19 @@
 """The agent as a process: what it refuses, what it shows, and what it keeps out of its memory."""
 
 import asyncio
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import uvloop
 
+from flotilla_common.clock import SystemClock
 from flotilla_common.settings import SettingsError
 from flotilla_nodeagent.endpoints import Status, serve
-from flotilla_nodeagent.process import _settings
+from flotilla_nodeagent.process import _node_logins, _settings
 
 FOOTPRINT = """
 import sys
@@ -33,6 +38,37 @@ def test_it_has_to_know_its_node() -> None:
         _settings([], {})
     assert _settings([], {"NODE_NAME": "n1"}).node == "n1"
     assert _settings(["--node=n2", "--creds", "f", "--socket-file", "k3s/x.sock"], {}).cri_socket == "k3s/x.sock"
+
+
+PLUGIN = """#!/bin/sh
+cat > "$0.asked"
+echo '{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
+ "cacheKeyType": "Registry", "auth": {"reg.example": {"username": "by", "password": "plugin"}}}'
+"""
+PLUGINS = """
+apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- {name: helper, matchImages: ["*.example"], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}
+"""
+
+
+def test_plugins_and_files_on_the_loop_that_the_agent_runs_on(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"auths": {"reg.example": {"username": "by", "password": "file"}}}')
+    (tmp_path / "plugins.yaml").write_text(PLUGINS)
+    (tmp_path / "helper").write_text(PLUGIN)
+    (tmp_path / "helper").chmod(0o755)
+    flags = [f"--plugin-config-file={tmp_path}/plugins.yaml", f"--plugin-bin-dir={tmp_path}"]
+    settings = _settings(["--node=n1", f"--kubelet-root-dir={tmp_path}", *flags], {})
+    status = Status()
+    sources = _node_logins(settings, SystemClock(), status, {"PATH": os.environ["PATH"]})
+
+    async def ask() -> list[str]:
+        return [login.password for source in sources for login in await source.logins("reg.example/a")]
+
+    assert uvloop.run(ask()) == ["plugin", "file"]
+    assert json.loads((tmp_path / "helper.asked").read_text())["image"] == "reg.example/a"
+    assert status.report() == "[+]credentials plugins helper\n"
 
 
 async def get(port: int, path: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from flotilla_common.api.resources import NODE_IMAGE
 from flotilla_common.node.reports import PullSecret
 from flotilla_common.settings import Settings
 from flotilla_nodeagent.cri.errors import CriError, NotFound
-from flotilla_nodeagent.cri.types import Image
+from flotilla_nodeagent.cri.types import Image, Login
 from tests.support.node_hub import NODE
 from tests.support.node_scene import Scene, play
 
@@ -343,6 +343,46 @@ def test_credentials(tmp_path: Path, given: list[str], phase: str, logins: list[
         await scene.until(lambda: entry(scene, image="reg.example/a/b").phase == phase)
         tried = [login.password if login else None for _, _, login, what in scene.machine.pulls if what == "begun"]
         assert tried == logins
+
+    play(tmp_path, story)
+
+
+class NodeWide:
+    """A source of logins that hold for the whole node."""
+
+    def __init__(self, *passwords: str) -> None:
+        self.passwords = passwords
+        self.asked: list[str] = []
+
+    async def logins(self, repository: str) -> list[Login]:
+        self.asked.append(repository)
+        return [Login("u", password) for password in self.passwords]
+
+
+@pytest.mark.parametrize(
+    ("secrets", "plugins", "files", "phase", "tried"),
+    [
+        pytest.param(["right"], ["x"], ["y"], "Succeeded", ["right"], id="secrets first"),
+        pytest.param([], ["right"], ["y"], "Succeeded", ["right"], id="then plugins"),
+        pytest.param([], ["a", "b"], ["right"], "Succeeded", ["a", "b", "right"], id="then files"),
+        pytest.param(["a"], ["a", "b"], ["b"], "Failed", ["a", "b"], id="each once, and no anonymous try"),
+        pytest.param([], [], [], "Failed", [None], id="none: anonymous"),
+    ],
+)
+def test_credentials_of_the_node(
+    tmp_path: Path, secrets: list[str], plugins: list[str], files: list[str], phase: str, tried: list[str | None]
+) -> None:
+    async def story(scene: Scene) -> None:
+        scene.machine.passwords["reg.example/a/b"] = "right"
+        scene.hub.secrets += [secret("s0", **{"reg.example": password}) for password in secrets]
+        scene.node_logins = sources = [NodeWide(*plugins), NodeWide(*files)]
+        await ready(scene)
+        want(scene, tag(backoff_limit=0), image="reg.example/a/b", secrets=("s0",) if secrets else ())
+        await scene.until(lambda: entry(scene, image="reg.example/a/b").phase == phase)
+        assert [
+            login.password if login else None for _, _, login, what in scene.machine.pulls if what == "begun"
+        ] == tried
+        assert sources[0].asked == ([] if secrets == ["right"] else ["reg.example/a/b"]), "only when secrets do not do"
 
     play(tmp_path, story)
 

@@ -75,6 +75,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             flags=("creds",),
         ),
     ] = ""
+    nats_ca: Annotated[
+        str,
+        Option(
+            "bus",
+            "A file with the authorities (CA) whose certificates NATS servers may show if they ask for TLS, read anew"
+            " for every connection; empty: with `tls://` those that this machine trusts.",
+        ),
+    ] = ""
     nats_listen: Annotated[
         str,
         Option(
@@ -183,6 +191,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     node_state_dir: Annotated[
         str, Option("node", "Where the agent notes what it has begun, to survive its own restart.")
     ] = "/var/lib/flotilla/nodeagent"
+    kubelet_root_dir: Annotated[
+        str, Option("node", "The kubelet's own folder; its config.json holds logins for registries.")
+    ] = "/var/lib/kubelet"
+    plugin_config_file: Annotated[
+        str,
+        Option("node", "Credential plugins for image pulls: a kubelet's CredentialProviderConfig, if there is one."),
+    ] = "/kruise/CredentialProviderPlugin.yaml"
+    plugin_bin_dir: Annotated[str, Option("node", "The folder with those plugins' programs.")] = "/kruise/plugins"
     max_workers_for_pull_image: Annotated[
         int, Option("node", "Image pulls at a time on one node; -1: no limit.", readers.integer(-1))
     ] = -1

@@ -8,10 +8,11 @@ import msgspec
 from flotilla_common.api.images import ImageName, reference_of
 from flotilla_common.api.nodeimage import SandboxConfig, SecretReference, TagPullPolicy
 from flotilla_common.clock import Clock
+from flotilla_nodeagent.credentials.documents import BadSecret, of_secret
+from flotilla_nodeagent.credentials.keyring import Keyring, LoginSource
 from flotilla_nodeagent.cri.errors import CriError, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Login
-from flotilla_nodeagent.images.credentials import BadSecret, Keyring
 from flotilla_nodeagent.images.present import find
 from flotilla_nodeagent.images.secrets import Secrets
 
@@ -59,11 +60,14 @@ class PullFailed(Exception):
 
 
 class Puller:
-    """Carries out tasks with the node's runtime."""
+    """Carries out tasks with the node's runtime. `node_logins` are the sources that hold for all images of the node."""
 
-    def __init__(self, runtime: Callable[[], Runtime], secrets: Secrets, clock: Clock) -> None:
+    def __init__(
+        self, runtime: Callable[[], Runtime], secrets: Secrets, node_logins: Sequence[LoginSource], clock: Clock
+    ) -> None:
         self._runtime = runtime
         self._secrets = secrets
+        self._node_logins = node_logins
         self._clock = clock
 
     async def pull(self, task: Task) -> None:
@@ -121,25 +125,35 @@ class Puller:
             runtime = self._runtime()
             if task.if_not_present and find(await runtime.images(), task.image, task.tag) is not None:
                 return None
-            logins = Keyring(await self._secrets.get(task.secrets)).logins(_repository(task.image))
+            keyring = Keyring(entry for secret in await self._secrets.get(task.secrets) for entry in of_secret(secret))
         except (CriError, BadSecret) as error:
             return _Trouble(str(error), away=isinstance(error, Unavailable))
-        if logins:
-            return await self._with_logins(runtime, task, logins)
+        return await self._with_logins(runtime, task, keyring)
+
+    async def _with_logins(self, runtime: Runtime, task: Task, secrets: Keyring) -> _Trouble | None:
+        """The first login that the registry takes ends it: of the secrets, then of the node, which is asked only if
+        the secrets do not do. There is no anonymous try after them."""
+        repository = _repository(task.image)
+        failed: dict[Login, str] = {}
+        for source in (None, *self._node_logins):
+            logins = secrets.logins(repository) if source is None else await source.logins(repository)
+            for login in logins:
+                if login in failed:
+                    continue
+                trouble = await self._try(runtime, task, login)
+                if trouble is None or trouble.away:
+                    return trouble
+                failed[login] = trouble.text
+        if not failed:
+            return await self._anonymously(runtime, task)
+        texts = list(failed.values())
+        return _Trouble(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+
+    async def _anonymously(self, runtime: Runtime, task: Task) -> _Trouble | None:
         trouble = await self._try(runtime, task, None)
         if trouble is None or trouble.away:
             return trouble
         return _Trouble(f'Failed to pull image reference "{task.reference}": {trouble.text}')
-
-    async def _with_logins(self, runtime: Runtime, task: Task, logins: Sequence[Login]) -> _Trouble | None:
-        """The first that the registry takes ends it. There is no anonymous try after them."""
-        texts: list[str] = []
-        for login in logins:
-            trouble = await self._try(runtime, task, login)
-            if trouble is None or trouble.away:
-                return trouble
-            texts.append(trouble.text)
-        return _Trouble(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
     async def _try(self, runtime: Runtime, task: Task, login: Login | None) -> _Trouble | None:
         try:

@@ -13,7 +13,7 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import PullSecret, SecretsRequest
 from flotilla_common.node.sealing import Opener
 from flotilla_nodeagent.channel.reporting import NotTaken, Refused, Reporter
-from flotilla_nodeagent.images.credentials import BadSecret
+from flotilla_nodeagent.credentials.documents import BadSecret
 
 KEEP_SECONDS = (300.0, 600.0)
 """How long a secret is used before it is asked for again, left to chance so that nodes do not ask together."""

@@ -1,0 +1,60 @@
+"""Files that only root, or who runs the agent, can have written.
+
+The agent runs as root, so whoever may change what it executes, or who it is to registries, is root on the node. A file
+that others may write is not used, and a program neither if others may put another one in its place.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Untrusted(Exception):
+    """The file is not used; the text says why."""
+
+
+def read(path: Path, limit: int) -> bytes:
+    """The content of a file of at most `limit` bytes. FileNotFoundError, OSError, Untrusted."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # nobody makes us wait at a pipe
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
+            raise Untrusted(f"{path} is not a file")
+        _check(path, state)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(limit + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > limit:
+        raise Untrusted(f"{path} has more than {limit} bytes")
+    return content
+
+
+def program(path: Path) -> Path:
+    """The program's real path. FileNotFoundError, OSError, Untrusted.
+
+    Between this check and its execution nobody else can change it, because nobody else may write it or a folder on the
+    way to it.
+    """
+    real = path.resolve(strict=True)
+    state = real.stat()
+    if not stat.S_ISREG(state.st_mode) or not os.access(real, os.X_OK):
+        raise Untrusted(f"{path} is not a program")
+    _check(real, state)
+    for folder in real.parents:
+        _check(folder, folder.stat())
+    return real
+
+
+def _check(path: Path, state: os.stat_result) -> None:
+    if state.st_uid not in (0, os.geteuid()):
+        raise Untrusted(f"{path} belongs to user {state.st_uid}, not to root")
+    writable = state.st_mode & OTHERS
+    if state.st_gid in (0, os.getegid()):
+        writable &= ~stat.S_IWGRP
+    if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX:
+        return  # as in /tmp: what is ours there stays ours
+    if writable:
+        raise Untrusted(f"{path} can be written by others")
