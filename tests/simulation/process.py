@@ -56,13 +56,16 @@ class Site(Protocol):
 class Process:
     """One replica of a service. `name` is its name as a writer; each incarnation has an identity of its own."""
 
-    def __init__(self, site: Site, name: str, service: Service, *, skew: float = 0.0) -> None:
+    def __init__(
+        self, site: Site, name: str, service: Service, *, skew: float = 0.0, inbox_prefix: str = "_INBOX"
+    ) -> None:
         self.name = name
         self.skew = skew
         self.incarnation = 0
         self.alive = False
         self._site = site
         self._service = service
+        self._inbox_prefix = inbox_prefix
         self._domain = Domain(name)
         self._variables = self._domain.context()
         self._bus: SimulatedBus | None = None
@@ -142,7 +145,9 @@ class Process:
         clock = SimulatedClock(site.loop, skew=self.skew, origin=origin)
         self.health = Health()
         self.health.ready(self._service.name, ok=False, why="starting")
-        self._bus = SimulatedBus(site.loop, site.bus, self.name, clock, self._variables)
+        self._bus = SimulatedBus(
+            site.loop, site.bus, self.name, clock, self._variables, inbox_prefix=self._inbox_prefix
+        )
         return Context(
             service=self._service.name,
             settings=site.settings,

@@ -12,6 +12,7 @@ Everything in it depends on the seed alone: the same body with the same seed mak
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextvars import Context
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,8 @@ import structlog
 from flotilla_cloneset.app import service as cloneset_service
 from flotilla_common.api.crds import manifests
 from flotilla_common.api.resources import CLAIM, CLONE_SET, EVENT, LEASE, NAMESPACE, NODE, POD, REVISION, Resource
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import BusError
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Service
 from flotilla_common.settings import Settings
@@ -29,10 +32,14 @@ from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.webhooks import our_webhooks
 from tests.simulation.apiserver.wire import PlainWire, Wire
+from tests.simulation.bus.client import SimulatedBus
 from tests.simulation.bus.server import Server
 from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.history import History, Version
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
+from tests.simulation.nodes.agent import NAME as AGENT
+from tests.simulation.nodes.agent import agent_of
+from tests.simulation.nodes.machine import Machine, PlainSocket, Socket
 from tests.simulation.process import Process
 from tests.simulation.uneven import UnevenBus, UnevenWire
 
@@ -57,8 +64,11 @@ SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_aft
 fallback has to be longer than the five seconds between two markers. Fewer workers, for there are few CloneSets and
 every change wakes all workers."""
 
-NAMESPACES = (SETTINGS.namespace, "default", "shop")
+NAMESPACES = (SETTINGS.namespace, SETTINGS.daemon_config_namespace, "default", "shop")
 """What exists from the start; scenarios take place in `shop`."""
+
+ANSWER_SECONDS = 10.0
+"""How long an answer is waited for."""
 
 NODES = 3
 """How many there are: `node-1` and so on."""
@@ -94,6 +104,7 @@ class World:
         wire: Callable[[str], Wire] | None = None,
         skews: Mapping[str, float] | None = None,
         uneven: bool = False,
+        socket: Socket | None = None,
     ) -> None:
         self.loop = loop
         self.seed = seed
@@ -109,14 +120,19 @@ class World:
         self._states: list[object] = []
         self.api = SimulatedApi(self.server, "user", self.wire("user"))
         self.processes: dict[str, Process] = {}
-        self._served = (replicas or REPLICAS).keys()
+        self.machines: dict[str, Machine] = {}
+        self._agents: dict[str, Process] = {}
+        self.cluster = Cluster(self.server, wire=self.wire)
+        self._served = (replicas or REPLICAS).keys() - {AGENT}
         for name, count in (replicas or REPLICAS).items():
             for number in range(count):
                 writer = f"{name}-{number}"
-                process = Process(self, writer, self._service(name), skew=(skews or {}).get(writer, 0.0))
+                if name == AGENT:
+                    process = self._agent(number + 1, socket or PlainSocket())
+                else:
+                    process = Process(self, writer, self._service(name), skew=(skews or {}).get(writer, 0.0))
                 self.processes[process.name] = process
         self.history.listeners.append(self._notice)
-        self.cluster = Cluster(self.server, wire=self.wire)
         self.webhooks = our_webhooks(self.server, settings, self.wire("webhook-0"))
         self.server.admission = self.webhooks
 
@@ -163,7 +179,7 @@ class World:
             self._check()
             now = self.loop.time()
             rest = max(max(started, self._changed) + quiet, self._upset + QUIET_SECONDS) - now
-            if rest <= 0 and not self.cluster.busy:
+            if rest <= 0 and not self.cluster.busy and not any(map(self.at_work, self.machines)):
                 return
             if now - started > deadline:
                 raise Unsettled(f"still changing after {deadline:g} s: {self.history.versions[-1]}")
@@ -172,6 +188,37 @@ class World:
     async def delete(self, resource: Resource, namespace: str, name: str, propagation: str = "Background") -> None:
         """`kubectl delete --cascade=…` by the user."""
         await self.api.delete_with(resource, namespace, name, {"propagationPolicy": propagation})
+
+    def agent(self, node: str) -> Process:
+        """The agent of a node."""
+        return self._agents[node]
+
+    async def ask_as(self, node: str, subject: str, body: bytes) -> bytes:
+        """The answer to somebody with the rights of a node's agent; empty when nobody answers."""
+        name, prefix = f"impostor-{node}", subjects.node_inbox(node)
+        bus = SimulatedBus(self.loop, self.bus, name, self.clock, Context(), inbox_prefix=prefix)
+        try:
+            while not bus.connected:
+                await self.clock.sleep(LOOK_SECONDS)
+            return await bus.request(subject, body, ANSWER_SECONDS)
+        except BusError:
+            return b""
+        finally:
+            await bus.close()
+
+    def at_work(self, node: str) -> bool:
+        """The node's agent lives, and waits for an answer or has something to pull."""
+        agent = self._agents[node]
+        if not agent.alive or agent.paused:
+            return False
+        return agent.bus.asking or self.machines[node].wanted()
+
+    def _agent(self, number: int, socket: Socket) -> Process:
+        node = f"node-{number}"
+        machine = self.machines[node] = Machine(node, f"{AGENT}-{number}", self.cluster, socket)
+        process = Process(self, machine.agent, agent_of(machine), inbox_prefix=subjects.node_inbox(node))
+        self._agents[node] = process
+        return process
 
     def _service(self, name: str) -> Service:
         """A service as it is installed here."""
@@ -205,18 +252,29 @@ def simulate(
     wire: Callable[[str], Wire] | None = None,
     skews: Mapping[str, float] | None = None,
     shuffle: bool = False,
+    socket: Socket | None = None,
 ) -> T:
     """Make a world, run `body` in it, and leave nothing behind.
 
     `replicas` are counted by service; `wire` makes the network between a writer and the apiserver; `skews` are seconds
-    by process. With `shuffle`, the speed of messages and the order of simultaneous steps depend on the seed.
+    by process; `socket` is the way between agents and their runtimes. With `shuffle`, the speed of messages and the
+    order of simultaneous steps depend on the seed.
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     if gates:
         settings = msgspec.structs.replace(settings, feature_gates=gates)
 
     async def main(loop: SimulatedLoop) -> T:
-        world = World(loop, seed=seed, replicas=replicas, settings=settings, wire=wire, skews=skews, uneven=shuffle)
+        world = World(
+            loop,
+            seed=seed,
+            replicas=replicas,
+            settings=settings,
+            wire=wire,
+            skews=skews,
+            uneven=shuffle,
+            socket=socket,
+        )
         try:
             await world.begin()
             result = await body(world)

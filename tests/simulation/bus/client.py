@@ -53,6 +53,11 @@ class SimulatedBus:
         return self._connection.connected
 
     @property
+    def asking(self) -> bool:
+        """An answer is waited for."""
+        return self._requests.waiting
+
+    @property
     def connection(self) -> Connection:
         """What faults break."""
         return self._connection
@@ -159,8 +164,14 @@ class SimulatedBus:
     async def deliver(
         self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
-        """For readers without a bus identity of their own; none of them is simulated."""
-        raise NotImplementedError
+        await self._ready()
+        return await self._connection.ask(
+            f"deliver {stream}", lambda: self._server.push(stream, subject_filters, inbox, created, after)
+        )
+
+    async def delivering(self, stream: str) -> set[str]:
+        await self._ready()
+        return await self._connection.ask(f"consumers of {stream}", lambda: self._server.inboxes(stream))
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
         return self._live(subject_filter, "", on_message)

@@ -60,6 +60,11 @@ class Requests:
         self._waiting: dict[str, Question[bytes]] = {}
         self._running: set[asyncio.Task[None]] = set()
 
+    @property
+    def waiting(self) -> bool:
+        """An answer is waited for."""
+        return bool(self._waiting)
+
     async def ask(self, subject: str, data: bytes, timeout: float) -> bytes:
         """See `Bus.request`."""
         reply = f"{self._prefix}.{next(self._numbers)}"

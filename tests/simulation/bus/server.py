@@ -4,14 +4,16 @@ Only what the real client (flotilla_common.bus) makes use of. Its methods up to 
 arrives, outside of all processes; the faults are for whoever hurts it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
 from typing import Final
 
 import msgspec
 
-from flotilla_common.bus.interface import BusError, Message, StreamSpec, StreamState
+from flotilla_common.bus.interface import BusError, Delivery, Message, StreamSpec, StreamState
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.faults import FINE, Fate, Faults, Passage, Way
+from tests.simulation.bus.pushed import HEARTBEAT_SECONDS, Pushed
 from tests.simulation.bus.stream import Stream, matches
 from tests.simulation.loop import EPOCH, SimulatedLoop
 
@@ -62,6 +64,8 @@ class Server:
         self._connections: list[Connection] = []
         self._consumers: list[Consumer] = []
         self._lives: list[Live] = []
+        self._pushed: list[Pushed] = []
+        self._outside = Context()
         self._routes: dict[str, Stream | None] = {}  # by subject, as long as there are the same streams
         self._passages = 0
         self._made = 0
@@ -157,6 +161,21 @@ class Server:
         if consumer in self._consumers:
             self._consumers.remove(consumer)
 
+    def push(self, name: str, filters: Sequence[str], inbox: str, created: str, after: int) -> Delivery:
+        """Start to send to an inbox, after a sequence if the stream is the one that was read. StreamMissing."""
+        stream = self.stream(name)
+        resumed = bool(created) and stream.created == created and stream.last_sequence >= after
+        pushed = Pushed(self, stream, filters, inbox, after if resumed else None)
+        self._pushed.append(pushed)
+        pushed.go_on(self._loop.time())
+        self._loop.call_later(HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)
+        return Delivery(stream.created, resumed)
+
+    def inboxes(self, name: str) -> set[str]:
+        """Where messages of the stream are sent to. StreamMissing."""
+        stream = self.stream(name)
+        return {one.inbox for one in self._pushed if one.stream is stream}
+
     def subscribe(self, live: Live) -> None:
         self._lives.append(live)
 
@@ -164,10 +183,11 @@ class Server:
         if live in self._lives:
             self._lives.remove(live)
 
-    def deliver_live(self, message: Message) -> bool:
-        """Hand a message to live subscribers, one of each queue. False when there are none."""
+    def deliver_live(self, message: Message, subject: str = "") -> bool:
+        """Hand a message to live subscribers, one of each queue: to those of another subject than its own if one is
+        given. False when there are none."""
         served: set[tuple[str, str]] = set()
-        taken = [live for live in self._lives if matches(live.subject_filter, message.subject)]
+        taken = [live for live in self._lives if matches(live.subject_filter, subject or message.subject)]
         for live in taken:
             group = (live.subject_filter, live.queue)
             if live.queue and group in served:
@@ -184,6 +204,7 @@ class Server:
     def kill(self) -> None:
         """kill -9: connections break; what is stored stays."""
         self._reachable = False
+        self._pushed.clear()
         for connection in list(self._connections):
             connection.drop()
 
@@ -217,6 +238,7 @@ class Server:
         for consumer in [one for one in self._consumers if one.stream is stream]:
             self._consumers.remove(consumer)
             consumer.lost()
+        self._pushed = [one for one in self._pushed if one.stream is not stream]
 
     def stall(self, client: str, stream: str, *, noticed: bool = False) -> None:
         """The consumer of a follow delivers nothing more. Either its heartbeats stop as well and the client notices,
@@ -237,6 +259,14 @@ class Server:
 
     def _consumers_of(self, client: str, stream: str) -> list[Consumer]:
         return [one for one in self._consumers if one.connection.client == client and one.stream.spec.name == stream]
+
+    def _beat(self, pushed: Pushed) -> None:
+        if pushed not in self._pushed:
+            return
+        if pushed.beat(self._loop.time()):
+            self._loop.call_later(HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)
+        else:
+            self._pushed.remove(pushed)
 
     def _taking(self, subject: str) -> Stream | None:
         if subject not in self._routes:
@@ -259,6 +289,9 @@ class Server:
                 if matches(consumer.subject_filter, subject):
                     self._send(consumer, [message])
                 consumer.cursor = message.sequence
+        for pushed in self._pushed:
+            if pushed.stream is stream and pushed.takes(message):
+                pushed.go_on(self._loop.time())
         self.deliver_live(message)
         self.steps += 1
         if self.on_step is not None:

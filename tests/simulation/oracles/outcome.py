@@ -13,16 +13,28 @@ import msgspec
 
 from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api import keys
-from flotilla_common.api.resources import CLAIM, EVENT, LEASE, POD, REVISION
+from flotilla_common.api.resources import (
+    CLAIM,
+    EVENT,
+    IMAGE_LIST_PULL_JOB,
+    IMAGE_PULL_JOB,
+    LEASE,
+    NODE_IMAGE,
+    POD,
+    RECREATE_REQUEST,
+    REVISION,
+)
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.paths import at
 from tests.simulation.oracles.scene import instance_of, ours
 from tests.simulation.oracles.terms import READERS
 
-COMPARED = (*READERS, POD, CLAIM, REVISION)
+OF_NODES = (NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB, RECREATE_REQUEST)
+COMPARED = (*READERS, POD, CLAIM, REVISION, *OF_NODES)
 """What is compared in the end."""
 
+SLACK = (*READERS, *OF_NODES)
 STATUS_SLACK = 4
 """Workload status writes that a fault may add: counts are written twice a second at most, so when matters."""
 
@@ -46,6 +58,9 @@ _CHANCE = frozenset(
         "containerID",
         "updateTimestamp",
         "timestamp",
+        "createdAt",
+        "completionTime",
+        "ttlSecondsAfterFinished",
         "managedFields",
         "observedGeneration",
         "generation",
@@ -55,8 +70,13 @@ _CHANCE = frozenset(
 )
 """Members that differ from run to run without meaning anything."""
 
-_WAYS = frozenset({"restartCount", "lastState", keys.IN_PLACE_STATE, "revision"})
-"""Members that tell the way to the end: how often a container was changed, how often a revision was raised."""
+_WAYS = frozenset({"restartCount", "lastState", keys.IN_PLACE_STATE, "revision", "imageID"})
+"""Members that tell the way to the end: how often a container was changed, how often a revision was raised, whether the
+runtime could still be asked what a pulled image is."""
+
+
+_HOLLOW = frozenset({"spec", "images"})
+"""Members of a NodeImage that are empty, or absent if there never was anything to pull."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,13 +93,14 @@ def end_of(versions: Iterable[Version], namespace: str, *, exact: bool) -> tuple
     """What exists after the versions, anonymous and sorted."""
     objects: dict[object, tuple[Version, Json]] = {}
     for version in versions:
-        if version.resource not in COMPARED or version.namespace != namespace:
+        if version.resource not in COMPARED or version.namespace not in (namespace, ""):
             continue
         if version.after is None:
             objects.pop(version.key, None)
         else:
             objects[version.key] = (version, version.after)
-    return tuple(sorted(_anonymous(version, document, exact) for version, document in objects.values()))
+    named = [made_up for _, document in objects.values() if (made_up := _made_up(document))]
+    return tuple(sorted(_anonymous(version, document, exact, named) for version, document in objects.values()))
 
 
 def writes_of(versions: Iterable[Version]) -> dict[str, int]:
@@ -99,7 +120,7 @@ def differences(reference: Outcome, run: Outcome, *, exact: bool) -> Iterator[st
         return
     for what in sorted({*reference.writes, *run.writes}):
         wanted, made = reference.writes.get(what, 0), run.writes.get(what, 0)
-        slack = STATUS_SLACK if any(what == f"update {resource.plural}" for resource in READERS) else 0
+        slack = STATUS_SLACK if any(what == f"update {resource.plural}" for resource in SLACK) else 0
         if not wanted - slack <= made <= wanted + slack:
             yield f"{what}: {made} times instead of {wanted}"
 
@@ -125,19 +146,28 @@ def _verb(version: Version) -> str:
     return "delete" if alive and (after is None or "deletionTimestamp" in after["metadata"]) else version.verb
 
 
-def _anonymous(version: Version, document: Json, exact: bool) -> str:
+def _made_up(document: Json) -> str:
+    """The name of a job that a list made: it has digits that depend on the list's uid."""
+    owners = [one["kind"] for one in document["metadata"].get("ownerReferences", ())]
+    return document["metadata"]["name"] if IMAGE_LIST_PULL_JOB.kind in owners else ""
+
+
+def _anonymous(version: Version, document: Json, exact: bool, named: Iterable[str]) -> str:
     dropped = _CHANCE if exact else _CHANCE | _WAYS
     text = msgspec.json.encode(_scrub(document, dropped), order="sorted").decode()
     instance = instance_of(document)
     if instance:
         text = text.replace(instance, "*")
+    for name in named:
+        text = text.replace(name, f"{name.rpartition('-')[0]}-*")
     return f"{version.resource.kind} {text}"
 
 
 def _scrub(value: object, dropped: frozenset[str]) -> object:
     if isinstance(value, dict):
         document = cast("Json", value)
-        return {key: _scrub(_parsed(key, item), dropped) for key, item in document.items() if key not in dropped}
+        kept = {key: _scrub(_parsed(key, item), dropped) for key, item in document.items() if key not in dropped}
+        return {key: item for key, item in kept.items() if item or key not in _HOLLOW}
     if isinstance(value, list):
         items = [_scrub(item, dropped) for item in cast("list[object]", value) if not _failure(item)]
         return sorted(items, key=_type_of)

@@ -1,7 +1,8 @@
 """One fault of one run, as a value: what goes wrong, and at which point.
 
 Points are numbered from the moment at which a scenario's `when` begins: the nth write of one process, the nth watch
-event that reaches it, the nth message that the bus stores, the nth step of the scenario. The numbering is that of the
+event that reaches it, the nth message that the bus stores, the nth call of an agent to its runtime, its nth report, the
+nth step of the scenario. The numbering is that of the
 undisturbed run; up to its point a disturbed run is the same run.
 """
 
@@ -16,6 +17,8 @@ class Place(StrEnum):
     WRITE = "write"  # of one process; of renewals of one lease only the first
     EVENT = "event"  # of one process's watches
     MESSAGE = "message"  # an object that the bus stores
+    CALL = "call"  # of one agent to its node's runtime
+    REPORT = "report"  # of one agent over the bus
     STEP = "step"  # of the scenario
 
 
@@ -25,7 +28,9 @@ class Point(msgspec.Struct, frozen=True):
     place: Place
     writer: str  # the process; empty for the bus and the scenario
     number: int
-    resource: str  # what is written, delivered or stored, by its plural name; empty for a step
+    resource: (
+        str  # what is written, delivered or stored, by its plural name; the method of a call, the kind of a report
+    )
 
 
 class Fault(msgspec.Struct, frozen=True):

@@ -4,25 +4,32 @@
 ten seconds. `blind` is how far behind a controller's view may be because of it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import Context
 from typing import TypeVar
 
 import msgspec
 
-from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, REVISION
 from flotilla_common.bus.nats import ACK_SECONDS
 from flotilla_common.bus.subjects import kube_stream
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_nodeagent.channel.reporting import ANSWER_SECONDS
+from flotilla_nodeagent.cri.errors import Unavailable
+from flotilla_nodeagent.images.pull import AWAY_PAUSE
+from flotilla_watcher.app import RESOURCES
 from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.scene import SIGHT
 from tests.simulation.perturbation.fault import Fault, Place, Point
 from tests.simulation.perturbation.saboteur import Saboteur, Strike
+from tests.simulation.world import World
 
 T = TypeVar("T")
 HOUR = 3600.0
 
-CENTRAL = ("clonesets", "pods")
+CENTRAL = ("clonesets", "pods", "nodeimages", "imagepulljobs")
 """Resources that are held back from every write on; the others from every step on."""
 
 RESTART_SECONDS = 0.5
@@ -46,6 +53,18 @@ UNRULY_SECONDS = 0.01
 REFILL_SECONDS = ACK_SECONDS + 2.0
 """Until a wiped bus is filled again: an answer that was under way is waited for, then the stream is taken over anew."""
 
+SILENCE_SECONDS = ANSWER_SECONDS + 1.0
+"""How long an agent waits for an answer, and then until it reports again."""
+
+AGENT_SECONDS = RESTART_SECONDS + 5.5
+"""Until an agent that was started again has read everything; the watcher may have to be asked twice."""
+
+AWAY_SECONDS = AWAY_PAUSE + 1.0
+"""Until an agent looks again for a runtime that was away."""
+
+LATE_SECONDS = 12.0
+"""How late a report comes that is late."""
+
 BLACKOUT_SECONDS = 11.0
 """How long the bus is away: longer than services wait before they list and watch by themselves."""
 
@@ -57,6 +76,10 @@ class Setting(msgspec.Struct, frozen=True):
     skew: float = 0.0  # seconds by which the second replica's wall clock is ahead
 
 
+CONTROLLERS = "*"
+"""Stands for the services of the scenario."""
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the catalogue."""
 
@@ -65,8 +88,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     setting: Setting = Setting()
     outage: float = 0.5
     blind: float = SIGHT
-    services: Sequence[str] = ("cloneset",)  # whose points these are; "" for the bus and the scenario
+    services: Sequence[str] = (CONTROLLERS,)  # whose points these are; "" for the bus and the scenario
     per_resource: bool = False  # once for every resource whose events matter
+    ends_channel: bool = False  # node agents can do nothing from then on
     swept: bool = True  # at every point of every scenario; others are for tests of their own, and for exploration
     drawn: bool = True  # by the exploration
 
@@ -87,6 +111,14 @@ class Passive:
     def moment(self, saboteur: Saboteur) -> None:
         del saboteur
 
+    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+        del saboteur, agent
+        return await serve()
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        del saboteur, agent
+        return FINE
+
 
 class Crash(Passive):
     """The process dies as its request leaves, or as the reply comes back. It is started again soon."""
@@ -106,7 +138,7 @@ class Crash(Passive):
         """kill -9, and a restart."""
         world, process = saboteur.world, saboteur.world.processes[writer]
         process.crash()
-        world.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start())
+        world.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start(), context=Context())
 
 
 class CrashBefore(Crash):
@@ -215,8 +247,9 @@ class Stall(Passive):
     """The service's follow of one stream stands still, and its heartbeats go on: nobody tells it."""
 
     def moment(self, saboteur: Saboteur) -> None:
-        resource = next(one for one in (POD, CLONE_SET, REVISION, CLAIM, NODE) if one.plural == self.fault.resource)
-        saboteur.world.bus.stall("cloneset-0", kube_stream(resource).name)
+        resource = next(one for one in RESOURCES if one.plural == self.fault.resource)
+        for leader in leaders(saboteur.world):
+            saboteur.world.bus.stall(leader, kube_stream(resource).name)
 
 
 class Repeat(Passive):
@@ -257,10 +290,11 @@ class CrashWatcher(Crash):
 
 
 class CrashLeader(Crash):
-    """The leader dies before a user's action."""
+    """The leaders die before a user's action."""
 
     def moment(self, saboteur: Saboteur) -> None:
-        self.end(saboteur, "cloneset-0")
+        for leader in leaders(saboteur.world):
+            self.end(saboteur, leader)
 
 
 class KillBus(Passive):
@@ -279,8 +313,78 @@ class BlackOut(KillBus):
     back = True
 
 
-BOTH = ("cloneset", "watcher")
+class CrashAgent(Crash):
+    """A node agent dies when its runtime has done what it was asked for. It is started again soon."""
+
+    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+        if not self.before:
+            await serve()
+        self.end(saboteur, agent)
+        return await asyncio.get_running_loop().create_future()  # the dead hear no answer
+
+
+class CrashAgentBefore(CrashAgent):
+    before = True
+
+
+class LoseRuntime(Passive):
+    """The runtime goes down with what it was asked for, and is there again a moment later."""
+
+    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+        await serve()
+        raise Unavailable("simulated: connection lost")
+
+
+class CrashReporting(Crash):
+    """A node agent dies as its report leaves."""
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        saboteur.world.loop.call_soon(self.end, saboteur, agent, context=Context())
+        return FINE
+
+
+class LoseReport(Passive):
+    """Nobody hears a report."""
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        return Fate(times=0)
+
+
+class RepeatReport(Passive):
+    """A report arrives twice."""
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        return Fate(times=2)
+
+
+class DelayReport(Passive):
+    """A report arrives when its sender has long given up waiting for an answer."""
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        return Fate(delay=LATE_SECONDS)
+
+
+class LoseAnswer(Passive):
+    """A report is taken, and its sender does not learn of it."""
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        saboteur.deafen(agent)
+        return FINE
+
+
+class PauseAgent(Passive):
+    """A node agent stands still (SIGSTOP) once its report has left."""
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        process = saboteur.world.processes[agent]
+        process.pause()
+        saboteur.world.loop.call_later(PAUSE_SECONDS, process.resume, context=Context())
+        return FINE
+
+
+BOTH = (CONTROLLERS, "watcher")
 NOBODY = ("",)
+AGENTS = (AGENT,)
 LATE = HOLD_SECONDS + SIGHT
 
 KINDS: Mapping[str, Kind] = {
@@ -324,12 +428,25 @@ KINDS: Mapping[str, Kind] = {
     "repeated": Kind(strike=Repeat, place=Place.MESSAGE, blind=1, services=NOBODY, swept=False),
     "delayed": Kind(strike=Delay, place=Place.MESSAGE, outage=3, blind=3, services=NOBODY, swept=False),
     "messages-lost": Kind(strike=LoseMessages, place=Place.MESSAGE, outage=15, blind=16, services=NOBODY, swept=False),
-    "bus-dead": Kind(strike=KillBus, place=Place.STEP, outage=10, blind=11, services=NOBODY),
+    "agent-crash-before": Kind(strike=CrashAgentBefore, place=Place.CALL, outage=AGENT_SECONDS, services=AGENTS),
+    "agent-crash-after": Kind(strike=CrashAgent, place=Place.CALL, outage=AGENT_SECONDS, services=AGENTS),
+    "runtime-away": Kind(strike=LoseRuntime, place=Place.CALL, outage=AWAY_SECONDS, services=AGENTS),
+    "agent-crash-reporting": Kind(strike=CrashReporting, place=Place.REPORT, outage=AGENT_SECONDS, services=AGENTS),
+    "report-lost": Kind(strike=LoseReport, place=Place.REPORT, outage=SILENCE_SECONDS, services=AGENTS),
+    "answer-lost": Kind(strike=LoseAnswer, place=Place.REPORT, outage=SILENCE_SECONDS, services=AGENTS),
+    "report-twice": Kind(strike=RepeatReport, place=Place.REPORT, services=AGENTS),
+    "report-late": Kind(strike=DelayReport, place=Place.REPORT, outage=LATE_SECONDS + SILENCE_SECONDS, services=AGENTS),
+    "agent-paused": Kind(strike=PauseAgent, place=Place.REPORT, outage=PAUSE_SECONDS + AGENT_SECONDS, services=AGENTS),
+    "bus-dead": Kind(strike=KillBus, place=Place.STEP, outage=10, blind=11, services=NOBODY, ends_channel=True),
     "bus-away": Kind(
         strike=BlackOut, place=Place.STEP, outage=BLACKOUT_SECONDS + 3, blind=BLACKOUT_SECONDS + 3, services=NOBODY
     ),
 }
 """Every kind of fault by name."""
+
+
+def _concerns(kind: Kind, service: str, services: Sequence[str]) -> bool:
+    return service in kind.services or (CONTROLLERS in kind.services and service in services)
 
 
 def arm(saboteur: Saboteur, fault: Fault) -> None:
@@ -353,15 +470,22 @@ def setting_of(faults: Sequence[Fault]) -> Setting:
     return max((KINDS[fault.kind].setting for fault in faults), key=lambda one: one.replicas, default=Setting())
 
 
-def faults_at(points: Sequence[Point], setting: Setting) -> list[Fault]:
-    """Every fault at every point of an undisturbed run in worlds of this setting."""
-    watched = sorted({point.resource for point in points if point.place is Place.EVENT})
+def leaders(world: World) -> list[str]:
+    """The first replica of each service of the scenario."""
+    return [name for name in world.processes if name.endswith("-0") and name != "watcher-0"]
+
+
+def faults_at(points: Sequence[Point], setting: Setting, services: Sequence[str] = ("cloneset",)) -> list[Fault]:
+    """Every fault at every point of an undisturbed run in worlds of this setting. `services`: those of the scenario,
+    beside the watcher and the node agents."""
+    agents = any(point.place is Place.REPORT for point in points)
+    watched = sorted({point.resource for point in points if point.place is Place.EVENT and point.writer == "watcher-0"})
     central = [resource for resource in watched if resource in CENTRAL]
     return [
         Fault(name, point.writer, point.number, resource)
         for name, kind in KINDS.items()
-        if kind.setting == setting and kind.swept
+        if kind.setting == setting and kind.swept and not (kind.ends_channel and agents)
         for point in points
-        if point.place is kind.place and point.writer.rpartition("-")[0] in kind.services
+        if point.place is kind.place and _concerns(kind, point.writer.rpartition("-")[0], services)
         for resource in ((central if kind.place is Place.WRITE else watched) if kind.per_resource else [""])
     ]

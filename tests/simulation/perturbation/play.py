@@ -3,10 +3,13 @@
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+import msgspec
+
 from flotilla_common.api.resources import EVENT, LEASE
 from flotilla_common.kube.interface import ApiError
 from tests.simulation.history import History
 from tests.simulation.loop import EPOCH
+from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.judge import Judge
 from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
 from tests.simulation.oracles.scene import ours
@@ -16,7 +19,7 @@ from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.sight import Sight
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Stage, Stalled
-from tests.simulation.world import Unsettled, World, simulate
+from tests.simulation.world import SETTINGS, Unsettled, World, simulate
 
 T = TypeVar("T")
 
@@ -26,7 +29,10 @@ CONVERGENCE_SECONDS = 10.0
 STILL_SECONDS = 5.0
 """How long a settled world is watched for writes that nobody needs."""
 
-TOUCH = Change(patch={"metadata": {"annotations": {"touched": "yes"}}})
+PROMPT = msgspec.structs.replace(SETTINGS, nodeimage_creation_delay=0)
+"""Nodes that have just become ready are served at once."""
+
+TOUCH = {"metadata": {"annotations": {"touched": "yes"}}}
 """A change that asks for nothing."""
 
 
@@ -54,7 +60,8 @@ class Run:
         """Play what is given."""
         for step in self._scenario.given:
             await step.play(self._stage)
-        await self._world.settle()
+        if self._scenario.at_rest:
+            await self._world.settle()
 
     async def play(self, faults: Sequence[Fault] = ()) -> Outcome:
         """Play what happens, with the faults."""
@@ -90,7 +97,7 @@ class Run:
         self._settled = self._last_change() - self._began
         self._last = len(world.history.versions)
         self.points = tuple(self._saboteur.points)
-        self._problems += scenario.problems(self._stage.sight)
+        self._problems += scenario.problems(self._stage)
         if not scenario.restless and not self._faults:
             await self._stay_still()
 
@@ -104,7 +111,7 @@ class Run:
         calls = self._world.history.calls
         start = len(calls)
         if self._stage.sight.get(self._scenario.resource, NAMESPACE_NAME, self._scenario.workload) is not None:
-            await TOUCH.play(self._stage)
+            await Change(patch=TOUCH, name=self._scenario.workload, kind=self._scenario.kind).play(self._stage)
         await self._world.clock.sleep(STILL_SECONDS)
         self._problems += [
             f"a write that nobody needs: {call.verb} {call.resource.plural} {call.name}"
@@ -156,8 +163,10 @@ def in_world(
         body,
         seed=seed or 0,
         shuffle=seed is not None,
-        replicas={"watcher": 1, "cloneset": setting.replicas},
-        skews={"cloneset-1": setting.skew},
+        replicas={"watcher": 1, **dict.fromkeys(scenario.services, setting.replicas), AGENT: scenario.agents},
+        skews={f"{service}-1": setting.skew for service in scenario.services},
+        settings=PROMPT,
         gates=scenario.gates,
         wire=saboteur.wire,
+        socket=saboteur,
     )

@@ -12,8 +12,12 @@ from typing import Protocol, TypeVar, cast
 
 from flotilla_common.api.resources import LEASE
 from flotilla_common.bus.interface import Message
+from flotilla_common.node.reports import FOLLOW
 from tests.simulation.apiserver.wire import Delivery, PlainWire, Request, Wire
+from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.loop import SimulatedClock, SimulatedLoop
+from tests.simulation.nodes.agent import NAME as AGENTS
+from tests.simulation.nodes.machine import PlainSocket
 from tests.simulation.oracles.scene import ours
 from tests.simulation.perturbation.fault import Place, Point
 from tests.simulation.world import World
@@ -22,7 +26,7 @@ T = TypeVar("T")
 OBJECTS, OBJECT_DOTS = "kube.v1.", 5
 """How subjects of objects begin, and how many dots they have; those of markers have fewer."""
 
-LEASES = ("flotilla-cloneset", "pods", "clonesets")
+LEASES = ("flotilla-cloneset", "flotilla-jobs", "pods", "clonesets", "nodeimages", ".imagepulljobs")
 """Leases whose first renewals are points, by parts of their names."""
 
 
@@ -41,6 +45,14 @@ class Strike(Protocol):
         """At a message or a step."""
         ...
 
+    async def call(self, saboteur: "Saboteur", agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+        """Instead of an agent's call to its runtime."""
+        ...
+
+    def report(self, saboteur: "Saboteur", agent: str) -> Fate:
+        """What becomes of an agent's report."""
+        ...
+
 
 class Saboteur:
     """The network and the ears of one run. Unarmed it only writes the points down."""
@@ -54,6 +66,8 @@ class Saboteur:
         self._world: World | None = None
         self._counts: Counter[tuple[Place, str]] = Counter()
         self._renewed: set[tuple[str, str]] = set()
+        self._socket = PlainSocket()
+        self._deaf: set[str] = set()
         self._held: dict[tuple[str, str], float] = {}  # until when events stay back, by process and resource
 
     def arm(self, place: Place, writer: str, number: int, strike: Strike) -> None:
@@ -71,6 +85,29 @@ class Saboteur:
         """From now on points count."""
         self._world = world
         world.bus.on_step = self._message
+        if world.machines:
+            world.bus.faults = self
+
+    async def carry(self, agent: str, method: str, serve: Callable[[], Awaitable[T]]) -> T:
+        """The way between an agent and its runtime."""
+        strike = self._reached(Place.CALL, agent, method) if self._world is not None else None
+        return await (self._socket.carry(agent, method, serve) if strike is None else strike.call(self, agent, serve))
+
+    def fate(self, passage: Passage) -> Fate:
+        """The bus asks what becomes of a message, where there are agents: they may lose reports, or answers."""
+        if not passage.client.startswith(AGENTS):
+            return FINE
+        if passage.way is Way.LIVE and passage.client in self._deaf and f".{passage.client}." in passage.subject:
+            self._deaf.remove(passage.client)
+            return Fate(times=0)
+        if passage.way is Way.ASK and f".{FOLLOW}." not in passage.subject:
+            strike = self._reached(Place.REPORT, passage.client, passage.subject.split(".")[3])
+            return FINE if strike is None else strike.report(self, passage.client)
+        return FINE
+
+    def deafen(self, agent: str) -> None:
+        """The next answer to this agent is lost."""
+        self._deaf.add(agent)
 
     def wire(self, writer: str) -> Wire:
         """The way between a writer and the apiserver."""

@@ -89,7 +89,7 @@ def sweep_unit(unit: Unit) -> Tally:
     scenario, tally = every_scenario()[unit.scenario], Tally()
 
     def choose(points: Sequence[Point]) -> list[Fault]:
-        return faults_at(points, unit.setting)[unit.first :: unit.every]
+        return faults_at(points, unit.setting, scenario.services)[unit.first :: unit.every * scenario.every]
 
     reference, *runs = branch(scenario, unit.setting, choose)
     tally.runs = 1 + len(runs)

@@ -2,12 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Protocol
 
 from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Frozen, Json
-from tests.simulation.scenarios.sight import Sight, image_of
-from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Step
+from tests.simulation.scenarios.sight import image_of
+from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Stage, Step
 from tests.simulation.world import CALM_SECONDS
+
+
+class Ending(Protocol):
+    """What must be in the end."""
+
+    def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
+        """How what there is differs. `name` and `kind` are those of the scenario's workload."""
+        ...
 
 
 class End(Frozen):
@@ -21,8 +30,9 @@ class End(Frozen):
     loose: int = 0  # pods without a controller
     exists: bool = True  # the workload does
 
-    def problems(self, sight: Sight, name: str, kind: Resource) -> Iterator[str]:
+    def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
         """How what there is differs."""
+        sight = stage.sight
         pods = sight.pods(NAMESPACE_NAME, name)
         if (images := dict(Counter(map(image_of, pods)))) != {image: n for image, n in self.pods.items() if n}:
             yield f"pods by image are {images}, not {self.pods}"
@@ -47,21 +57,28 @@ class End(Frozen):
 
 
 class Scenario(Frozen):
-    """`given` is played and settles before anything goes wrong; faults fall into `when`.
+    """`given` is played before anything goes wrong, and comes to rest unless `at_rest` says otherwise; faults fall
+    into `when`.
 
     `exact` scenarios make the same writes whatever goes wrong. In the others the way depends on what a user's action
     meets, so that only ends are compared. `restless` ones go on trying something that is refused for ever. `timed` ones
     hang on wall clocks, which must then agree. `quiet`: seconds without a change after which it has come to rest, if
-    back-offs make it pause for longer than usual.
+    back-offs make it pause for longer than usual. `every`: the sweep tries only each so-many-th fault, where many
+    scenarios of a kind pass much the same points. `services` take part beside the watcher, and as many of the nodes'
+    agents as `agents` says.
     """
 
     name: str
     given: tuple[Step, ...]
     when: tuple[Step, ...]
-    then: End
+    then: Ending
     workload: str = "web"
     kind: str = "CloneSet"
     gates: str = ""
+    services: tuple[str, ...] = ("cloneset",)
+    agents: int = 0
+    at_rest: bool = True
+    every: int = 1
     exact: bool = True
     restless: bool = False
     timed: bool = False
@@ -72,6 +89,6 @@ class Scenario(Frozen):
         """The workload's resource."""
         return KINDS[self.kind]
 
-    def problems(self, sight: Sight) -> list[str]:
+    def problems(self, stage: Stage) -> list[str]:
         """How the end differs from what was promised."""
-        return list(self.then.problems(sight, self.workload, self.resource))
+        return list(self.then.problems(stage, self.workload, self.resource))

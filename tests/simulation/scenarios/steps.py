@@ -5,16 +5,31 @@ same in every run, though pods have other names in each.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import CLAIM, CLONE_SET, NAMESPACE, POD, REVISION, Resource
+from flotilla_common.api.resources import (
+    CLAIM,
+    CLONE_SET,
+    IMAGE_LIST_PULL_JOB,
+    IMAGE_PULL_JOB,
+    NAMESPACE,
+    NODE,
+    NODE_IMAGE,
+    POD,
+    RECREATE_REQUEST,
+    REVISION,
+    SECRET,
+    Resource,
+)
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import Api, ApiError
+from tests.simulation.nodes.machine import Machine
+from tests.simulation.process import Process
 from tests.simulation.scenarios.sight import Sight, image_of
 
 NAMESPACE_NAME = "shop"
@@ -27,7 +42,8 @@ REPOSITORY = "registry.test/shop:"
 MERGE = "application/merge-patch+json"
 
 QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
-KINDS = {resource.kind: resource for resource in (CLONE_SET, POD, CLAIM, REVISION, NAMESPACE, QUOTA)}
+_OF_NODES = (NODE, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB, RECREATE_REQUEST, SECRET)
+KINDS = {resource.kind: resource for resource in (CLONE_SET, POD, CLAIM, REVISION, NAMESPACE, QUOTA, *_OF_NODES)}
 """The kinds that steps speak of."""
 
 
@@ -59,6 +75,13 @@ class World(Protocol):
 
     @property
     def cluster(self) -> Nodes: ...
+
+    @property
+    def machines(self) -> Mapping[str, Machine]: ...
+
+    def agent(self, node: str) -> Process: ...
+
+    async def ask_as(self, node: str, subject: str, body: bytes) -> bytes: ...
 
     async def delete(self, resource: Resource, namespace: str, name: str, propagation: str = "Background") -> None: ...
 
@@ -95,8 +118,9 @@ class Create(Step):
 
     async def play(self, stage: Stage) -> None:
         resource = KINDS[self.document["kind"]]
-        namespace = NAMESPACE_NAME if resource.namespaced else ""
-        await _expect(stage.world.api.create(resource, namespace, msgspec.json.encode(self.document)), self.refused)
+        await _expect(
+            stage.world.api.create(resource, _namespace(resource), msgspec.json.encode(self.document)), self.refused
+        )
 
 
 class Change(Step):
@@ -110,8 +134,9 @@ class Change(Step):
 
     async def play(self, stage: Stage) -> None:
         body = msgspec.json.encode(self.patch)
+        resource = KINDS[self.kind]
         call = stage.world.api.patch(
-            KINDS[self.kind], NAMESPACE_NAME, self.name, body, MERGE, subresource=self.subresource
+            resource, _namespace(resource), self.name, body, MERGE, subresource=self.subresource
         )
         await _expect(call, self.refused)
 
@@ -125,7 +150,8 @@ class Remove(Step):
 
     async def play(self, stage: Stage) -> None:
         try:
-            await stage.world.delete(KINDS[self.kind], NAMESPACE_NAME, self.name, self.propagation)
+            resource = KINDS[self.kind]
+            await stage.world.delete(resource, _namespace(resource), self.name, self.propagation)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -235,7 +261,8 @@ class WaitGone(Step):
     kind: str = "CloneSet"
 
     async def play(self, stage: Stage) -> None:
-        await _until(stage, lambda: stage.sight.get(KINDS[self.kind], NAMESPACE_NAME, self.name) is None, str(self))
+        resource = KINDS[self.kind]
+        await until(stage, lambda: stage.sight.get(resource, _namespace(resource), self.name) is None, str(self))
 
 
 class Wait(Step):
@@ -260,7 +287,7 @@ class Wait(Step):
             enough = len(fitting) >= self.matching or not (self.image or self.state)
             return self.pods in (None, len(pods)) and sum(pod.serving for pod in fitting) >= self.serving and enough
 
-        await _until(stage, reached, str(self))
+        await until(stage, reached, str(self))
 
     def _seen(self, stage: Stage) -> bool:
         workload = stage.sight.get(KINDS[self.kind], NAMESPACE_NAME, self.owner)
@@ -269,7 +296,12 @@ class Wait(Step):
         return workload.get("status", {}).get("observedGeneration") == workload["metadata"]["generation"]
 
 
-async def _until(stage: Stage, condition: Callable[[], bool], what: str) -> None:
+def _namespace(resource: Resource) -> str:
+    return NAMESPACE_NAME if resource.namespaced else ""
+
+
+async def until(stage: Stage, condition: Callable[[], bool], what: str) -> None:
+    """Wait for what is described as `what`. Stalled."""
     try:
         async with asyncio.timeout(PATIENCE):
             await stage.sight.until(condition)

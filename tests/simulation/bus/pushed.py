@@ -1,0 +1,82 @@
+"""Consumers that send to an inbox, for readers without any right to JetStream: numbered messages, and heartbeats.
+
+They belong to the server and live in its memory, whoever asked for them. While nobody listens to the inbox they wait,
+and after a while they are gone.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from flotilla_common.bus.interface import Message
+from flotilla_common.bus.jetstream import DELIVERY_HEARTBEAT_SECONDS, DELIVERY_INACTIVE_SECONDS
+from tests.simulation.bus.stream import Stream, matches
+
+
+class Post(Protocol):
+    """The part of the server that delivers."""
+
+    def deliver_live(self, message: Message, subject: str = "") -> bool:
+        """Hand a message to those who listen to the subject (its own, if none is given). False when nobody does."""
+        ...
+
+
+class Pushed:
+    """One delivery."""
+
+    def __init__(self, post: Post, stream: Stream, filters: Sequence[str], inbox: str, after: int | None) -> None:
+        """`after`: the last sequence that the reader has; None: it wants the last message of every subject."""
+        self.stream = stream
+        self._post = post
+        self._filters = filters
+        self.inbox = inbox
+        self._number = 0
+        self._cursor = 0 if after is None else after
+        self._fresh = after is None
+        self._deserted: float | None = None
+
+    def go_on(self, now: float) -> None:
+        """Send what is new."""
+        if self._deserted is None:
+            self._send(self._waiting(now), now)
+
+    def beat(self, now: float) -> bool:
+        """Send a heartbeat, or what waits if somebody listens again. False when it is over."""
+        if self._deserted is not None and now - self._deserted >= DELIVERY_INACTIVE_SECONDS:
+            return False
+        headers = {"Status": "100", "Nats-Last-Consumer": str(self._number)}
+        if self._post.deliver_live(Message(subject=self.inbox, data=b"", headers=headers)):
+            self._deserted = None
+            self.go_on(now)
+        elif self._deserted is None:
+            self._deserted = now
+        return True
+
+    def _waiting(self, now: float) -> list[Message]:
+        found = {
+            message.sequence: message
+            for one in self._filters
+            for message in (
+                self.stream.newest_of_each(one, now) if self._fresh else self.stream.after(self._cursor, one, now)
+            )
+        }
+        return [found[sequence] for sequence in sorted(found)]
+
+    def _send(self, messages: Sequence[Message], now: float) -> None:
+        for position, message in enumerate(messages, 1):
+            number, pending = self._number + 1, len(messages) - position
+            reply = f"$JS.ACK.{self.stream.spec.name}.pushed.1.{message.sequence}.{number}.0.{pending}"
+            if not self._post.deliver_live(msgspec.structs.replace(message, reply=reply), self.inbox):
+                self._deserted = now
+                return
+            self._number, self._cursor, self._fresh = number, message.sequence, False
+        self._fresh = False
+        self._cursor = max(self._cursor, self.stream.last_sequence)
+
+    def takes(self, message: Message) -> bool:
+        """The message is for this reader."""
+        return any(matches(one, message.subject) for one in self._filters)
+
+
+HEARTBEAT_SECONDS = DELIVERY_HEARTBEAT_SECONDS

@@ -1,0 +1,50 @@
+"""The real node agent as a simulated process."""
+
+import msgspec
+
+from flotilla_common.health import Health
+from flotilla_common.service import Context, Service
+from flotilla_nodeagent import app
+from flotilla_nodeagent.cri.runtimes import Runtimes
+from flotilla_nodeagent.endpoints import Status
+from tests.simulation.nodes.machine import Machine
+from tests.simulation.nodes.runtime import SOCKET, SimulatedRuntime
+
+NAME = "agent"
+"""Agents are `agent-1`, `agent-2`, … as processes, on `node-1`, `node-2`, …"""
+
+
+def agent_of(machine: Machine) -> Service:
+    """The agent of one node, as a service that the simulation can run."""
+
+    async def run(context: Context) -> None:
+        status = _Status(context.health)
+        context.started()
+        await app.run(
+            settings=msgspec.structs.replace(context.settings, node=machine.name, cri_socket=SOCKET),
+            bus=context.bus,
+            clock=context.clock,
+            entropy=context.entropy,
+            status=status,
+            runtimes=Runtimes(
+                context.clock,
+                lambda ok, why: status.ready("runtime", ok, why),
+                override=SOCKET,
+                connect=lambda _: SimulatedRuntime(machine),
+            ),
+            journal=machine.journal,
+        )
+
+    return Service(NAME, run)
+
+
+class _Status(Status):
+    """What the agent says on /readyz, for the process to know when it is ready."""
+
+    def __init__(self, health: Health) -> None:
+        super().__init__()
+        self._health = health
+
+    def ready(self, name: str, ok: bool, why: str = "") -> None:
+        super().ready(name, ok, why)
+        self._health.ready(name, ok=ok, why=why)

@@ -1,0 +1,103 @@
+"""One node: the images that its runtime has, and the disk that its agent writes to. Both outlive every agent."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.resources import NODE_IMAGE
+from flotilla_common.control.plan import Json
+from flotilla_nodeagent.stopping.journal import Entry, Journal
+from tests.simulation.cluster.cluster import Cluster
+
+T = TypeVar("T")
+
+CALL_SECONDS = 0.0005
+"""Fake seconds of one way between agent and runtime."""
+
+PULL_SECONDS = 0.2
+"""How long a pull takes, unless a scenario says otherwise."""
+
+
+class Socket(Protocol):
+    """The way between an agent and its runtime."""
+
+    async def carry(self, agent: str, method: str, serve: Callable[[], Awaitable[T]]) -> T:
+        """The way there, `serve`, the way back."""
+        ...
+
+
+class PlainSocket:
+    """Takes its time, and nothing else."""
+
+    async def carry(self, agent: str, method: str, serve: Callable[[], Awaitable[T]]) -> T:
+        del agent, method
+        await asyncio.sleep(CALL_SECONDS)
+        reply = await serve()
+        await asyncio.sleep(CALL_SECONDS)
+        return reply
+
+
+class Machine:
+    """See the module."""
+
+    def __init__(self, name: str, agent: str, cluster: Cluster, socket: Socket) -> None:
+        self.name = name
+        self.agent = agent
+        """The process that works here."""
+        self.cluster = cluster
+        self.socket = socket
+        self.images: dict[str, int] = {}
+        """References of what is there, with how often each was pulled."""
+        self.pulls: Counter[str] = Counter()
+        """Begun ones too, by reference."""
+        self.stops: list[tuple[str, str]] = []
+        """(pod, container) of every stop that reached the runtime."""
+        self.passwords: dict[str, str] = {}
+        """By repository: what the registry wants to see."""
+        self.broken: set[str] = set()
+        """References that no registry has."""
+        self.pull_seconds = PULL_SECONDS
+        self.files: dict[Path, dict[tuple[str, str], Entry]] = {}
+
+    def wanted(self) -> bool:
+        """The status of the NodeImage does not speak of its spec yet: something is to be pulled, or to be told."""
+        document = self.cluster.kubelets.stored(("", self.name), NODE_IMAGE)
+        if document is None or self.name in self.cluster.kubelets.dead:
+            return False
+        image = msgspec.convert(document, type=NodeImage)
+        tasks = [(image.entry(name, tag.tag), tag) for name, spec in image.spec.images.items() for tag in spec.tags]
+        return image.status.desired != len(tasks) or any(
+            entry is None or entry.version != tag.version or entry.completion_time is None for entry, tag in tasks
+        )
+
+    def journal(self, folder: Path) -> Journal:
+        """The journal in a folder of this node's disk."""
+        return DiskJournal(folder, self.files)
+
+    def pods(self) -> list[Json]:
+        """What the kubelet of this node runs."""
+        return [pod for _, pod in self.cluster.kubelets.all() if pod["spec"].get("nodeName") == self.name]
+
+
+class DiskJournal(Journal):
+    """A journal on the disk of a machine: what was put is there when an agent starts again."""
+
+    def __init__(self, folder: Path, files: dict[Path, dict[tuple[str, str], Entry]]) -> None:
+        super().__init__(folder)
+        self._files = files.setdefault(folder, {})
+
+    def load(self) -> None:
+        self._entries.update(self._files)
+
+    def put(self, cause: str, container: str, entry: Entry) -> None:
+        self._entries[cause, container] = self._files[cause, container] = entry
+
+    def forget(self, cause: str) -> None:
+        for key in [key for key in self._entries if key[0] == cause]:
+            del self._entries[key]
+            self._files.pop(key, None)

@@ -1,0 +1,128 @@
+"""What happens to nodes and their agents, and what a user of image pulls waits for."""
+
+import msgspec
+
+from flotilla_common.api.nodeimage import ImageStatus, NodeImageStatus, TagStatus
+from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE, NODE_IMAGE
+from flotilla_common.bus import subjects
+from flotilla_common.control.plan import Json
+from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport
+from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Stage, Step, until
+
+
+class AddNode(Step):
+    """A node joins; it is ready, and nothing runs on it yet."""
+
+    name: str
+    labels: dict[str, str] = {}
+
+    async def play(self, stage: Stage) -> None:
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+        labels = {"kubernetes.io/hostname": self.name, **self.labels}
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": self.name, "labels": labels},
+            "status": {"capacity": room, "allocatable": room, "conditions": [ready]},
+        }
+        await stage.world.api.create(NODE, "", msgspec.json.encode(body))
+
+
+class StopAgent(Step):
+    """The agent of a node dies, and nobody starts it again."""
+
+    node: str
+
+    async def play(self, stage: Stage) -> None:
+        stage.world.agent(self.node).crash()
+
+
+class StartAgent(Step):
+    """It is started again."""
+
+    node: str
+
+    async def play(self, stage: Stage) -> None:
+        agent = stage.world.agent(self.node)
+        if not agent.alive:
+            agent.start()
+
+
+class SetNode(Step):
+    """How long pulls take on a node, and what it cannot pull."""
+
+    node: str
+    pull_seconds: float = 0.2
+    broken: tuple[str, ...] = ()
+    passwords: dict[str, str] = {}
+
+    async def play(self, stage: Stage) -> None:
+        machine = stage.world.machines[self.node]
+        machine.pull_seconds = self.pull_seconds
+        machine.broken, machine.passwords = set(self.broken), dict(self.passwords)
+
+
+class Say(Step):
+    """Somebody with the node's rights reports on a tag what is not so: of another round, or of another NodeImage."""
+
+    node: str
+    image: str
+    tag: str
+    version: int
+    phase: str
+    stranger: bool = False  # with the uid of a NodeImage that is no more
+
+    async def play(self, stage: Stage) -> None:
+        document = stage.sight.get(NODE_IMAGE, "", self.node)
+        if document is None:
+            return
+        now = stage.world.clock.now() if self.phase in ("Succeeded", "Failed") else None
+        entry = TagStatus(tag=self.tag, version=self.version, phase=self.phase, completion_time=now)
+        status = NodeImageStatus(desired=1, image_statuses={self.image: ImageStatus(tags=[entry])})
+        uid = "another" if self.stranger else document["metadata"]["uid"]
+        report = NodeImageReport(uid=uid, resource_version="1", status=status)
+        subject = subjects.report(self.node, NODE_IMAGES, "", self.node)
+        await stage.world.ask_as(self.node, subject, msgspec.json.encode(report))
+
+
+class WaitStatus(Step):
+    """Until members of an object's status have at least these values, or exactly these texts; with `completed`, until
+    it has a completion time."""
+
+    name: str = "pull"
+    kind: str = IMAGE_PULL_JOB.kind
+    least: dict[str, int] = {}
+    completed: bool = False
+
+    async def play(self, stage: Stage) -> None:
+        def reached() -> bool:
+            document = stage.sight.get(KINDS[self.kind], NAMESPACE_NAME, self.name)
+            status: Json = (document or {}).get("status", {})
+            enough = all(status.get(member, 0) >= value for member, value in self.least.items())
+            return enough and (not self.completed or "completionTime" in status)
+
+        await until(stage, reached, str(self))
+
+
+class WaitTag(Step):
+    """Until a node is asked for an image, or has answered in this phase."""
+
+    node: str
+    image: str = "shop"
+    tag: str = "one"
+    phase: str = ""
+    gone: bool = False  # neither asked for nor spoken of any more
+
+    async def play(self, stage: Stage) -> None:
+        def reached() -> bool:
+            document = stage.sight.get(NODE_IMAGE, "", self.node) or {}
+            spec: Json = document.get("spec", {}).get("images", {}).get(self.image, {})
+            status: Json = document.get("status", {}).get("imageStatuses", {}).get(self.image, {})
+            asked = any(one["tag"] == self.tag for one in spec.get("tags", ()))
+            phases = [one["phase"] for one in status.get("tags", ()) if one["tag"] == self.tag]
+            if self.gone:
+                return not asked and not phases
+            return self.phase in phases if self.phase else asked
+
+        await until(stage, reached, str(self))

@@ -1,0 +1,64 @@
+"""Lists of images: a job for each (imagepull.md §7, §8.2)."""
+
+from tests.simulation.scenarios.node_steps import SetNode, WaitStatus, WaitTag
+from tests.simulation.scenarios.pull_manifests import ONE, SERVICES, THREE, TWO, Pulled, everywhere, images
+from tests.simulation.scenarios.pulls import EVERY
+from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.steps import Change, Create, Remove, Step
+
+DONE = {"desired": 2, "active": 0, "completed": 2, "succeeded": 2}
+SLOW = SetNode(node="node-1", pull_seconds=1.0)
+
+
+def listed(
+    name: str, *, when: tuple[Step, ...], then: Pulled, given: tuple[Step, ...] = (), under_way: bool = False
+) -> Scenario:
+    """A scenario about the list `pull`, which may be `under_way` when it begins to count."""
+    return Scenario(
+        name=name,
+        given=given,
+        when=when,
+        then=then,
+        workload="pull",
+        kind="ImageListPullJob",
+        services=SERVICES,
+        agents=1,
+        exact=False,
+        at_rest=not under_way,
+        every=EVERY,
+        timed=True,
+    )
+
+
+SCENARIOS = (
+    listed(
+        "list-pulled",
+        when=(Create(document=images("node-1")),),
+        then=Pulled(nodes=everywhere(ONE, TWO, nodes=1), status=DONE, jobs=(ONE, TWO)),
+    ),
+    listed(
+        "list-changed-in-its-middle",
+        given=(SLOW, Create(document=images("node-1")), WaitTag(node="node-1", phase="Waiting")),
+        under_way=True,
+        when=(Change(patch={"spec": {"images": [ONE, THREE]}}, name="pull", kind="ImageListPullJob"),),
+        then=Pulled(nodes=everywhere(ONE, THREE, nodes=1), status=DONE, jobs=(ONE, THREE)),
+    ),
+    listed(
+        "list-whose-template-changes",
+        given=(SLOW, Create(document=images("node-1", wanted=(ONE,))), WaitTag(node="node-1", phase="Waiting")),
+        under_way=True,
+        when=(Change(patch={"spec": {"parallelism": 2}}, name="pull", kind="ImageListPullJob"),),
+        then=Pulled(
+            nodes=everywhere(ONE, nodes=1), status=DONE | {"desired": 1, "completed": 1, "succeeded": 1}, jobs=(ONE,)
+        ),
+    ),
+    listed(
+        "list-deleted",
+        given=(
+            Create(document=images("node-1")),
+            WaitStatus(kind="ImageListPullJob", completed=True),
+        ),
+        when=(Remove(name="pull", kind="ImageListPullJob"),),
+        then=Pulled(nodes={}, exists=False, jobs=()),
+    ),
+)

@@ -1,0 +1,106 @@
+"""Jobs that pull one image: how many nodes at once, failures, second jobs, ends (imagepull.md §5, §8)."""
+
+from tests.simulation.scenarios.node_steps import SetNode, WaitStatus, WaitTag
+from tests.simulation.scenarios.pull_manifests import ONE, SERVICES, TWO, Pulled, everywhere, job
+from tests.simulation.scenarios.scenario import Ending, Scenario
+from tests.simulation.scenarios.steps import Change, Create, Remove, Sleep, Step
+
+DONE = {"desired": 3, "active": 0, "succeeded": 3, "failed": 0, "message": "job has completed"}
+SINGLE = DONE | {"desired": 1, "succeeded": 1}
+SLOW = SetNode(node="node-1", pull_seconds=2.0)
+EVERY = 7
+"""All faults of all scenarios of pulls would take as long as those of all CloneSets."""
+
+
+def pulling(
+    name: str,
+    *,
+    when: tuple[Step, ...],
+    then: Ending,
+    given: tuple[Step, ...] = (),
+    under_way: bool = False,
+) -> Scenario:
+    """A scenario about the job `pull`, which may be `under_way` when it begins to count."""
+    return Scenario(
+        name=name,
+        given=given,
+        when=when,
+        then=then,
+        workload="pull",
+        kind="ImagePullJob",
+        services=SERVICES,
+        agents=3,
+        exact=False,
+        at_rest=not under_way,
+        every=EVERY,
+        timed=True,  # nodes are given up, and tags removed, by the wall clock
+    )
+
+
+SCENARIOS = (
+    pulling(
+        "pulled-node-by-node",
+        when=(Create(document=job()),),
+        then=Pulled(nodes=everywhere(ONE), status=DONE),
+    ),
+    pulling(
+        "pulled-two-at-a-time-after-a-pause",
+        given=(Create(document=job("node-1", "node-2", parallelism=0)), Sleep(seconds=1.0)),
+        when=(Change(patch={"spec": {"parallelism": 2}}, name="pull", kind="ImagePullJob"),),
+        then=Pulled(nodes=everywhere(ONE, nodes=2), status=DONE | {"desired": 2, "succeeded": 2}),
+    ),
+    pulling(
+        "pull-that-fails-on-one-node",
+        given=(SetNode(node="node-2", broken=(ONE,)),),
+        when=(Create(document=job("node-1", "node-2", pullPolicy={"backoffLimit": 0})),),
+        then=Pulled(
+            nodes={"node-1": {ONE: "Succeeded"}, "node-2": {ONE: "Failed"}},
+            status=DONE | {"desired": 2, "succeeded": 1, "failed": 1, "failedNodes": ["node-2"]},
+        ),
+    ),
+    pulling(
+        "pull-tried-again",
+        given=(SetNode(node="node-1", broken=(ONE,)),),
+        when=(
+            Create(document=job("node-1", pullPolicy={"backoffLimit": 5})),
+            WaitTag(node="node-1"),
+            Sleep(seconds=0.5),
+            SetNode(node="node-1"),
+        ),
+        then=Pulled(nodes=everywhere(ONE, nodes=1), status=SINGLE),
+    ),
+    pulling(
+        "pull-for-two-jobs",
+        given=(SLOW, Create(document=job("node-1")), WaitTag(node="node-1", phase="Waiting")),
+        under_way=True,
+        when=(
+            Create(document=job("node-1", name="second")),
+            WaitStatus(name="second", completed=True),
+        ),
+        then=Pulled(nodes=everywhere(ONE, nodes=1), status=SINGLE),
+    ),
+    pulling(
+        "pull-deleted-in-its-middle",
+        given=(SLOW, Create(document=job("node-1", "node-2")), WaitTag(node="node-1", phase="Waiting")),
+        under_way=True,
+        when=(Remove(name="pull", kind="ImagePullJob"),),
+        then=Pulled(nodes={}, exists=False),
+    ),
+    pulling(
+        "pull-deleted-and-made-again",
+        given=(Create(document=job("node-1")), WaitStatus(completed=True)),
+        when=(
+            Remove(name="pull", kind="ImagePullJob"),
+            WaitTag(node="node-1", gone=True),  # or its round would depend on whether the agent has forgotten it
+            Create(document=job("node-1")),
+        ),
+        then=Pulled(nodes=everywhere(ONE, nodes=1), status=SINGLE),
+    ),
+    pulling(
+        "pull-of-another-image-in-its-middle",
+        given=(SLOW, Create(document=job("node-1")), WaitTag(node="node-1", phase="Waiting")),
+        under_way=True,
+        when=(Change(patch={"spec": {"image": TWO}}, name="pull", kind="ImagePullJob"),),
+        then=Pulled(nodes=everywhere(ONE, TWO, nodes=1), status=SINGLE),
+    ),
+)
