@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from flotilla_cloneset.cloneset.census import Census, Question, take, traits
@@ -41,6 +42,24 @@ def test_groups_overlap_where_they_mean_different_things() -> None:
     assert found.planned == {"uid-n1", "uid-n3", "uid-n4", "uid-o2"}
     assert found.unavailable == {"uid-n2", "uid-n4", "uid-o2", "uid-o3"}
     assert found.counts == Counts(replicas=7, ready=5, available=3, updated=4, updated_ready=3, updated_available=2)
+
+
+def test_pods_that_are_over_or_not_ours() -> None:
+    stray, orphan = pod("stray", labels={"app": "other"}), pod("orphan")
+    orphan.metadata.owner_references[0] = msgspec.structs.replace(orphan.metadata.owner_references[0], controller=False)
+    loose = pod("loose", labels={"app": "other"})
+    loose.metadata.owner_references.clear()
+    over = [
+        pod("done", phase="Succeeded"),
+        pod("failed", phase="Failed"),
+        pod("going", deleting=True),
+    ]
+    theirs = pod("theirs")
+    theirs.metadata.owner_references[0] = msgspec.structs.replace(theirs.metadata.owner_references[0], uid="other")
+    found = census([*over, stray, orphan, loose, theirs, pod("a"), pod("b", ready=False)])
+    assert sorted(names(found.inactive)) == ["done", "failed", "going"]
+    assert (names(found.strays), names(found.orphans), names(found.active)) == (["stray"], ["orphan"], ["a", "b"])
+    assert found.counts.replicas == 2
 
 
 def test_each_number_is_on_its_side() -> None:

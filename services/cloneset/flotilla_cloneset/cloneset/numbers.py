@@ -74,7 +74,7 @@ def targets(cloneset: CloneSet) -> Targets:
     )
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
     if spec.update_strategy.type == "OnDelete":
-        allowed = _lenient("maxUnavailable", DEFAULT_MAX_UNAVAILABLE, spec.replicas, False, problems)
+        allowed = lenient_value(DEFAULT_MAX_UNAVAILABLE, spec.replicas, round_up=False)
         return Targets(replicas=spec.replicas, max_unavailable=allowed, scale_limit=scale_limit, on_delete=True)
     surge = 0 if rolling.paused else _lenient("maxSurge", rolling.max_surge or 0, spec.replicas, True, problems)
     wanted = DEFAULT_MAX_UNAVAILABLE if rolling.max_unavailable is None else rolling.max_unavailable
