@@ -44,7 +44,9 @@ class CollectedOnce(PytestRunner):
     def warm_up(self) -> None:
         """Collect: what pytest does before it runs the first test."""
         with change_cwd("mutants"):
-            arguments = ["--rootdir=.", "-q", "--capture=no", *config().pytest_add_cli_args_test_selection]
+            # No tracebacks, and no explanations of differences: nobody reads them, and long ones take seconds.
+            quick = ["--rootdir=.", "-q", "--capture=no", "--tb=no", "--assert=plain"]
+            arguments = [*quick, *config().pytest_add_cli_args_test_selection]
             prepared = _prepareconfig([*arguments, *config().pytest_add_cli_args])
             prepared._do_configure()
             session = pytest.Session.from_config(prepared)
