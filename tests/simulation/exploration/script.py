@@ -11,7 +11,7 @@ import msgspec
 
 from flotilla_common.control.plan import Json
 from tests.simulation.perturbation.fault import Fault, Place
-from tests.simulation.perturbation.kinds import KINDS
+from tests.simulation.perturbation.kinds import CONTROLLERS, KINDS
 from tests.simulation.scenarios.manifests import cloneset, image, label, rolling, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.steps import (
@@ -114,7 +114,7 @@ def _fault(dice: random.Random) -> Fault:
     name = dice.choice(sorted(name for name, kind in KINDS.items() if kind.drawn))
     kind = KINDS[name]
     most = {Place.WRITE: WRITES, Place.EVENT: EVENTS, Place.MESSAGE: MESSAGES, Place.STEP: MOST_STEPS}[kind.place]
-    service = dice.choice(kind.services)
+    service = dice.choice(kind.services).replace(CONTROLLERS, "cloneset")
     resource = dice.choice(("pods", "clonesets", "controllerrevisions")) if kind.per_resource else ""
     return Fault(name, f"{service}-0" if service else "", dice.randrange(most), resource)
 

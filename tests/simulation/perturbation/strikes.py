@@ -1,0 +1,263 @@
+"""What faults do at their points: the network, the apiserver and the bus of the services.
+
+Each class is a `Strike` for one entry of the catalogue (`kinds.py`).
+"""
+
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import TypeVar
+
+from flotilla_common.bus.subjects import kube_stream
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_watcher.app import RESOURCES
+from tests.simulation.apiserver.wire import ONE_WAY, Request
+from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.world import World
+
+T = TypeVar("T")
+
+RESTART_SECONDS = 0.5
+"""How soon a crashed process is started again."""
+
+FAILOVER_SECONDS = 5.5
+"""Restart, the rest of the old lease (3 s), the next look at it, the take-over LIST."""
+
+PAUSE_SECONDS = 8.0
+"""Longer than a lease: somebody else has the shard when the paused process wakes up."""
+
+STRAGGLE_SECONDS = 1.0
+"""How much later than the failover a straggling request arrives."""
+
+HOLD_SECONDS = 4.0
+"""How long watch events are kept back: longer than everything else takes to go on."""
+
+UNRULY_SECONDS = 0.01
+"""How long the bus mistreats messages: a few of them."""
+
+BLACKOUT_SECONDS = 11.0
+"""How long the bus is away: longer than services wait before they list and watch by themselves."""
+
+
+class Passive:
+    """A strike that does nothing; kinds override what they are about."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        del saboteur, request
+        return await serve()
+
+    def event(self, saboteur: Saboteur, request: Request) -> None:
+        del saboteur, request
+
+    def moment(self, saboteur: Saboteur) -> None:
+        del saboteur
+
+    async def call(self, saboteur: Saboteur, agent: str, serve: Callable[[], Awaitable[T]]) -> T:
+        del saboteur, agent
+        return await serve()
+
+    def report(self, saboteur: Saboteur, agent: str) -> Fate:
+        del saboteur, agent
+        return FINE
+
+
+class Crash(Passive):
+    """The process dies as its request leaves, or as the reply comes back. It is started again soon."""
+
+    before = False
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        if self.before:
+            self.end(saboteur, request.writer)
+            raise Unreachable("the sender is dead", sent=False)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        reply = await serve()
+        self.end(saboteur, request.writer)
+        return reply
+
+    def end(self, saboteur: Saboteur, writer: str) -> None:
+        """kill -9, and a restart."""
+        world, process = saboteur.world, saboteur.world.processes[writer]
+        process.crash()
+        world.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start(), context=Context())
+
+
+class CrashBefore(Crash):
+    before = True
+
+
+class OldView(Crash):
+    """The process dies after its write and starts again from a bus that has not heard of it yet."""
+
+    def end(self, saboteur: Saboteur, writer: str) -> None:
+        saboteur.hold("watcher-0", "", FAILOVER_SECONDS + HOLD_SECONDS)
+        super().end(saboteur, writer)
+
+
+class Straggle(Crash):
+    """The process dies, and its last request arrives only when its successor has been at work for a while."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        self.end(saboteur, request.writer)
+        await saboteur.world.clock.sleep(FAILOVER_SECONDS + STRAGGLE_SECONDS)
+        return await serve()
+
+
+class Pause(Passive):
+    """The process stands still (SIGSTOP) as its request leaves, until long after its lease ran out."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        process = saboteur.world.processes[request.writer]
+        process.pause()
+        saboteur.world.loop.call_later(PAUSE_SECONDS, process.resume)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        return await serve()
+
+
+class Lose(Passive):
+    """The connection breaks: before the request arrives, or (`served`) before the reply does."""
+
+    served = False
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        await saboteur.world.clock.sleep(ONE_WAY)
+        if self.served:
+            await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        raise Unreachable(f"{request.verb} {request.resource.plural}: connection reset by peer")
+
+
+class LoseReply(Lose):
+    served = True
+
+
+class Refuse(Passive):
+    """The apiserver answers with an error, without having done anything or (`served`) after it did."""
+
+    code, reason, retry_after, served = 409, "Conflict", 0.0, False
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        await saboteur.world.clock.sleep(ONE_WAY)
+        if self.served:
+            await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        raise ApiError(self.code, self.reason, f"simulated: {self.reason}", self.retry_after)
+
+
+class Throttle(Refuse):
+    code, reason, retry_after = 429, "TooManyRequests", 1.0
+
+
+class Fail(Refuse):
+    code, reason = 500, "InternalError"
+
+
+class TimeOut(Refuse):
+    code, reason, served = 504, "Timeout", True
+
+
+class Hold(Passive):
+    """The watcher's events of one resource stay back while everything else goes on."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        saboteur.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        reply = await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        return reply
+
+    def moment(self, saboteur: Saboteur) -> None:
+        saboteur.hold("watcher-0", self.fault.resource, HOLD_SECONDS)
+
+
+class Expire(Passive):
+    """The watch's history is gone: 410 instead of an event."""
+
+    def event(self, saboteur: Saboteur, request: Request) -> None:
+        raise ApiError(410, "Expired", "simulated: too old resource version")
+
+
+class Cut(Passive):
+    """The watch breaks off before an event."""
+
+    def event(self, saboteur: Saboteur, request: Request) -> None:
+        raise Unreachable("simulated: connection reset by peer")
+
+
+class Stall(Passive):
+    """The service's follow of one stream stands still, and its heartbeats go on: nobody tells it."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        resource = next(one for one in RESOURCES if one.plural == self.fault.resource)
+        for leader in leaders(saboteur.world):
+            saboteur.world.bus.stall(leader, kube_stream(resource).name)
+
+
+class Repeat(Passive):
+    """From its point on, for a moment, the bus delivers everything twice, late, or not at all."""
+
+    unruly = Fate(times=2)
+
+    def fate(self, passage: Passage) -> Fate:
+        """Of deliveries only: publishes are acknowledged."""
+        return self.unruly if passage.way is Way.DELIVER else FINE
+
+    def moment(self, saboteur: Saboteur) -> None:
+        bus, usual = saboteur.world.bus, saboteur.world.bus.faults
+        bus.faults = self
+        saboteur.world.loop.call_later(UNRULY_SECONDS, setattr, bus, "faults", usual)
+
+
+class Delay(Repeat):
+    unruly = Fate(delay=2.0)
+
+
+class LoseMessages(Repeat):
+    unruly = Fate(times=0)
+
+
+class Wipe(Passive):
+    """The bus loses everything."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        saboteur.world.bus.wipe()
+
+
+class CrashWatcher(Crash):
+    """The watcher dies when the bus has a message of it."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        self.end(saboteur, "watcher-0")
+
+
+class CrashLeader(Crash):
+    """The leaders die before a user's action."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        for leader in leaders(saboteur.world):
+            self.end(saboteur, leader)
+
+
+class KillBus(Passive):
+    """The bus dies, for ever or (`back`) for a while."""
+
+    back = False
+
+    def moment(self, saboteur: Saboteur) -> None:
+        world = saboteur.world
+        world.bus.kill()
+        if self.back:
+            world.loop.call_later(BLACKOUT_SECONDS, world.bus.revive)
+
+
+class BlackOut(KillBus):
+    back = True
+
+
+def leaders(world: World) -> list[str]:
+    """The first replica of each service of the scenario."""
+    return [name for name in world.processes if name.endswith("-0") and name != "watcher-0"]
