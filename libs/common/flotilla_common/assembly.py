@@ -8,7 +8,7 @@ writes, the answers to those under way, the leases, the last events.
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -38,10 +38,20 @@ LAST_EVENTS_SECONDS = 1.0
 """How long it then writes events that are still waiting."""
 
 
+class _Runs(Protocol):
+    """A controller of whatever snapshots."""
+
+    @property
+    def resource(self) -> Resource: ...
+    def enqueue_shards(self, keys: list[Key], gained: frozenset[int]) -> None: ...
+    async def run(self) -> None: ...
+    def stop(self) -> None: ...
+
+
 class _Part(msgspec.Struct, frozen=True):
     """One controller and what goes with it."""
 
-    controller: Controller[Snapshot]
+    controller: _Runs
     keys: Callable[[], list[Key]]
     undecodable: UndecodableReporter
 
@@ -129,7 +139,7 @@ class Assembly:
         )
         undecodable = UndecodableReporter(recorder, self._journal, self.shards)
         mirror.on_misfit(resource, undecodable.report)
-        self._parts.append(_Part(controller, keys, undecodable))  # type: ignore[arg-type]
+        self._parts.append(_Part(controller, keys, undecodable))
         return controller
 
     async def run(self, take_over: Sequence[Resource]) -> None:
