@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from tests.simulation.history import Version
-from tests.simulation.oracles import availability, claims, fencing, lifecycle, ownership, population
+from tests.simulation.oracles import availability, claims, fencing, lifecycle, ownership, population, pulls
 from tests.simulation.oracles.scene import SIGHT, Scene, Step
 
 Rule = Callable[[Scene, Step], Iterator[str]]
@@ -25,6 +25,7 @@ RULES: Sequence[Callable[[], Rule]] = (
     lambda: ownership.one_revision_per_template,
     lambda: fencing.holds_the_lease,
     claims.ClaimsKept,
+    pulls.Pulls,
 )
 """Makes every rule anew for a history: some remember what they saw."""
 

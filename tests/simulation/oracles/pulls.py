@@ -1,0 +1,133 @@
+"""Image pulls: how many nodes at once, when a job may say that it is done, and what is final (imagepull.md §5, §8)."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.images import ImageName
+from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE
+from flotilla_common.api.selectors import Selector
+from tests.simulation.oracles.scene import Scene, Step
+
+FINAL = ("Succeeded", "Failed")
+GIVEN_UP = "job exceeds activeDeadlineSeconds"
+
+
+class Pulls:
+    """What jobs and NodeImages looked like, to judge the next change by."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, list[tuple[float, ImagePullJob]]] = {}  # by uid: since when it looks like this
+        self._nodes: dict[str, NodeImage] = {}
+        self._made: dict[str, float] = {}  # when nodes came, were labelled otherwise, or were asked for something
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        if version.resource == IMAGE_PULL_JOB:
+            yield from self._job(scene, step)
+        elif version.resource == NODE_IMAGE:
+            yield from self._node(scene, step)
+
+    def _job(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        if version.after is None:
+            self._jobs.pop(version.uid, None)
+            return
+        before, job = self._last(version.uid), msgspec.convert(version.after, type=ImagePullJob)
+        self._jobs.setdefault(version.uid, []).append((scene.at, job))
+        status = job.status
+        done = status.succeeded + status.failed
+        if done + status.active > status.desired:
+            yield f"counts {status.succeeded} + {status.failed} + {status.active} nodes of {status.desired}"
+        if before is not None and before.status.completion_time is not None:
+            if before.status != status:
+                yield "changes the status of a job that is over"
+        elif status.completion_time is not None and status.message != GIVEN_UP:
+            if done != status.desired or status.active:
+                yield f"is over with {done} of {status.desired} nodes"
+            yield from self._undone(scene, job)
+
+    def _undone(self, scene: Scene, job: ImagePullJob) -> Iterator[str]:
+        """Nodes that the job should have waited for, and could have known of."""
+        for node in self._nodes.values():
+            name = node.metadata.name
+            if self._made[name] < scene.since and _wants(job, node) and not _is_done(job, node):
+                yield f"is over, though {name} has not pulled"
+
+    def _node(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        before = self._nodes.pop(version.name, None)
+        if version.after is None:
+            return
+        node = self._nodes[version.name] = msgspec.convert(version.after, type=NodeImage)
+        if before is None or before.metadata.labels != node.metadata.labels or before.spec != node.spec:
+            self._made[version.name] = scene.at
+        if before is None or before.metadata.uid != node.metadata.uid:
+            return
+        yield from _revived(before, node)
+        if step.ours:
+            for uid in self._jobs:
+                if not _asks(before, uid) and _asks(node, uid):
+                    yield from self._pushed(scene, uid)
+
+    def _pushed(self, scene: Scene, uid: str) -> Iterator[str]:
+        """A node more may only be asked while fewer than `parallelism` are at it."""
+        lately = [job for _, job in self._lately(uid, scene.since)]
+        most = max(_parallelism(job) for job in lately)
+        job = lately[-1]
+        busy = [node for node in self._nodes.values() if _asks(node, uid) and not _is_done(job, node)]
+        if len(busy) > most and not _another_image(lately):
+            names = ", ".join(sorted(node.metadata.name for node in busy))
+            yield f"has {len(busy)} nodes pull at once ({names}), {most} may"
+
+    def _last(self, uid: str) -> ImagePullJob | None:
+        return self._jobs[uid][-1][1] if uid in self._jobs else None
+
+    def _lately(self, uid: str, since: float) -> Iterator[tuple[float, ImagePullJob]]:
+        """What the job looked like at some moment from `since` on."""
+        looks = self._jobs[uid]
+        for index, look in enumerate(looks):
+            if index + 1 == len(looks) or looks[index + 1][0] >= since:
+                yield look
+
+
+def _revived(before: NodeImage, after: NodeImage) -> Iterator[str]:
+    """What a round came to stays."""
+    for name, image in after.status.image_statuses.items():
+        for entry in image.tags:
+            old = before.entry(name, entry.tag)
+            if old is not None and old.version == entry.version and old.phase in FINAL and old.phase != entry.phase:
+                yield f"says {entry.phase} of {name}:{entry.tag}, which was {old.phase} already"
+
+
+def _asks(node: NodeImage, uid: str) -> bool:
+    return any(tag.owned_by(uid) for spec in node.spec.images.values() for tag in spec.tags)
+
+
+def _is_done(job: ImagePullJob, node: NodeImage) -> bool:
+    image = ImageName.parse(job.spec.image)
+    task, entry = node.task(image.name, image.tag), node.entry(image.name, image.tag)
+    asked = task is not None and task.owned_by(job.metadata.uid)
+    return asked and entry is not None and task is not None and entry.version == task.version and entry.phase in FINAL
+
+
+def _wants(job: ImagePullJob, node: NodeImage) -> bool:
+    """Of jobs that ask for pods nothing is said here."""
+    if job.spec.pod_selector is not None or node.metadata.deletion_timestamp is not None:
+        return False
+    selector = job.spec.selector
+    if selector is None:
+        return True
+    if selector.names:
+        return node.metadata.name in selector.names
+    return Selector.compile(selector).matches(node.metadata.labels)
+
+
+def _parallelism(job: ImagePullJob) -> int:
+    return 1 if job.spec.parallelism is None else int(job.spec.parallelism)
+
+
+def _another_image(looks: list[ImagePullJob]) -> bool:
+    return len({job.spec.image for job in looks}) > 1

@@ -1,0 +1,150 @@
+"""The oracles of image pulls must be able to fail: small histories that break a rule, or nearly do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE, Resource
+from tests.simulation.history import Version
+from tests.simulation.loop import EPOCH
+from tests.simulation.oracles.pulls import Pulls
+from tests.simulation.oracles.scene import Scene, Step
+
+Json = dict[str, Any]
+ALL_DONE = {"desired": 2, "succeeded": 2, "completionTime": "2026-01-01T00:00:09Z", "message": "job has completed"}
+
+
+class Tape:
+    """A history of one job and two nodes, a second between two changes."""
+
+    def __init__(self, parallelism: int = 1) -> None:
+        self._rule, self._scene = Pulls(), Scene(EPOCH)
+        self._held: dict[str, Json] = {}
+        self._at = 0.0
+        self.breaches: list[str] = []
+        spec = {"image": "nginx:1", "parallelism": parallelism, "completionPolicy": {"type": "Always"}}
+        self._job = {"metadata": {"name": "pull", "namespace": "shop", "uid": "job"}, "spec": spec}
+        self.status()
+        for name in ("one", "two"):
+            self.node(name)
+
+    def status(self, **members: Any) -> None:
+        """The job's status."""
+        self._put(IMAGE_PULL_JOB, "pull", self._job | {"status": {"desired": 2, **members}})
+
+    def node(
+        self, name: str, phase: str = "", *, asked: bool = False, version: int = 0, said: int | None = None
+    ) -> None:
+        """A NodeImage; `phase` of the round `said`."""
+        spec: Json = {}
+        if asked:
+            owner = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "name": "pull", "uid": "job"}
+            spec = {"images": {"nginx": {"tags": [{"tag": "1", "version": version, "ownerReferences": [owner]}]}}}
+        entry = {"tag": "1", "phase": phase, "version": version if said is None else said}
+        status = {"desired": 1, "imageStatuses": {"nginx": {"tags": [entry]}}} if phase else {"desired": 1}
+        self._put(NODE_IMAGE, name, {"metadata": {"name": name, "uid": name}, "spec": spec, "status": status})
+
+    def _put(self, resource: Resource, name: str, document: Json) -> None:
+        self._at += 1.0
+        before = self._held.get(name)
+        self._held[name] = document
+        version = Version(
+            at=self._at,
+            writer="jobs-0",
+            verb="create" if before is None else "update",
+            resource=resource,
+            namespace=document["metadata"].get("namespace", ""),
+            name=name,
+            before=before,
+            after=document,
+            revision=int(self._at),
+        )
+        self._scene.take(version)
+        self.breaches += self._rule(self._scene, Step(version=version))
+
+
+def test_a_right_life_breaks_nothing() -> None:
+    tape = Tape()
+    for name in ("one", "two"):
+        tape.node(name, asked=True)
+        tape.status(active=1)
+        tape.node(name, "Pulling", asked=True)
+        tape.node(name, "Succeeded", asked=True)
+    tape.status(**ALL_DONE)
+    assert tape.breaches == []
+
+
+def test_as_many_nodes_as_may() -> None:
+    tape = Tape(parallelism=2)
+    tape.node("one", asked=True)
+    tape.node("two", asked=True)
+    assert tape.breaches == []
+
+
+def test_too_many_nodes_at_once() -> None:
+    tape = Tape()
+    tape.node("one", "Pulling", asked=True)
+    tape.node("two", asked=True)
+    assert tape.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
+
+
+def test_a_node_of_an_earlier_round_is_still_at_it() -> None:
+    tape = Tape()
+    tape.node("one", "Succeeded", asked=True, version=1, said=0)
+    tape.node("two", asked=True)
+    assert tape.breaches == ["has 2 nodes pull at once (one, two), 1 may"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [
+        pytest.param("Pulling", ["is over, though two has not pulled"], id="at work"),
+        pytest.param("", ["is over, though two has not pulled"], id="not asked"),
+        pytest.param("Failed", [], id="failed"),
+    ],
+)
+def test_a_job_that_is_over_too_early(phase: str, expected: Sequence[str]) -> None:
+    tape = Tape(parallelism=2)
+    tape.node("one", "Succeeded", asked=True)
+    tape.node("two", phase, asked=bool(phase))
+    tape.status(**ALL_DONE)
+    assert tape.breaches == expected
+
+
+def test_a_job_that_is_given_up_leaves_nodes_undone() -> None:
+    tape = Tape()
+    tape.status(desired=2, failed=2, completionTime="2026-01-01T00:00:09Z", message="job exceeds activeDeadlineSeconds")
+    assert tape.breaches == []
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"succeeded": 1, "active": 2}, "counts 1 + 0 + 2 nodes of 2", id="too many"),
+        pytest.param({**ALL_DONE, "succeeded": 1}, "is over with 1 of 2 nodes", id="too few at the end"),
+    ],
+)
+def test_counts_that_do_not_add_up(status: Json, expected: str) -> None:
+    tape = Tape(parallelism=2)
+    for name in ("one", "two"):
+        tape.node(name, "Succeeded", asked=True)
+    tape.status(**status)
+    assert tape.breaches == [expected]
+
+
+def test_what_is_over_stays() -> None:
+    tape = Tape(parallelism=2)
+    for name in ("one", "two"):
+        tape.node(name, "Succeeded", asked=True)
+    tape.status(**ALL_DONE)
+    tape.status(**{**ALL_DONE, "succeeded": 1, "failed": 1})
+    assert tape.breaches == ["changes the status of a job that is over"]
+
+
+def test_a_final_phase_is_final() -> None:
+    tape = Tape()
+    tape.node("one", "Failed", asked=True)
+    tape.node("one", "Succeeded", asked=True, version=1)
+    tape.node("one", "Pulling", asked=True, version=1)
+    assert tape.breaches == ["says Pulling of nginx:1, which was Succeeded already"]
