@@ -119,6 +119,16 @@ async def test_the_back_off_is_a_setting(clock: ManualClock) -> None:
     assert delays == [1.0, 2.0, 3.0, 3.0]
 
 
+async def test_a_back_off_may_have_a_limit(clock: ManualClock) -> None:
+    queue = KeyedQueue[str](clock, NoChance(), Backoff(base=1.0, most=9.0))
+    delays: list[float] = []
+    for limit in (2.0, 2.0, 2.0, 9.0):
+        delays.append(queue.retry("a", at_most=limit))
+        clock.advance(9)
+    assert delays == [1.0, 2.0, 2.0, 8.0]
+    assert queue.retry("a", at_least=5.0, at_most=2.0) == 5.0
+
+
 async def test_failures_before_the_retry_are_no_steps_of_the_back_off(
     queue: KeyedQueue[str], clock: ManualClock
 ) -> None:

@@ -53,6 +53,10 @@ class Snapshot(Protocol):
     def subject(self) -> Subject: ...
 
 
+CONTENDED_SECONDS = 1.0
+"""The longest back-off after conflicts alone. They mean that somebody else got on, so a next try is as good as any. If
+losers were put off for longer and longer, jobs that share NodeImages would starve each other."""
+
 S = TypeVar("S", bound=Snapshot)
 Gather = Callable[[Key, Memory], S | None]
 Planner = Callable[[S, datetime], Plan]
@@ -235,7 +239,13 @@ class Controller(Generic[S]):
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:
-            self.queue.retry(key, at_least=report.retry_after)
+            contended = not errors and report.counts.keys() <= {
+                OutcomeKind.OK,
+                OutcomeKind.NOT_FOUND,
+                OutcomeKind.CONFLICT,
+            }
+            longest = CONTENDED_SECONDS if contended else float("inf")
+            self.queue.retry(key, at_least=report.retry_after, at_most=longest)
             if errors:
                 outcomes = {kind.value: count for kind, count in report.counts.items()}
                 self._log.warning("pass incomplete", errors=errors, outcomes=outcomes)

@@ -121,8 +121,9 @@ class KeyedQueue(Generic[K]):
         heapq.heappush(self._heap, (when, self._pushes, key))
         self._rouse()
 
-    def retry(self, key: K, at_least: float = 0.0) -> float:
-        """The key failed: it comes back after its back-off, or `at_least` so many seconds. Returns the delay.
+    def retry(self, key: K, at_least: float = 0.0, at_most: float = float("inf")) -> float:
+        """The key failed: it comes back after its back-off, but `at_least` and `at_most` so many seconds. Returns the
+        delay.
 
         A failure before the retry is due is no new step of the back-off. Changes of a key may come many times a second;
         if each counted, one burst would put off the next retry to the longest delay.
@@ -134,7 +135,7 @@ class KeyedQueue(Generic[K]):
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
             delay = min(self._backoff.base * 2 ** min(failures, 30), self._backoff.most) * spread
-        delay = max(delay, at_least * spread)
+        delay = max(min(delay, at_most * spread), at_least * spread)
         self._retry_at[key] = now + delay
         self.add_at(key, now + delay)
         if self._meter is not None:
