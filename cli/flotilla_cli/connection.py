@@ -42,6 +42,7 @@ class BusTarget(msgspec.Struct, frozen=True):
 
     nats_url: str
     nats_creds: str
+    nats_ca: str = ""
 
 
 def target_of(kubeconfig: str, context: str) -> Target:
@@ -77,6 +78,10 @@ def _credentials(url: str, kubeconfig: str) -> str:
     given = os.environ.get("FLOTILLA_NATS_CREDS", "")
     found = None if given else _set_of(kubeconfig)
     return found.nats_creds if found and found.nats == url else given
+
+
+def _bus_target(url: str, kubeconfig: str) -> BusTarget:
+    return BusTarget(url, _credentials(url, kubeconfig), os.environ.get("FLOTILLA_NATS_CA", ""))
 
 
 def namespace_of(option: str, target: Target) -> str:
@@ -141,7 +146,7 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[Bus]:
     """The bus, closed at the end. It connects in the background: see `connected`."""
     _quiet()
-    bus = NatsBus(BusTarget(url, _credentials(url, kubeconfig)), name=OPERATOR)
+    bus = NatsBus(_bus_target(url, kubeconfig), name=OPERATOR)
     try:
         yield bus
     finally:

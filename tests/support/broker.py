@@ -22,6 +22,7 @@ class BusAt(msgspec.Struct, frozen=True):
 
     nats_url: str
     nats_creds: str = ""
+    nats_ca: str = ""
 
 
 class Broker:

@@ -41,9 +41,13 @@ class Authority:
 
     def renew(self, context: ssl.SSLContext) -> None:
         """From the next handshake on, the context shows a new certificate of this authority."""
+        context.load_cert_chain(self.pair())
+
+    def pair(self, lasts: timedelta = DAY) -> Path:
+        """A file with a new certificate for this machine and its key. A negative time has it ended already."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
-            _builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)]), self._name)
+            _builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)]), self._name, lasts)
             .public_key(key.public_key())
             .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))]), critical=False)
             .sign(self._key, hashes.SHA256())
@@ -53,10 +57,10 @@ class Authority:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         pair.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
-        context.load_cert_chain(pair)
+        return pair
 
 
-def _builder(subject: x509.Name, issuer: x509.Name) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, lasts: timedelta = DAY) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -64,5 +68,5 @@ def _builder(subject: x509.Name, issuer: x509.Name) -> x509.CertificateBuilder:
         .issuer_name(issuer)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - DAY)
-        .not_valid_after(now + DAY)
+        .not_valid_after(now + lasts)
     )

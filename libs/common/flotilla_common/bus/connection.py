@@ -18,6 +18,7 @@ from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.login import read_login
+from flotilla_common.bus.trust import Trust
 from flotilla_common.clock import Clock
 
 CONNECT_SECONDS = 2
@@ -28,6 +29,9 @@ RECONNECT_SECONDS = 0.25
 
 CANCEL_SECONDS = 0.25
 """How long a client that connects may take to notice that it is not wanted any more."""
+
+CLOSE_SECONDS = 1.0
+"""For the farewell. nats-py waits for ever for the end of a connection whose TLS handshake failed."""
 
 PING_SECONDS = 4
 """With two pings unanswered a paused or vanished server is noticed within 12 s."""
@@ -57,10 +61,14 @@ async def subscribe(client: Client, subject: str, on_msg: OnMsg, queue: str = ""
 class Connection:
     """Starts to connect when first asked for, and keeps trying until closed."""
 
-    def __init__(self, servers: list[str], *, name: str, creds: str, clock: Clock, inbox_prefix: str = "") -> None:
+    def __init__(
+        self, servers: list[str], *, name: str, creds: str, clock: Clock, authority: str = "", inbox_prefix: str = ""
+    ) -> None:
+        """`creds` says who we are (see `login`), `authority` who servers have to be (see `trust`): files, or empty."""
         self._servers = servers
         self._name = name
         self._creds = creds
+        self._authority = authority
         self._inbox_prefix = inbox_prefix or "_INBOX"
         self._clock = clock
         self._client: Client | None = None
@@ -127,7 +135,9 @@ class Connection:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=CANCEL_SECONDS)
         if self._client is not None:
-            await self._client.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._client.close()
             self._client = None
 
     async def _keep(self) -> None:
@@ -197,5 +207,6 @@ class Connection:
             user_credentials=login.creds_file,
             nkeys_seed_str=login.seed,
             token=login.token,
+            tls=Trust(self._authority) if self._authority else None,
         )
         return client

@@ -66,6 +66,9 @@ class BusSettings(Protocol):
     @property
     def nats_creds(self) -> str: ...
 
+    @property
+    def nats_ca(self) -> str: ...
+
 
 class NatsBus:
     """The `Bus` on NATS."""
@@ -74,7 +77,12 @@ class NatsBus:
         servers = [url.strip() for url in (settings.nats_url or DEFAULT_SERVER).split(",") if url.strip()]
         self._clock = clock or SystemClock()
         self._connection = Connection(
-            servers, name=name, creds=settings.nats_creds, clock=self._clock, inbox_prefix=inbox_prefix
+            servers,
+            name=name,
+            creds=settings.nats_creds,
+            authority=settings.nats_ca,
+            clock=self._clock,
+            inbox_prefix=inbox_prefix,
         )
         self._replies = Replies(self._connection, self._clock)
         self._stream = JetStream(self._replies)

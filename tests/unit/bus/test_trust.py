@@ -1,0 +1,47 @@
+"""Whom a bus client believes."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from flotilla_common.bus.trust import Trust
+from tests.support.certificates import Authority
+
+
+def handshake(trust: ssl.SSLContext, server: ssl.SSLContext) -> None:
+    """Let the two shake hands in memory. ssl.SSLError when the client does not believe the server."""
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        trust.wrap_bio(to_client, to_server, server_hostname="127.0.0.1"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while ends:
+        for end in list(ends):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            ends.remove(end)
+
+
+def test_the_file_is_read_anew_for_every_handshake(tmp_path: Path) -> None:
+    old, new, believed = Authority(tmp_path, "old"), Authority(tmp_path, "new"), tmp_path / "believed.crt"
+    believed.write_bytes(old.file.read_bytes())
+    trust = Trust(str(believed))
+    handshake(trust, old.server_context())
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(trust, new.server_context())
+    believed.write_bytes(new.file.read_bytes())
+    handshake(trust, new.server_context())
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(trust, old.server_context())
+
+
+def test_a_file_that_nobody_can_believe_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Trust(str(tmp_path / "missing.crt"))
+    empty = tmp_path / "empty.crt"
+    empty.touch()
+    with pytest.raises(ssl.SSLError):
+        Trust(str(empty))
