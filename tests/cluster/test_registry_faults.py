@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from hashlib import shake_256
+from pathlib import Path
 
 import nats
 import pytest
@@ -169,3 +170,46 @@ async def test_a_wrong_password(space: Workspace, staffed: Staffed, front: Front
     make_secret(space, "absent", {REGISTRY: {"username": "robot", "password": "right"}})
     pull(space, f"{what}:v1", "again", pullSecrets=["wrong", "absent"])
     assert counts(ended(space, "again")) == {"desired": 3, "active": 0, "succeeded": 3, "failed": 0}
+
+
+PLUGIN = """#!/bin/sh -e
+grep -q '"image":"'"$IMAGE"'"'
+exec cat <<END
+{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
+ "cacheKeyType": "Registry", "cacheDuration": "1m", "auth": {"sick.example": {"username": "robot", "password": "$1"}}}
+END
+"""
+
+
+def with_plugin(root: Path, what: str) -> list[str]:
+    """A credential plugin among a node's files; the agent's flags for it."""
+    folder = root / "run" / "plugins"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    (folder / "lookup").write_text(PLUGIN)
+    (folder / "lookup").chmod(0o755)
+    provider = {
+        "name": "lookup",
+        "matchImages": ["*.example"],
+        "defaultCacheDuration": "1m",
+        "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+        "args": ["pass-Phrase"],
+        "env": [{"name": "IMAGE", "value": what}],
+    }
+    config = {"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [provider]}
+    (folder / "config.yaml").write_text(json.dumps(config))
+    return ["--plugin-config-file=/run/plugins/config.yaml", "--plugin-bin-dir=/run/plugins"]
+
+
+async def test_logins_of_the_nodes_themselves(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """Without pull secrets: a node whose kubelet has a docker config, one with a plugin, and one that knows nothing."""
+    what = await image(staffed, front, "vault/own")
+    front.passwords["vault/own"] = ("robot", "pass-Phrase")
+    file = staffed.cluster.nodes.files("real-0") / "var/lib/kubelet/config.json"
+    file.write_text(json.dumps({"auths": {REGISTRY: {"username": "robot", "password": "pass-Phrase"}}}))
+    await staffed.agents.kill("real-1")
+    await staffed.agents.start("real-1", flags=with_plugin(staffed.cluster.nodes.files("real-1"), what))
+    pull(space, f"{what}:v1", pullPolicy={"backoffLimit": 0})
+    status = ended(space)
+    assert counts(status) == {"desired": 3, "active": 0, "succeeded": 2, "failed": 1}
+    assert status["failedNodes"] == ["real-2"]
+    file.unlink()
