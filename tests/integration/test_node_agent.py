@@ -1,9 +1,12 @@
 """The agent as a process of its own, on a real nats-server and a runtime's socket: what it costs."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -42,9 +45,12 @@ class Desk:
     async def open(self) -> None:
         for resource in (POD, NODE_IMAGE, RECREATE_REQUEST):
             await self.bus.ensure_stream(subjects.node_stream(resource))
-        await serve_node_readers(self.bus)
+        await serve_node_readers(self.bus, dict.fromkeys((POD, NODE_IMAGE, RECREATE_REQUEST), self))
         await serve_reports(self.bus, PODS, PodReport, self._pod)
         await serve_reports(self.bus, NODE_IMAGES, NodeImageReport, self._image)
+
+    async def serve(self, node: str) -> None:
+        """Its copies are published anyway."""
 
     async def put(self, resource: Resource, namespace: str, name: str, obj: object) -> None:
         headers = {subjects.OP: subjects.ADDED, subjects.EPOCH: "e1"}
@@ -53,7 +59,7 @@ class Desk:
     async def mark(self) -> None:
         for resource in (POD, NODE_IMAGE, RECREATE_REQUEST):
             marker = subjects.Marker(epoch="e1", state=subjects.SYNCED, rv="1")
-            await self.bus.publish(subjects.node_marker(resource), msgspec.json.encode(marker), {})
+            await self.bus.publish(subjects.node_marker(resource, NODE), msgspec.json.encode(marker), {})
 
     async def _pod(self, sender: Sender, report: PodReport) -> Answer:
         self.pods[sender.name] = report
@@ -67,12 +73,24 @@ class Desk:
 class Agent:
     """The process."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, port: int) -> None:
+        self._port = port
         self._log = (folder / "agent.log").open("wb")
         argv = [sys.executable, "-m", "flotilla_nodeagent", f"--node={NODE}", f"--nats={url}"]
         argv += [f"--cri-socket={folder / 'cri.sock'}", f"--node-state-dir={folder / 'state'}"]
-        argv += ["--health-port=0", "--metrics-port=0"]
+        argv += [f"--health-port={port}", "--metrics-port=0"]
         self.process = subprocess.Popen(argv, stdout=self._log, stderr=self._log)
+
+    def ready(self) -> bool:
+        """It holds copies of everything."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=5) as reply:
+                return reply.status == 200
+        except urllib.error.HTTPError as error:
+            error.close()
+        except OSError:
+            pass  # it does not listen yet
+        return False
 
     @property
     def cpu(self) -> float:
@@ -109,14 +127,18 @@ def a_pod(number: int, container_id: str) -> Pod:
     )
 
 
-async def test_what_an_agent_costs(nats: Broker, tmp_path: Path) -> None:
+async def test_what_an_agent_costs(nats: Broker, tmp_path: Path, unused_tcp_port: int) -> None:
     cri, bus, clock = FakeCri(), nats.bus(), SystemClock()
     desk = Desk(bus)
     await desk.open()
     await desk.mark()
     async with served(cri, tmp_path / "cri.sock"):
-        agent = Agent(tmp_path, nats.url)
+        agent = Agent(tmp_path, nats.url, unused_tcp_port)
         try:
+            # Pods that are there before the agent are reported over a minute: these come after it.
+            async with asyncio.timeout(60):
+                while not await asyncio.to_thread(agent.ready):
+                    await clock.sleep(0.1)
             for number in range(PODS_ON_NODE):
                 await desk.put(POD, "x", f"p{number}", a_pod(number, cri.add("app", f"uid{number}")))
             await eventually(lambda: len(desk.pods) == PODS_ON_NODE, 200)

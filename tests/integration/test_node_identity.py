@@ -86,12 +86,18 @@ async def test_nobody_gets_in_without_credentials(bus: Bus) -> None:
     await stranger.close()
 
 
+class Published:
+    """The copies of all nodes are there."""
+
+    async def serve(self, node: str) -> None: ...
+
+
 async def test_a_node_reads_its_own_copies_and_reports_on_them(bus: Bus) -> None:
     watcher, agent = bus.service("watcher"), bus.agent(A)
     await watcher.ensure_stream(subjects.node_stream(POD))
     await watcher.publish(subjects.node_object(A, POD, "x", "mine"), b"a")
     await watcher.publish(subjects.node_object(B, POD, "x", "other"), b"b")
-    await serve_node_readers(watcher)
+    await serve_node_readers(watcher, {POD: Published()})
     seen: list[bytes] = []
     inbox = subjects.node_inbox(A) + ".r1"
     await agent.subscribe(inbox, lambda message: seen.append(message.data))
@@ -133,6 +139,7 @@ FORBIDDEN_TO_SAY = {
     "its own copies": subjects.node_object(A, POD, "x", "p"),
     "an object": subjects.kube(POD, "x", "p"),
     "a marker": subjects.node_marker(POD),
+    "its own marker": subjects.node_marker(POD, A),
     "an act": subjects.act("jobs", POD, "x", "p"),
     "a reason": subjects.why(POD, "x", "p"),
     "a heartbeat": subjects.heartbeat("jobs", "1"),
@@ -208,7 +215,7 @@ async def test_a_node_cannot_hear(bus: Bus, subject: str) -> None:
 async def test_a_node_cannot_have_another_nodes_copies_delivered(bus: Bus) -> None:
     watcher, agent = bus.service("watcher"), bus.agent(A)
     await watcher.ensure_stream(subjects.node_stream(POD))
-    await serve_node_readers(watcher)
+    await serve_node_readers(watcher, {POD: Published()})
     subject = subjects.report(A, "follow", "", "pods")
     for inbox in (subjects.node_inbox(B) + ".x", "kube.v1.core.pods.x.p", subjects.node_inbox(A) + ".>", "_INBOX.x"):
         request = msgspec.json.encode(FollowRequest(plural="pods", inbox=inbox))

@@ -1,8 +1,8 @@
 """What the agents of the nodes do about ContainerRecreateRequests, by the words of the specification (§7).
 
-It is written from containerrecreaterequest.md alone and shares nothing with the real agent: it is the other side of the
-contract. Its runtime is the simulated kubelet; what an agent knows of a request is its copy on the bus, and what it has
-reported since.
+It is written from containerrecreaterequest.md alone and shares nothing with the real agent but how to read its copies:
+it is the other side of the contract. Its runtime is the simulated kubelet; what an agent knows of a request is its copy
+on the bus, and what it has reported since.
 """
 
 import asyncio
@@ -25,8 +25,9 @@ from flotilla_common.api.resources import POD, RECREATE_REQUEST
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
+from flotilla_nodeagent.channel.reader import Reader
 from tests.simulation.bus.client import SimulatedBus
-from tests.simulation.loop import Domain
+from tests.simulation.loop import Domain, SeededEntropy
 from tests.simulation.world import World
 
 LOOK_SECONDS = 0.1
@@ -55,21 +56,32 @@ class Agent:
         context = Domain(f"agent-{node}").context()
         prefix = subjects.node_inbox(node)
         self._bus = SimulatedBus(world.loop, world.bus, f"agent-{node}", world.clock, context, inbox_prefix=prefix)
-        self._task = world.loop.create_task(self._run(), context=context)
+        reader = Reader(
+            bus=self._bus,
+            clock=world.clock,
+            entropy=SeededEntropy(f"{world.seed} agent-{node}"),
+            node=node,
+            resource=RECREATE_REQUEST,
+            on_message=self._hear,
+            on_reset=self._reset,
+        )
+        self._tasks = [world.loop.create_task(run, context=context) for run in (reader.run(), self._run())]
 
     async def _run(self) -> None:
-        stream = subjects.node_stream(RECREATE_REQUEST).name
-        await self._bus.follow(stream, subjects.node_filter(self.node, RECREATE_REQUEST), self._hear, self._reset)
         while True:
             await self._world.clock.sleep(LOOK_SECONDS)
             for request in self._picked():
+                if self._requests.get(request.metadata.uid) is not request:
+                    continue  # it came anew meanwhile, or everything is read again
                 try:
                     await self._work(request)
-                except BusError:
+                except (BusError, TimeoutError):
                     continue  # the next look repeats it
 
     def _hear(self, message: Message) -> None:
         """A copy of a request. Our own reports may be newer than what is still on its way."""
+        if subjects.marked_node(message.subject) is not None:
+            return
         if message.headers.get(subjects.OP) == subjects.DELETED:
             self._requests.pop(message.headers.get(subjects.UID, ""), None)
             return

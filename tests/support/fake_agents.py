@@ -30,7 +30,7 @@ from flotilla_common.api.resources import NODE_IMAGE
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.bus.nats import NatsBus
-from flotilla_common.clock import SystemClock
+from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.node.reports import (
     NODE_IMAGES,
     SECRETS,
@@ -41,6 +41,7 @@ from flotilla_common.node.reports import (
     SecretsRequest,
 )
 from flotilla_common.node.sealing import Opener
+from flotilla_nodeagent.channel.reader import Reader
 from tests.support.broker import BusAt
 
 FAIL, HANG, SILENT = "fail", "hang", "silent"
@@ -60,8 +61,20 @@ class _Agent:
         self.bus = NatsBus(BusAt(owner.url), name=node, clock=SystemClock(), inbox_prefix=subjects.node_inbox(node))
 
     async def run(self) -> None:
-        stream, mine = subjects.node_stream(NODE_IMAGE).name, f"{subjects.node_filter(self._node, NODE_IMAGE)}"
-        await self.bus.follow(stream, mine, self._take, lambda: None)
+        reader = Reader(
+            bus=self.bus,
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
+            node=self._node,
+            resource=NODE_IMAGE,
+            on_message=self._take,
+            on_reset=lambda: None,
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(reader.run())
+            group.create_task(self._pull())
+
+    async def _pull(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.05):
@@ -71,6 +84,8 @@ class _Agent:
                 await self._work(self._image)
 
     def _take(self, message: Message) -> None:
+        if subjects.marked_node(message.subject) is not None:
+            return
         gone = message.headers.get(subjects.OP) == subjects.DELETED
         self._image = None if gone else msgspec.json.decode(message.data, type=NodeImage)
         self._changed.set()

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from flotilla_common.bus.interface import (
     BusError,
+    Delivery,
     Follow,
     Message,
     OnMessage,
@@ -58,12 +59,14 @@ class FakeBus:
         self.streams: dict[str, FakeStream] = {}
         self.follows: list[FakeFollow] = []
         self.servers: list[FakeServer] = []
+        self.deliveries: dict[tuple[str, str], tuple[str, ...]] = {}  # filters by stream and inbox
         self.inbox = "_INBOX"  # where requests want their answers; an agent's has its node in it
         self._incarnations = 0
 
     def wipe(self) -> None:
         """The server lost everything."""
         self.streams.clear()
+        self.deliveries.clear()
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
         self._incarnations += 1
@@ -159,6 +162,21 @@ class FakeBus:
         found = self.streams.get(follow.stream)
         for message in list(found.messages.values()) if found else []:
             follow.on_message(message)
+
+    async def delivering(self, stream: str) -> set[str]:
+        if not self.connected:
+            raise BusError("not connected")
+        return {inbox for name, inbox in self.deliveries if name == stream}
+
+    async def deliver(
+        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+    ) -> Delivery:
+        """Remembers it; nothing is sent."""
+        found = self.streams.get(stream)
+        if found is None or not self.connected:
+            raise BusError("no such stream")
+        self.deliveries[stream, inbox] = tuple(subject_filters)
+        return Delivery(found.created, resumed=created == found.created)
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
         raise NotImplementedError

@@ -23,6 +23,7 @@ from flotilla_common.api.resources import (
 )
 from flotilla_common.control.shards import LeaseTerms, Shards
 from flotilla_common.service import Context, Service
+from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.node_readers import serve_node_readers
 from flotilla_watcher.resource_watch import ResourceWatch
@@ -57,20 +58,23 @@ async def run(context: Context, resources: Sequence[Resource] = RESOURCES) -> No
         names=[lease_name(resource) for resource in resources],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )
-    doors = [await serve_node_readers(context.bus), *await serve_node_logins(context)]
+    copies: dict[Resource, NodeCopies] = {}
+    doors = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
     context.started()
     context.vitals["resources"] = lambda: [resources[index].id for index in sorted(shards.serving)]
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(shards.run())
-            group.create_task(follow_leases(context, shards, resources))
+            group.create_task(follow_leases(context, shards, resources, copies))
     finally:
         for door in doors:
             await door.stop()
 
 
-async def follow_leases(context: Context, shards: Shards, resources: Sequence[Resource]) -> None:
-    """Run a watch for every held lease, and for no other."""
+async def follow_leases(
+    context: Context, shards: Shards, resources: Sequence[Resource], copies: dict[Resource, NodeCopies]
+) -> None:
+    """Run a watch for every held lease, and for no other. `copies`: what this replica publishes for nodes."""
     running: dict[int, asyncio.Task[None]] = {}
     async with asyncio.TaskGroup() as group:
         while True:
@@ -79,7 +83,8 @@ async def follow_leases(context: Context, shards: Shards, resources: Sequence[Re
                 running.pop(index).cancel()
                 context.health.ready(resources[index].id, True)
             for index in held - running.keys():
-                running[index] = group.create_task(_watch(context, resources[index], partial(shards.serves, index)))
+                fence = partial(shards.serves, index)
+                running[index] = group.create_task(_watch(context, resources[index], fence, copies))
             await context.clock.sleep(LOOK_SECONDS)
 
 
@@ -88,7 +93,9 @@ def lease_name(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group or 'core'}"
 
 
-async def _watch(context: Context, resource: Resource, fence: Callable[[], bool]) -> None:
+async def _watch(
+    context: Context, resource: Resource, fence: Callable[[], bool], copies: dict[Resource, NodeCopies]
+) -> None:
     def report(trouble: str) -> None:
         context.health.ready(resource.id, not trouble, trouble)
 
@@ -102,6 +109,7 @@ async def _watch(context: Context, resource: Resource, fence: Callable[[], bool]
         max_payload=context.settings.bus_max_payload,
         fence=fence,
         report=report,
+        copies=copies,
     ).run()
 
 

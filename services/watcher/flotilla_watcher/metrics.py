@@ -15,4 +15,5 @@ LAG = Gauge(
 EVENT_SECONDS = Gauge(
     "flotilla_watcher_publish_seconds", "Time that the last checked publication took to be stored.", ["resource"]
 )
+NODES_SERVED = Gauge("flotilla_watcher_nodes_served", "Nodes whose agents get copies, by resource.", ["resource"])
 NODE_COPIES = Counter("flotilla_watcher_node_copies_total", "Copies published for nodes, by resource.", ["resource"])

@@ -1,25 +1,35 @@
-"""The node channel's side of a resource: each object's copy goes to the node that it concerns, and to no other.
+"""The node channel's side of a resource: copies of objects for the nodes whose agents read, and for no others.
 
-It lives on what the publisher takes anyway: no LIST and no WATCH of its own, whatever the number of nodes. The stream
-works as that of the objects does (one fenced writer, epochs, tombstones), but one marker serves all nodes.
+It lives on what the publisher takes anyway: no LIST and no WATCH of its own, whatever the number of nodes. Of every
+object it knows which node it concerns; a copy is made only for a node that is served. When an agent asks, the node's
+objects are taken from kube.v1, its copies are published, and then its marker; from then on the node is served. The
+stream works as that of the objects does (one fenced writer, epochs, tombstones), and its markers tell a successor which
+nodes were served.
 """
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 import structlog
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher import metrics
 from flotilla_watcher.content import Content
+from flotilla_watcher.node_index import Key, NodeIndex
 from flotilla_watcher.routes import Copy, Route
 from flotilla_watcher.writer import StreamWriter
 
-MARKER_SECONDS = 30.0
-"""How often the marker is repeated: every node gets it, and nobody falls back to anything without it."""
+Stored = Callable[[Sequence[Key]], Awaitable[list[Message]]]
+"""The newest messages on kube.v1 of these objects, everything published so far included. BusError."""
 
-_Key = tuple[str, str]
+
+class NotComplete(Exception):
+    """The first LIST is still under way: nobody can say yet what the node needs."""
 
 
 class _Sent(msgspec.Struct, frozen=True):
@@ -29,7 +39,7 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 class NodeCopies:
-    """Copies of one resource's objects for all nodes."""
+    """Copies of one resource's objects. Its methods may be called side by side."""
 
     def __init__(
         self,
@@ -38,70 +48,145 @@ class NodeCopies:
         route: Route,
         writer: StreamWriter,
         content: Content,
-        clock: Clock,
+        stored: Stored,
         strangers: set[str],
+        served: Iterable[str],
+        clock: Clock,
         tombstone_seconds: float,
     ) -> None:
         self._resource = resource
         self._route = route
         self._writer = writer
         self._content = content
-        self._clock = clock
+        self._stored = stored
         self._tombstone_seconds = tombstone_seconds
-        self._strangers = strangers - {subjects.node_marker(resource)}
-        self._sent: dict[_Key, _Sent] = {}
-        self._listed: set[str] = set()  # subjects of the LIST under way
+        self._clock = clock
+        marked = {subject: subjects.marked_node(subject) for subject in strangers}
+        self._strangers = {subject for subject, node in marked.items() if node is None}
+        self._served = {*served, *filter(None, marked.values())}
+        self._asked: dict[str, float] = {}  # when the served nodes asked last (monotonic)
+        self._index = NodeIndex()
+        self._sent: dict[Key, _Sent] = {}
+        self._listed: set[Key] = set()  # of the LIST under way
+        self._lock = asyncio.Lock()
         self._epoch = ""
-        self._marked = clock.monotonic()
+        self._version = ""  # everything up to here is taken in; empty during a LIST
         self._count = metrics.NODE_COPIES.labels(resource.id)
+        self._gauge = metrics.NODES_SERVED.labels(resource.id)
         self._log = structlog.get_logger(resource=resource.id)
+
+    @property
+    def served(self) -> frozenset[str]:
+        """The nodes that get copies."""
+        return frozenset(self._served)
 
     async def listing(self, epoch: str) -> None:
         """Begin an epoch."""
-        self._epoch = epoch
-        self._listed.clear()
-        await self._writer.begin(epoch, self._marker(subjects.LISTING, ""))
+        async with self._lock:
+            self._epoch, self._version = epoch, ""
+            self._listed.clear()
+            await self._writer.begin(epoch, self._marker(subjects.LISTING))
 
     async def listed(self, head: HeadMeta, body: bytes) -> None:
         """One object of the LIST: its copy belongs to the new epoch, changed or not."""
-        copy = await self._take(subjects.ADDED, head, body, always=True)
-        if copy:
-            self._listed.add(copy)
+        async with self._lock:
+            self._listed.add((head.namespace, head.name))
+            await self._take(subjects.ADDED, head, body, always=True)
 
     async def changed(self, op: str, head: HeadMeta, body: bytes) -> None:
         """An object was added, modified or deleted."""
-        await self._take(op, head, body, always=False)
+        async with self._lock:
+            await self._take(op, head, body, always=False)
+            self._version = head.resource_version
 
     async def complete(self, version: str) -> None:
-        """Bury what is not in the LIST, then say that the epoch is complete."""
-        for key, sent in list(self._sent.items()):
-            if sent.subject not in self._listed:
+        """Bury what is not in the LIST, then say that the epoch is complete, to every node that is served."""
+        async with self._lock:
+            for key in self._index.without(self._listed):
+                self._index.put(key, "")
                 await self._bury(key)
-        for subject in sorted(self._strangers - self._listed):
-            headers = self._content.headers(subjects.DELETED, self._epoch, HeadMeta(resource_version=version))
-            await self._writer.put(subject, b"", headers, self._tombstone_seconds)
-        self._strangers.clear()
-        await self._mark(version)
+            self._listed.clear()
+            for subject in sorted(self._strangers - {sent.subject for sent in self._sent.values()}):
+                headers = self._content.headers(subjects.DELETED, self._epoch, HeadMeta(resource_version=version))
+                await self._writer.put(subject, b"", headers, self._tombstone_seconds)
+            self._strangers.clear()
+            self._version = version
+            await self._writer.mark(self._epoch, self._marker(subjects.SYNCED))
+            for node in sorted(self._served):
+                await self._put_marker(node, subjects.SYNCED)
+            await self._writer.flush()
+            self._gauge.set(len(self._served))
 
-    async def beat(self, version: str) -> None:
-        """Repeat the marker now and then."""
-        if self._clock.monotonic() - self._marked >= MARKER_SECONDS:
-            await self._mark(version)
+    async def serve(self, node: str) -> None:
+        """See to it that the node has copies of everything that concerns it, and gets what changes.
+
+        NotComplete, StreamLost, Superseded, BusError.
+        """
+        async with self._lock:
+            self._asked[node] = self._clock.monotonic()
+            if node in self._served:
+                return
+            if not self._version:
+                raise NotComplete
+            messages = await self._stored(sorted(self._index.of(node)))
+            self._served.add(node)
+            for message in messages:
+                await self._take_stored(node, message)
+            await self._writer.flush()
+            await self._put_marker(node, subjects.SYNCED)
+            await self._writer.flush()
+            self._gauge.set(len(self._served))
+            self._log.info("an agent reads: its node gets copies", node=node, copies=len(messages))
+
+    async def retire(self, node: str, since: float) -> None:
+        """Nobody has read the node's copies since then (monotonic). Nothing, if it asked meanwhile.
+
+        StreamLost, Superseded.
+        """
+        async with self._lock:
+            if self._asked.get(node, since) > since:
+                return
+            self._asked.pop(node, None)
+            self._served.discard(node)
+            for key in self._index.of(node):
+                await self._bury(key)
+            await self._put_marker(node, subjects.LISTING, self._tombstone_seconds)
+            self._gauge.set(len(self._served))
+            self._log.info("no agent reads: its node gets no more copies", node=node)
 
     async def check(self) -> None:
         """Look whether the stream is still there and still ours. StreamLost, Superseded."""
         await self._writer.check()
 
-    async def _take(self, op: str, head: HeadMeta, body: bytes, *, always: bool) -> str:
-        """Returns the subject of the copy, if the object concerns a node."""
+    async def _take(self, op: str, head: HeadMeta, body: bytes, *, always: bool) -> None:
         key = head.namespace, head.name
-        copy = None if op == subjects.DELETED else self._routed(head, body)
-        sent = self._sent.get(key)
+        node = "" if op == subjects.DELETED else self._node(head, body)
+        self._index.put(key, node)
+        copy = self._copy(head, body) if node in self._served else None
         if copy is None:
-            if sent is not None:
-                await self._bury(key)
-            return ""
-        subject = subjects.node_object(copy.node, self._resource, head.namespace, head.name)
+            await self._bury(key)
+        else:
+            await self._send(op, node, head, copy, always=always)
+
+    async def _take_stored(self, node: str, message: Message) -> None:
+        """An object as kube.v1 has it. It may be newer than what was taken in, and gone, or elsewhere."""
+        *_, namespace, name = message.subject.split(".")
+        head = HeadMeta(
+            name=subjects.untoken(name),
+            namespace=subjects.untoken(namespace),
+            uid=message.headers.get(subjects.UID, ""),
+            resource_version=message.headers.get(subjects.RV, ""),
+        )
+        if message.headers.get(subjects.OP) == subjects.DELETED or self._node(head, message.data) != node:
+            return
+        copy = self._copy(head, message.data)
+        if copy is not None:
+            await self._send(subjects.ADDED, node, head, copy, always=True)
+
+    async def _send(self, op: str, node: str, head: HeadMeta, copy: Copy, *, always: bool) -> None:
+        key = head.namespace, head.name
+        subject = subjects.node_object(node, self._resource, *key)
+        sent = self._sent.get(key)
         if sent is not None and (sent.subject, sent.head.uid) != (subject, head.uid):
             await self._bury(key)
             sent = None
@@ -109,23 +194,31 @@ class NodeCopies:
             await self._writer.put(subject, copy.body, self._content.headers(op, self._epoch, head))
             self._count.inc()
         self._sent[key] = _Sent(subject, copy.digest, head)
-        return subject
 
-    def _routed(self, head: HeadMeta, body: bytes) -> Copy | None:
+    def _node(self, head: HeadMeta, body: bytes) -> str:
         try:
-            return self._route(body)
+            return self._route.node(body)
+        except msgspec.DecodeError as error:
+            self._log.warning("unreadable object goes to no node", name=head.name, error=str(error))
+            return ""
+
+    def _copy(self, head: HeadMeta, body: bytes) -> Copy | None:
+        try:
+            return self._route.copy(body)
         except msgspec.DecodeError as error:
             self._log.warning("unreadable object goes to no node", name=head.name, error=str(error))
             return None
 
-    async def _bury(self, key: _Key) -> None:
-        sent = self._sent.pop(key)
-        headers = self._content.headers(subjects.DELETED, self._epoch, sent.head)
-        await self._writer.put(sent.subject, b"", headers, self._tombstone_seconds)
+    async def _bury(self, key: Key) -> None:
+        """The object concerns its node no more. Nothing, if no node has a copy of it."""
+        sent = self._sent.pop(key, None)
+        if sent is not None:
+            headers = self._content.headers(subjects.DELETED, self._epoch, sent.head)
+            await self._writer.put(sent.subject, b"", headers, self._tombstone_seconds)
 
-    async def _mark(self, version: str) -> None:
-        self._marked = self._clock.monotonic()
-        await self._writer.mark(self._epoch, self._marker(subjects.SYNCED, version))
+    async def _put_marker(self, node: str, state: str, seconds: float | None = None) -> None:
+        subject = subjects.node_marker(self._resource, node)
+        await self._writer.put(subject, self._marker(state), {subjects.EPOCH: self._epoch}, seconds)
 
-    def _marker(self, state: str, version: str) -> bytes:
-        return msgspec.json.encode(subjects.Marker(epoch=self._epoch, state=state, rv=version, count=len(self._sent)))
+    def _marker(self, state: str) -> bytes:
+        return msgspec.json.encode(subjects.Marker(epoch=self._epoch, state=state, rv=self._version))

@@ -1,33 +1,64 @@
 """Lets node agents read their copies without any right to JetStream (docs/adr/0007).
 
 An agent asks for a delivery to an inbox. A JetStream consumer sends wherever it is told to, with the rights of the
-server; so the consumer is made here, after a look at what it would deliver, and where.
+server; so the consumer is made here, after a look at what it would deliver, and where. The replica that publishes the
+resource answers, once the node's copies are there. Afterwards the bus itself knows who reads: a consumer to which
+nobody listens ends by itself.
 """
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import structlog
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Follow
+from flotilla_common.clock import Clock
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 from flotilla_common.node.serving import Sender, serve_reports
+from flotilla_watcher.node_copies import NodeCopies, NotComplete
 from flotilla_watcher.routes import ROUTES
+from flotilla_watcher.writer import StreamLost, Superseded
 
-QUEUE = "watcher"
-"""Any replica can do it: it takes no lease to read."""
+LOOK_SECONDS = 60.0
+"""How often the readers are counted: a node that is read and not served (its asking was answered by a predecessor, just
+before it lost its lease) waits no longer."""
+
+RETIRE_SECONDS = 600.0
+"""Without a reader for so long, a node is served no more. Agents that were away for a fifth of it read anew anyway."""
 
 
-async def serve_node_readers(bus: Bus) -> Follow:
-    """Answer the agents' requests to read."""
+class ServesNodes(Protocol):
+    """Makes the copies of one resource."""
+
+    async def serve(self, node: str) -> None:
+        """Returns when the node's copies are published. NotComplete, StreamLost, Superseded, BusError."""
+        ...
+
+
+async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, ServesNodes]) -> Follow:
+    """Answer the agents' requests to read what this replica publishes now."""
     resources = {resource.plural: resource for resource in ROUTES}
 
-    async def handle(sender: Sender, request: FollowRequest) -> FollowAnswer:
+    async def handle(sender: Sender, request: FollowRequest) -> FollowAnswer | None:
         resource = resources.get(request.plural)
         if resource is None:
             return FollowAnswer(why=f"nodes get no {request.plural!r}")
         if not proper_inbox(sender.node, request.inbox):
             return FollowAnswer(why="the inbox is not one of the node's own")
-        return await _deliver(bus, resource, sender.node, request)
+        copies = publishing.get(resource)
+        if copies is None:
+            return None
+        try:
+            await copies.serve(sender.node)
+            return await _deliver(bus, resource, sender.node, request)
+        except NotComplete:
+            return FollowAnswer(why="the objects are being listed", again=True)
+        except (StreamLost, Superseded, BusError) as error:
+            return FollowAnswer(why=str(error), again=True)
 
-    return await serve_reports(bus, FOLLOW, FollowRequest, handle, queue=QUEUE)
+    return await serve_reports(bus, FOLLOW, FollowRequest, handle)
 
 
 def proper_inbox(node: str, inbox: str) -> bool:
@@ -36,16 +67,38 @@ def proper_inbox(node: str, inbox: str) -> bool:
     return prefix == subjects.node_inbox(node) and rest.isalnum()
 
 
+async def readers(bus: Bus, resource: Resource) -> set[str]:
+    """The nodes whose agents read their copies of the resource. BusError."""
+    inboxes = await bus.delivering(subjects.node_stream(resource).name)
+    return set(filter(None, map(subjects.inbox_node, inboxes)))
+
+
+async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: NodeCopies) -> None:
+    """Serve who reads, retire who has not read for long, until cancelled. StreamLost, Superseded."""
+    log = structlog.get_logger(resource=resource.id)
+    absent: dict[str, float] = {}  # since when, of served nodes without a reader
+    while True:
+        await clock.sleep(LOOK_SECONDS)
+        try:
+            reading = await readers(bus, resource)
+            for node in sorted(reading - copies.served):
+                await copies.serve(node)
+        except (NotComplete, BusError) as error:
+            log.info("readers are counted later", why=str(error))
+            continue
+        now = clock.monotonic()
+        absent = {node: absent.get(node, now) for node in copies.served - reading}
+        for node, since in absent.items():
+            if now - since >= RETIRE_SECONDS:
+                await copies.retire(node, since)
+
+
 async def _deliver(bus: Bus, resource: Resource, node: str, request: FollowRequest) -> FollowAnswer:
-    filters = [subjects.node_filter(node, resource), subjects.node_marker(resource)]
-    try:
-        delivery = await bus.deliver(
-            subjects.node_stream(resource).name,
-            filters,
-            request.inbox,
-            created=request.created,
-            after=request.last_sequence,
-        )
-    except BusError as error:
-        return FollowAnswer(why=str(error), again=True)
+    delivery = await bus.deliver(
+        subjects.node_stream(resource).name,
+        [subjects.node_marker(resource, node), subjects.node_filter(node, resource)],
+        request.inbox,
+        created=request.created,
+        after=request.last_sequence,
+    )
     return FollowAnswer(accepted=True, created=delivery.created, resumed=delivery.resumed)

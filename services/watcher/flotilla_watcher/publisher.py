@@ -117,8 +117,6 @@ class Publisher:
             started = self._clock.monotonic()
             await self._mark()
             metrics.EVENT_SECONDS.labels(self._resource.id).set(self._clock.monotonic() - started)
-            if self._nodes is not None:
-                await self._nodes.beat(self._version)
 
     async def _publish(self, subject: str, op: str, head: HeadMeta, item: msgspec.Raw) -> bytes:
         """Returns the object as it was published."""

@@ -5,18 +5,21 @@ the stream is still there and still ours. Whatever ends them, the next round tak
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
 import structlog
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.bus.interface import Bus, BusError, Message
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_watcher.content import Content
 from flotilla_watcher.node_copies import NodeCopies
+from flotilla_watcher.node_index import Key
+from flotilla_watcher.node_readers import follow_readers, readers
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
 from flotilla_watcher.routes import ROUTES
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
@@ -29,6 +32,8 @@ MARKER_BEATS = 5
 
 PAUSE_SECONDS = 1.0
 """After a lost stream or a rival, before the next attempt."""
+
+Loop = Coroutine[None, None, None]
 
 
 class ResourceWatch:
@@ -45,6 +50,7 @@ class ResourceWatch:
         max_payload: int,
         fence: Callable[[], bool],
         report: Report,
+        copies: dict[Resource, NodeCopies],
     ) -> None:
         self._api = api
         self._bus = bus
@@ -54,6 +60,8 @@ class ResourceWatch:
         self._content = Content(resource, max_payload)
         self._fence = fence
         self._report = report
+        self._copies = copies  # of all resources, as far as they are published now
+        self._served: frozenset[str] = frozenset()  # nodes that got copies from us before
         self._log = structlog.get_logger(resource=resource.id)
 
     async def run(self) -> None:
@@ -73,7 +81,7 @@ class ResourceWatch:
             marker_subject=subjects.kube_marker(self._resource),
             fence=self._fence,
         )
-        nodes = await self._node_copies()
+        nodes = await self._node_copies(writer)
         publisher = Publisher(
             resource=self._resource,
             writer=writer,
@@ -85,9 +93,23 @@ class ResourceWatch:
             nodes=nodes,
         )
         reflector = Reflector(self._api, self._resource, publisher, self._clock)
-        await _first_failure(reflector.run(), self._guard(writer, publisher, nodes))
+        loops = [reflector.run(), self._guard(writer, publisher, nodes)]
+        if nodes is None:
+            await _first_failure(*loops)
+        else:
+            await self._publish_copies(nodes, loops)
 
-    async def _node_copies(self) -> NodeCopies | None:
+    async def _publish_copies(self, nodes: NodeCopies, loops: Sequence[Loop]) -> None:
+        """Run the loops; meanwhile agents may ask for copies."""
+        self._copies[self._resource] = nodes
+        try:
+            await _first_failure(*loops, follow_readers(self._bus, self._clock, self._resource, nodes))
+        finally:
+            self._served = nodes.served
+            if self._copies.get(self._resource) is nodes:
+                del self._copies[self._resource]
+
+    async def _node_copies(self, objects: StreamWriter) -> NodeCopies | None:
         """The node channel's side, for a resource of which nodes get copies."""
         route = ROUTES.get(self._resource)
         if route is None:
@@ -105,9 +127,21 @@ class ResourceWatch:
             writer=writer,
             content=self._content,
             clock=self._clock,
+            stored=partial(self._stored, objects),
             strangers=await writer.open(),
+            served=self._served | await readers(self._bus, self._resource),
             tombstone_seconds=TOMBSTONE_SECONDS,
         )
+
+    async def _stored(self, objects: StreamWriter, keys: Sequence[Key]) -> list[Message]:
+        """Objects as they are on kube.v1, everything that was sent included. BusError, StreamLost, Superseded."""
+        await objects.flush()
+        stream = subjects.kube_stream(self._resource).name
+        found = await asyncio.gather(*(self._bus.get_last(stream, subjects.kube(self._resource, *key)) for key in keys))
+        messages = [message for message in found if message is not None]
+        if len(messages) < len(keys):
+            raise StreamLost(f"stream {stream} lacks objects that were published")
+        return messages
 
     async def _guard(self, writer: StreamWriter, publisher: Publisher, nodes: NodeCopies | None) -> None:
         while True:
@@ -119,7 +153,7 @@ class ResourceWatch:
             await publisher.beat()
 
 
-async def _first_failure(*loops: Coroutine[None, None, None]) -> None:
+async def _first_failure(*loops: Loop) -> None:
     """Run endless loops side by side until one fails, and raise that.
 
     No TaskGroup: one that fails while it is cancelled raises the failure and loses the cancellation (until Python

@@ -24,52 +24,75 @@ from flotilla_common.workload.hashing import env_from_metadata
 class Copy(msgspec.Struct, frozen=True):
     """What a node gets of an object. Two copies with the same digest say the same."""
 
-    node: str
     body: bytes
     digest: int
 
 
-Route = Callable[[bytes], Copy | None]
-"""The copy of an object (as published on kube.v1), if it concerns a node at all."""
+class Route(msgspec.Struct, frozen=True):
+    """From an object, as it is published on kube.v1, to a node. Both raise msgspec.DecodeError."""
+
+    node: Callable[[bytes], str]
+    """The node that the object concerns, empty if none. Asked for every object."""
+    copy: Callable[[bytes], Copy]
+    """What that node gets of it. Asked only when the node's agent reads."""
 
 
 class _Head(Model):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class _Place(Model):
+    node_name: str = ""
+
+
+class _Phase(Model):
+    phase: str = ""
+
+
+class _PodHead(_Head):
+    spec: _Place = _Place()
+    status: _Phase = _Phase()
+
+
 _decode_head = msgspec.json.Decoder(_Head).decode
+_decode_pod_head = msgspec.json.Decoder(_PodHead).decode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def node_image(body: bytes) -> Copy | None:
+def whole(body: bytes) -> Copy:
+    """All of the object."""
+    return Copy(body, hash(_decode_head(body).metadata.resource_version))
+
+
+def node_of_image(body: bytes) -> str:
     """A NodeImage has the name of its node."""
-    meta = _decode_head(body).metadata
-    return Copy(meta.name, body, hash(meta.resource_version))
+    return _decode_head(body).metadata.name
 
 
-def recreate_request(body: bytes) -> Copy | None:
+def node_of_request(body: bytes) -> str:
     """A request concerns its node while it has the label `active`, whatever its value."""
-    meta = _decode_head(body).metadata
-    node = meta.labels.get(RECREATE_NODE_NAME, "")
-    if not node or RECREATE_ACTIVE not in meta.labels:
-        return None
-    return Copy(node, body, hash(meta.resource_version))
+    labels = _decode_head(body).metadata.labels
+    return labels.get(RECREATE_NODE_NAME, "") if RECREATE_ACTIVE in labels else ""
 
 
-def pod(body: bytes) -> Copy | None:
+def node_of_pod(body: bytes) -> str:
     """Pods of our workloads and pods with sidecars of a SidecarSet, while they are there to run (nodeagent.md §5.2)."""
-    full = _decode_pod(body)
-    owner = controller_of(full.metadata)
+    head = _decode_pod_head(body)
+    owner = controller_of(head.metadata)
     ours = owner is not None and group_of(owner.api_version) == "apps.kruise.io"
-    if not full.spec.node_name or full.status.phase in ("Succeeded", "Failed"):
-        return None
-    if not ours and SIDECAR_SET_HASH not in full.metadata.annotations:
-        return None
+    if head.status.phase in ("Succeeded", "Failed"):
+        return ""
+    return head.spec.node_name if ours or SIDECAR_SET_HASH in head.metadata.annotations else ""
+
+
+def trimmed_pod(body: bytes) -> Copy:
+    """What the agent reads. Two versions that say the same to it have the same digest."""
+    full = _decode_pod(body)
     trimmed = _trimmed(full)
     digest = hash(_encode(trimmed))
     meta = msgspec.structs.replace(trimmed.metadata, resource_version=full.metadata.resource_version)
-    return Copy(full.spec.node_name, _encode(msgspec.structs.replace(trimmed, metadata=meta)), digest)
+    return Copy(_encode(msgspec.structs.replace(trimmed, metadata=meta)), digest)
 
 
 def _trimmed(full: Pod) -> Pod:
@@ -107,5 +130,9 @@ def _trimmed(full: Pod) -> Pod:
     )
 
 
-ROUTES: dict[Resource, Route] = {POD: pod, NODE_IMAGE: node_image, RECREATE_REQUEST: recreate_request}
+ROUTES: dict[Resource, Route] = {
+    POD: Route(node_of_pod, trimmed_pod),
+    NODE_IMAGE: Route(node_of_image, whole),
+    RECREATE_REQUEST: Route(node_of_request, whole),
+}
 """The resources of which nodes get copies."""

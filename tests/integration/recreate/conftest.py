@@ -152,6 +152,8 @@ class Space:
     async def accepted(self, *states: RecreateState, **words: Any) -> None:
         """The agent says something that counts."""
         answer = await self.report(*states, **words)
+        while answer.again:  # what an agent does on a busy machine
+            answer = await self.report(*states, **words)
         assert answer.accepted, answer
 
     def copy(self, name: str = "restart") -> str:

@@ -4,14 +4,16 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 
 from flotilla_common.api.resources import RECREATE_REQUEST
 from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.clock import SystemClock, SystemEntropy
+from flotilla_nodeagent.channel.reader import Reader
 from tests.integration.recreate.conftest import NODE, PATIENCE, Json, Space, request, state
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
@@ -73,24 +75,28 @@ async def test_a_restart_from_creation_to_completion(flotilla: Fleet, space: Spa
 async def test_what_the_agent_is_given(bus: NatsBus, space: Space):
     await space.pod()
     made = space.request("side", strategy={"forceRecreate": True})
-    stream = subjects.node_stream(RECREATE_REQUEST).name
+    given: dict[str, Json] = {}
+
+    def take(message: Message) -> None:
+        given[message.subject] = json.loads(message.data) if message.data else {}
+
+    reader = Reader(
+        bus=bus,
+        clock=SystemClock(),
+        entropy=SystemEntropy(),
+        node=NODE,
+        resource=RECREATE_REQUEST,
+        on_message=take,
+        on_reset=given.clear,
+    )
+    reading = asyncio.create_task(reader.run())
     subject = subjects.node_object(NODE, RECREATE_REQUEST, space.name, "restart")
-
-    async def copy() -> Json:
-        message = await bus.get_last(stream, subject)
-        return json.loads(message.data) if message is not None and message.data else {}
-
-    async def until(check: Callable[[Json], bool]) -> Json:
-        for _ in range(int(PATIENCE * 10)):
-            if check(given := await copy()):
-                return given
-            await asyncio.sleep(0.1)
-        raise AssertionError(await copy())
-
-    given = await until(lambda found: found.get("spec") == made["spec"])
-    assert given["metadata"]["uid"] == made["metadata"]["uid"]
+    await eventually(lambda: given.get(subject, {}).get("spec") == made["spec"], PATIENCE)
+    assert given[subject]["metadata"]["uid"] == made["metadata"]["uid"]
     await space.accepted(phase="Completed", message="enough")
-    await until(lambda found: "spec" not in found)
+    await eventually(lambda: given[subject] == {}, PATIENCE)
+    reading.cancel()
+    await asyncio.wait([reading])
 
 
 async def test_the_pod_is_out_of_service_for_the_grace_period(space: Space):

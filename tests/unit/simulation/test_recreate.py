@@ -26,8 +26,9 @@ NODES = ("node-1", "node-2", "node-3")
 REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
 FINALIZER = "crr.apps.kruise.io/unready-acquired"
 RESTART_SECONDS = 0.5
-QUIET_SECONDS = 12.0
-"""Longer than an agent waits for an answer that never comes, than a lease of the dead lasts, and than a pause."""
+QUIET_SECONDS = 16.0
+"""Longer than an agent takes to see that its delivery is gone with the stream, or waits for an answer that never comes,
+than a lease of the dead lasts, and than a pause."""
 
 PAUSE_SECONDS = 8.0
 """Longer than a lease: the other replica has taken over when the process wakes up."""

@@ -6,10 +6,11 @@ from typing import cast
 
 import msgspec
 
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import SystemEntropy
 from flotilla_common.kube.interface import Api, Page, WatchEvent
+from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.resource_watch import ResourceWatch
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -32,6 +33,7 @@ class Desk:
     def __init__(self, fence: Callable[[], bool]) -> None:
         self.bus = FakeBus()
         self.watching = asyncio.Event()
+        self.copies: dict[Resource, NodeCopies] = {}
         watch = ResourceWatch(
             api=cast("Api", QuietApi()),
             bus=cast("Bus", self.bus),
@@ -41,6 +43,7 @@ class Desk:
             max_payload=1 << 20,
             fence=fence,
             report=lambda trouble: None if trouble else self.watching.set(),
+            copies=self.copies,
         )
         self.task = asyncio.create_task(watch.run())
 

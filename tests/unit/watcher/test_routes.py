@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_watcher.routes import Copy, node_image, pod, recreate_request
+from flotilla_watcher.routes import ROUTES, Copy, node_of_image, node_of_pod, node_of_request, trimmed_pod, whole
 
 OWNER = [{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": True}]
 LABEL = {"fieldRef": {"fieldPath": "metadata.labels['conf']"}}
@@ -55,15 +55,12 @@ def a_pod(**changes: Any) -> dict[str, Any]:
     return document
 
 
-def routed(document: dict[str, Any]) -> Copy | None:
-    return pod(msgspec.json.encode(document))
+def copied(document: dict[str, Any]) -> Copy:
+    return trimmed_pod(msgspec.json.encode(document))
 
 
 def test_a_node_gets_no_more_of_a_pod_than_its_agent_reads() -> None:
-    copy = routed(a_pod())
-    assert copy is not None
-    assert copy.node == "node-1"
-    assert msgspec.json.decode(copy.body) == {
+    assert msgspec.json.decode(copied(a_pod()).body) == {
         "metadata": {
             "name": "web-0",
             "namespace": "default",
@@ -102,7 +99,7 @@ def test_a_node_gets_no_more_of_a_pod_than_its_agent_reads() -> None:
     ],
 )
 def test_which_pods_concern_a_node(changes: dict[str, Any], goes: bool) -> None:
-    assert (routed(a_pod(**changes)) is not None) is goes
+    assert node_of_pod(msgspec.json.encode(a_pod(**changes))) == ("node-1" if goes else "")
 
 
 @pytest.mark.parametrize(
@@ -115,9 +112,7 @@ def test_which_pods_concern_a_node(changes: dict[str, Any], goes: bool) -> None:
     ],
 )
 def test_a_copy_that_says_the_same_is_known_by_its_digest(changes: dict[str, Any], same: bool) -> None:
-    before, after = routed(a_pod()), routed(a_pod(**changes))
-    assert before is not None
-    assert after is not None
+    before, after = copied(a_pod()), copied(a_pod(**changes))
     assert (before.digest == after.digest) is same
 
 
@@ -126,18 +121,24 @@ def test_a_copy_that_says_the_same_is_known_by_its_digest(changes: dict[str, Any
     [
         ({"crr.apps.kruise.io/node-name": "n1", "crr.apps.kruise.io/active": "true"}, "n1"),
         ({"crr.apps.kruise.io/node-name": "n1", "crr.apps.kruise.io/active": "false"}, "n1"),
-        ({"crr.apps.kruise.io/node-name": "n1"}, None),
-        ({"crr.apps.kruise.io/active": "true"}, None),
+        ({"crr.apps.kruise.io/node-name": "n1"}, ""),
+        ({"crr.apps.kruise.io/active": "true"}, ""),
     ],
     ids=["active", "any value", "not active", "not admitted"],
 )
-def test_requests_while_they_are_active(labels: dict[str, str], node: str | None) -> None:
-    copy = recreate_request(msgspec.json.encode({"metadata": {"name": "r", "labels": labels}}))
-    assert (copy.node if copy else None) == node
+def test_requests_while_they_are_active(labels: dict[str, str], node: str) -> None:
+    assert node_of_request(msgspec.json.encode({"metadata": {"name": "r", "labels": labels}})) == node
 
 
 def test_a_node_image_has_the_name_of_its_node() -> None:
     body = b'{"metadata":{"name":"n.example"},"spec":{"images":{}}}'
-    copy = node_image(body)
-    assert copy is not None
-    assert (copy.node, copy.body) == ("n.example", body)
+    assert node_of_image(body) == "n.example"
+    assert whole(body).body == body
+
+
+def test_what_cannot_be_read_is_said() -> None:
+    for route in ROUTES.values():
+        with pytest.raises(msgspec.DecodeError):
+            route.node(b'{"metadata":7}')
+        with pytest.raises(msgspec.DecodeError):
+            route.copy(b'{"metadata":7}')

@@ -150,6 +150,11 @@ class Bus(Protocol):
         follow. It ends a while after nobody listens any more. BusError."""
         ...
 
+    async def delivering(self, stream: str) -> set[str]:
+        """The inboxes to which messages of the stream are sent (see `deliver`), without those to which nobody has
+        listened for a while. BusError."""
+        ...
+
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
         """Plain subscription outside streams (live traffic)."""
         ...

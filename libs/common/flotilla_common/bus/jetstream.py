@@ -67,8 +67,18 @@ class StreamInfo(msgspec.Struct):
     total: int = 0
 
 
+class _ConsumerConfig(msgspec.Struct):
+    deliver_subject: str = ""
+
+
 class _ConsumerInfo(msgspec.Struct):
     name: str = ""
+    config: _ConsumerConfig = msgspec.field(default_factory=_ConsumerConfig)
+
+
+class _ConsumerPage(msgspec.Struct):
+    consumers: list[_ConsumerInfo] | None = None
+    total: int = 0
 
 
 class _Stored(msgspec.Struct):
@@ -146,6 +156,15 @@ class JetStream:
         request = {"stream_name": stream, "config": config}
         info = await self._call(f"CONSUMER.CREATE.{stream}", request, _ConsumerInfo)
         return info.name
+
+    async def inboxes(self, stream: str) -> set[str]:
+        """Where the stream's consumers send to."""
+        found: list[str] = []
+        while True:
+            page = await self._call(f"CONSUMER.LIST.{stream}", {"offset": len(found)}, _ConsumerPage)
+            found += [one.config.deliver_subject for one in page.consumers or ()]
+            if not page.consumers or len(found) >= page.total:
+                return set(found)
 
     async def delete_consumer(self, stream: str, name: str) -> None:
         await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, _Ignored)

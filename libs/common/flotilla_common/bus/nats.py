@@ -216,6 +216,9 @@ class NatsBus:
         await self._stream.create_consumer(stream, delivery_config(subject_filters, inbox, after if resume else None))
         return Delivery(info.created, resume)
 
+    async def delivering(self, stream: str) -> set[str]:
+        return await self._stream.inboxes(stream)
+
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
         async def receive(message: Msg) -> None:
             on_message(_plain(message))

@@ -67,7 +67,15 @@ _ANSWERS = "_INBOX_node.>"
 
 SERVICES: Mapping[str, Permissions] = {
     "watcher": Permissions(
-        publish=("kube.v1.>", "node.v1.>", "heartbeat.v1.watcher.*", "$JS.API.STREAM.>", *_READING, _ANSWERS),
+        publish=(
+            "kube.v1.>",
+            "node.v1.>",
+            "heartbeat.v1.watcher.*",
+            "$JS.API.STREAM.>",
+            "$JS.API.CONSUMER.LIST.*",
+            *_READING,
+            _ANSWERS,
+        ),
         subscribe=("_INBOX.>", *_kinds("follow"), "$SYS.REQ.USER.AUTH"),
         answers=True,
     ),

@@ -68,16 +68,22 @@ def node_filter(node: str, resource: Resource) -> str:
     return f"node.v1.{token(node)}.{resource.plural}.>"
 
 
-def node_marker(resource: Resource) -> str:
-    """Where the progress marker of the resource is published, for all nodes alike."""
-    return f"node.v1.{NO_NAMESPACE}.{resource.plural}"
+def node_marker(resource: Resource, node: str = "") -> str:
+    """Where the marker of one node's copies of the resource is published; without a node, the writer's own."""
+    return f"node.v1.{token(node)}.{resource.plural}"
+
+
+def marked_node(subject: str) -> str | None:
+    """The node whose marker is published on a subject of node.v1, empty for the writer's own; None if it is a copy."""
+    _, _, node, *rest = subject.split(".")
+    return untoken(node) if len(rest) == 1 else None
 
 
 def node_stream(resource: Resource) -> StreamSpec:
     """The last-value stream with the copies of one resource for all nodes."""
     return StreamSpec(
         name=f"node_{resource.plural}",
-        subjects=(node_marker(resource), f"node.v1.*.{resource.plural}.>"),
+        subjects=(f"node.v1.*.{resource.plural}", f"node.v1.*.{resource.plural}.>"),
         last_value=True,
     )
 
@@ -101,6 +107,12 @@ def reporter(subject: str) -> tuple[str, str, str]:
 def node_inbox(node: str) -> str:
     """The beginning of all subjects on which the agent of a node takes answers."""
     return f"_INBOX_node.{token(node)}"
+
+
+def inbox_node(inbox: str) -> str:
+    """The node whose agent listens at the inbox; empty for inboxes of others."""
+    prefix, _, rest = inbox.partition(".")
+    return untoken(rest.partition(".")[0]) if prefix == "_INBOX_node" else ""
 
 
 ACT_STREAM = StreamSpec(

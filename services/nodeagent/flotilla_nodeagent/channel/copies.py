@@ -31,7 +31,6 @@ class Copies(Generic[T]):
         self._objects: dict[Key, T] = {}
         self._listeners: list[Listener] = []
         self._decode = msgspec.json.Decoder(kind).decode
-        self._marker = subjects.node_marker(resource)
         self._epoch = ""
         self._seen: dict[str, set[Key]] = {}  # by epoch that is not complete yet
         self._noted: subjects.Marker | None = None  # holds once `_ahead` more messages are here
@@ -68,7 +67,7 @@ class Copies(Generic[T]):
             self._mark(marker)
 
     def _read(self, message: Message) -> None:
-        if message.subject == self._marker:
+        if subjects.marked_node(message.subject) is not None:
             self._note(_decode_marker(message.data), message.pending)
         else:
             _, _, _, _, namespace, name = message.subject.split(".", 5)
