@@ -6,6 +6,7 @@ watch that both Flotilla's and the native workloads are measured with.
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,10 +35,15 @@ LIMIT = float(os.environ.get("PERF_LIMIT", "180"))
 
 
 class Pods:
-    """The pods of the namespace as one watch shows them."""
+    """The pods of the namespace as one watch shows them.
+
+    It counts as it goes: with a walk over all pods at every look, the measuring itself would take the more of the two
+    cores the more pods there are.
+    """
 
     def __init__(self) -> None:
-        self._pods: dict[str, Pod] = {}
+        self._images: dict[str, str] = {}  # by uid: what the pod is Ready with, if it is
+        self._ready: Counter[str] = Counter()
         self._changed = asyncio.Event()
         self.last_event = 0.0
 
@@ -45,7 +51,10 @@ class Pods:
         """Watch for as long as the test runs; list again when a watch breaks off."""
         while True:
             page = await api.list(POD, NAMESPACE)
-            self._pods = {pod.metadata.uid: pod for pod in (msgspec.json.decode(item, type=Pod) for item in page.items)}
+            self._images.clear()
+            self._ready.clear()
+            for item in page.items:
+                self._take(msgspec.json.decode(item, type=Pod))
             self._changed.set()
             try:
                 await self._watch(api, page.resource_version)
@@ -60,26 +69,30 @@ class Pods:
                 pod = msgspec.json.decode(event.object, type=Pod)
                 version = pod.metadata.resource_version
                 if event.type == "DELETED":
-                    self._pods.pop(pod.metadata.uid, None)
+                    self._ready[self._images.pop(pod.metadata.uid, "")] -= 1
                 else:
-                    self._pods[pod.metadata.uid] = pod
+                    self._take(pod)
                     self.last_event = SystemClock().monotonic()
                 self._changed.set()
 
+    def _take(self, pod: Pod) -> None:
+        images = {status.image for status in pod.status.container_statuses}
+        image = images.pop() if pod.ready and pod.active and len(images) == 1 else ""
+        self._ready[self._images.get(pod.metadata.uid, "")] -= 1
+        self._ready[image] += 1
+        self._images[pod.metadata.uid] = image
+
     def ready(self, image: str) -> int:
         """Pods that are Ready and run this image."""
-        return sum(
-            pod.ready and pod.active and all(status.image == image for status in pod.status.container_statuses)
-            for pod in self._pods.values()
-        )
+        return self._ready[image]
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self._images)
 
     async def grown(self, beyond: int) -> float:
         """Wait for one more pod than `beyond`; returns when its event came (monotonic seconds)."""
         async with asyncio.timeout(LIMIT):
-            while len(self._pods) <= beyond:
+            while len(self) <= beyond:
                 self._changed.clear()
                 await self._changed.wait()
         return self.last_event
