@@ -136,6 +136,11 @@ class World:
         self.webhooks = our_webhooks(self.server, settings, self.wire("webhook-0"))
         self.server.admission = self.webhooks
 
+    @property
+    def changed(self) -> float:
+        """When something else than a lease or an event was last committed, in fake seconds."""
+        return self._changed
+
     def wire(self, writer: str) -> Wire:
         """The network between a writer and the apiserver."""
         if self._wire is not None:

@@ -14,7 +14,7 @@ import msgspec
 class Place(StrEnum):
     """What is numbered."""
 
-    WRITE = "write"  # of one process; of renewals of one lease only the first
+    WRITE = "write"  # of one process; of a lease not those that find all as the one before did
     EVENT = "event"  # of one process's watches
     MESSAGE = "message"  # an object that the bus stores
     CALL = "call"  # of one agent to its node's runtime

@@ -27,7 +27,7 @@ OBJECTS, OBJECT_DOTS = "kube.v1.", 5
 """How subjects of objects begin, and how many dots they have; those of markers have fewer."""
 
 LEASES = ("flotilla-cloneset", "flotilla-jobs", "pods", "clonesets", "nodeimages", ".imagepulljobs")
-"""Leases whose first renewals are points, by parts of their names."""
+"""Leases whose renewals are points, by parts of their names: on the others nothing else depends than on these."""
 
 
 class Strike(Protocol):
@@ -65,7 +65,7 @@ class Saboteur:
         self._targets: dict[tuple[Place, str, int], Strike] = {}
         self._world: World | None = None
         self._counts: Counter[tuple[Place, str]] = Counter()
-        self._renewed: set[tuple[str, str]] = set()
+        self._renewed: dict[tuple[str, str], float] = {}  # by process and lease: when the world had changed by then
         self._socket = PlainSocket()
         self._deaf: set[str] = set()
         self._held: dict[tuple[str, str], float] = {}  # until when events stay back, by process and resource
@@ -131,17 +131,17 @@ class Saboteur:
         """A write of ours leaves: what is to be done to it, if this is the point."""
         if self._world is None or not request.writes:
             return None
-        if request.resource == LEASE and not self._first_renewal(request):
+        if request.resource == LEASE and not self._tells(request):
             return None
         return self._reached(Place.WRITE, request.writer, request.resource.plural)
 
-    def _first_renewal(self, request: Request) -> bool:
-        """One renewal of a lease is like the other, and so is one resource's lease that nothing depends on."""
-        lease = (request.writer, request.name)
-        if lease in self._renewed or not any(part in request.name for part in LEASES):
+    def _tells(self, request: Request) -> bool:
+        """A renewal before which nothing has changed since the one before is like that one."""
+        if not any(part in request.name for part in LEASES):
             return False
-        self._renewed.add(lease)
-        return True
+        lease, changed = (request.writer, request.name), self.world.changed
+        before, self._renewed[lease] = self._renewed.get(lease), changed
+        return before != changed
 
     def receives(self, request: Request) -> None:
         """A watch event is about to reach a process of ours; may raise what ends the watch."""
