@@ -63,6 +63,60 @@ def test_within_a_domain_the_crowded_node_gives_first_but_not_within_a_host() ->
     assert first(*placed("node-4", "node-5"), keys=("kubernetes.io/hostname",)) == "a"
 
 
+def test_a_domain_is_what_the_label_says() -> None:
+    """Nodes without the label, and nodes that are not known, are in none."""
+    pods = (pod("a", node="node-4"), pod("b", node="node-9"), pod("c", node="node-4"), pod("d", node="node-3"))
+    assert first(*pods, keys=("zone",)) == "d"
+
+
+@pytest.mark.parametrize(
+    ("zoned", "racked", "expected"),
+    [
+        pytest.param(3, 3, "r0", id="3 ln 4 + ln 6 < ln 4 + 3 ln 6"),
+        pytest.param(4, 3, "z0", id="4 ln 4 + ln 7 > ln 4 + 3 ln 7"),
+        pytest.param(7, 5, "r0", id="7 ln 4 + ln 10 < ln 4 + 5 ln 10"),
+    ],
+)
+def test_constraints_weigh_by_the_number_of_their_domains(zoned: int, racked: int, expected: str) -> None:
+    """Pods z0, z1, … are in one zone, each in a rack of its own; pods r0, r1, … in one rack, r0 alone in a zone."""
+    crowd = {f"z{number}": {"zone": "a", "rack": str(number)} for number in range(zoned)}
+    racks = {f"r{number}": {"zone": "b", "rack": "r"} if number == 0 else {"rack": "r"} for number in range(racked)}
+    group = [pod(name, node=name) for name in (*crowd, *racks)]
+    (chosen,) = choose(group, (), 1, 0, unavailable=(), topology_keys=("zone", "rack"), node_labels={**crowd, **racks})
+    assert chosen.metadata.name == f"sample-{expected}"
+
+
+def test_all_nodes_count() -> None:
+    assert first(pod("c", node="y"), pod("b", node="y"), pod("a", node="x")) == "b"
+
+
+def test_how_long_a_pod_is_not_ready_says_nothing() -> None:
+    later = pod("b", node="y", ready=False, ready_since=LONG_AGO + timedelta(seconds=9))
+    assert first(pod("a", node="x", ready=False), later) == "a"
+
+
+def names(chosen: list[Pod]) -> list[str]:
+    return [one.metadata.name.removeprefix("sample-") for one in chosen]
+
+
+def test_shares_of_the_groups() -> None:
+    new, old = [pod("n2"), pod("n1")], [pod("o2", "o"), pod("o1", "o")]
+    assert names(choose(new, old, 1, 2, unavailable=())) == ["o1"]
+    assert names(choose(new, old[:1], 2, 2, unavailable=())) == ["o2", "n1"]
+    assert names(choose(new, old, 9, 9, unavailable=())) == ["o2", "o1", "n2", "n1"]
+    assert names(choose(new, old, 0, 0, unavailable=())) == []
+
+
+def test_a_group_that_goes_as_a_whole_is_not_sorted() -> None:
+    assert names(choose([pod("b"), pod("a")], (), 2, 0, unavailable=())) == ["b", "a"]
+
+
+def test_spread_constraints_hold_for_the_old_group_too() -> None:
+    old = [pod("a", "o", node="node-3"), pod("b", "o", node="node-1"), pod("c", "o", node="node-2")]
+    chosen = choose((), old, 1, 1, unavailable=(), topology_keys=("zone",), node_labels=ZONES)
+    assert names(chosen) == ["b"]
+
+
 def test_the_old_group_gives_its_share_first() -> None:
     new, old = [pod("n1"), pod("n2")], [pod("o1", "o"), pod("o2", "o")]
     names = [chosen.metadata.name for chosen in choose(new, old, 3, 2, unavailable=())]
@@ -71,7 +125,21 @@ def test_the_old_group_gives_its_share_first() -> None:
 
 @pytest.mark.parametrize(
     ("text", "cost"),
-    [("7", 7), ("-7", -7), ("+7", 0), ("007", 0), ("-0", 0), ("0", 0), ("", 0), ("x", 0), ("2147483648", 0), ("²", 0)],
+    [
+        ("7", 7),
+        ("-7", -7),
+        ("+7", 0),
+        ("007", 0),
+        ("-0", 0),
+        ("0", 0),
+        ("", 0),
+        ("x", 0),
+        ("²", 0),
+        ("2147483647", 2147483647),
+        ("2147483648", 0),
+        ("-2147483648", -2147483648),
+        ("-2147483649", 0),
+    ],
 )
 def test_deletion_cost(text: str, cost: int) -> None:
     assert deletion_cost(pod("a", annotations={COST: text})) == cost

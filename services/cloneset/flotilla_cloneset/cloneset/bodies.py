@@ -145,6 +145,5 @@ def decode_template(document: msgspec.Raw) -> Json:
 
 
 def revision_template(data: msgspec.Raw) -> Json:
-    """The pod template that a ControllerRevision stores."""
-    template = mapping(mapping(decode_template(data).get("spec")).get("template"))
-    return {name: member for name, member in template.items() if name != "$patch"}
+    """The pod template that a ControllerRevision stores, with the marker that says how to apply it."""
+    return mapping(mapping(decode_template(data).get("spec")).get("template"))

@@ -108,7 +108,7 @@ class Census(msgspec.Struct, kw_only=True):
 def _shift(side: Side, by: Side, sign: int) -> Side:
     return Side(
         side.all + sign * by.all,
-        side.preparing_delete + sign * by.preparing_delete,
+        side.preparing_delete,  # a pod prepares one thing at a time
         side.deleting + sign * by.deleting,
         side.unavailable + sign * by.unavailable,
     )

@@ -47,7 +47,7 @@ def deletion_cost(pod: Pod) -> int:
     """The user's price of losing the pod; 0 unless it is a canonical int32."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or (digits[0] == "0" and text != "0"):
+    if not (digits.isascii() and digits.isdigit()) or digits[0] == "0":
         return 0
     cost = int(text)
     return cost if -_COST_LIMIT <= cost < _COST_LIMIT else 0

@@ -30,10 +30,11 @@ _FRESH = ("", PREPARING_NORMAL, NORMAL)
 class UpdateRefused(Exception):
     """A pod cannot be updated as the spec demands; `planned` says whether pods before it are."""
 
+    planned = False
+
     def __init__(self, text: str, pods: Sequence[Pod]) -> None:
         super().__init__(text)
         self.pods = pods
-        self.planned = False
 
 
 def plan_pod_updates(here: Situation, pods: Sequence[Pod], target: ControllerRevision, draft: Draft) -> bool:
@@ -84,7 +85,7 @@ def _update(
 ) -> Chain:
     policy = here.rolling.pod_update_policy or RECREATE
     if policy == RECREATE:
-        return _recreate(here, pod, target)
+        return _recreate(pod, target)
     only = policy == IN_PLACE_ONLY
     spec = calculate(old, target, gates=here.snapshot.gates, ignore_claim_hash=only) if old is not None else None
     if spec is not None:
@@ -92,7 +93,7 @@ def _update(
     if only:
         name = pod.metadata.name
         raise UpdateRefused(f"find Pod {name} update strategy is InPlaceOnly but can not update in-place", [pod])
-    return _recreate(here, pod, target)
+    return _recreate(pod, target)
 
 
 def _in_place(here: Situation, pod: Pod, spec: UpdateSpec, target: ControllerRevision, draft: Draft) -> Chain:
@@ -134,7 +135,7 @@ def _in_place(here: Situation, pod: Pod, spec: UpdateSpec, target: ControllerRev
     )
 
 
-def _recreate(here: Situation, pod: Pod, target: ControllerRevision) -> Chain:
+def _recreate(pod: Pod, target: ControllerRevision) -> Chain:
     """Mark the pod; the scale step of a later pass deletes it within the budget and creates its replacement."""
     if keys.SPECIFIED_DELETE_LABEL in pod.metadata.labels:
         return ()

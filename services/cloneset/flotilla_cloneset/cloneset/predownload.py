@@ -66,19 +66,19 @@ def _is_worth_it(here: Situation) -> bool:
         return False
     if spec.replicas <= FEW:
         return False
-    if want.partition == 0 and _at_once(here) >= spec.replicas:
+    if want.partition == 0 and _all_at_once(here):
         return False
     revisions = here.revisions
     return calculate(revisions.current, revisions.update, gates=here.snapshot.gates) is not None
 
 
-def _at_once(here: Situation) -> int:
-    """How many pods the update takes at once, rounded down."""
-    limit = here.rolling.max_unavailable
+def _all_at_once(here: Situation) -> bool:
+    """The update takes all pods at once; the default of maxUnavailable does not."""
+    limit, replicas = here.rolling.max_unavailable, here.snapshot.cloneset.spec.replicas
     try:
-        return lenient_value("20%" if limit is None else limit, here.snapshot.cloneset.spec.replicas, round_up=False)
+        return limit is not None and lenient_value(limit, replicas, round_up=False) >= replicas
     except ValueError:
-        return 0  # the reason is given where the number is used
+        return False  # the reason is given where the number is used
 
 
 def _created(here: Situation) -> Iterable[Chain]:

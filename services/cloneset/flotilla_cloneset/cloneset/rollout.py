@@ -137,7 +137,9 @@ def _say_what_blocks(here: Situation, numbers: Quantities, chosen: Sequence[Pod]
     blockers = list(islice(chain(starting, down), NAMED))
     limit = f"maxUnavailable {here.targets.max_unavailable}"
     extra = numbers.update_budget - here.targets.max_unavailable
-    if extra:
-        limit += f" (plus {extra} above replicas)" if extra > 0 else f" (minus {-extra} missing)"
+    if extra > 0:
+        limit += f" (plus {extra} above replicas)"
+    elif extra < 0:
+        limit += f" (minus {-extra} missing)"
     used = f"is used by {named(blockers, len(starting) + len(unavailable))}" if blockers else "leaves no room"
     draft.reason("WaitingForMaxUnavailable", f"waiting: {limit} {used}", blockers)

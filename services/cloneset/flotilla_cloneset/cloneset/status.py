@@ -139,7 +139,9 @@ def _progressing(
     if deadline is None or deadline == NO_DEADLINE:
         return None, None
     stored = _find(cloneset.status.conditions, PROGRESSING)
-    status, reason, message = _verdict(cloneset, facts, current, stored, now)
+    status, reason, message = _verdict(
+        cloneset.spec.replicas, facts, current, stored, now - timedelta(seconds=deadline)
+    )
     if stored is not None and (stored.status, stored.reason) == (status, reason):
         condition = stored
     else:
@@ -159,26 +161,26 @@ def _progressing(
 
 
 def _verdict(
-    cloneset: CloneSet, facts: Facts, current: str, stored: Condition | None, now: datetime
+    replicas: int, facts: Facts, current: str, stored: Condition | None, overdue: datetime
 ) -> tuple[str, str, str]:
-    counts, replicas = facts.counts, cloneset.spec.replicas
+    """(status, reason, message). `overdue`: what has been under way since before then has taken too long."""
+    counts = facts.counts
     if current == facts.update_revision and (counts.replicas == counts.updated == counts.updated_available == replicas):
         return "True", "CloneSetAvailable", "CloneSet is available"
     if facts.paused:
         return "True", "CloneSetPaused", "CloneSet is paused"
     if facts.expected_updated < replicas and facts.expected_updated <= counts.updated_available:
         return "True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
-    if stored is not None and (stored.reason == EXCEEDED or _timed_out(cloneset, stored, now)):
+    if stored is not None and (stored.reason == EXCEEDED or _timed_out(stored, overdue)):
         return "False", EXCEEDED, f"CloneSet revision {facts.update_revision} has timed out progressing"
     return "True", UPDATING, "CloneSet is progressing"
 
 
-def _timed_out(cloneset: CloneSet, stored: Condition, now: datetime) -> bool:
+def _timed_out(stored: Condition, overdue: datetime) -> bool:
     """Only the state CloneSetUpdated runs against the clock, so that time spent paused or available does not
     count."""
-    deadline = timedelta(seconds=cloneset.spec.progress_deadline_seconds or 0)
     since = stored.last_update_time
-    return stored.reason == UPDATING and since is not None and since + deadline < now
+    return stored.reason == UPDATING and since is not None and since < overdue
 
 
 def _newly_failed(before: list[Condition], after: list[Condition]) -> bool:
