@@ -107,6 +107,9 @@ def test_settings_of_the_cloneset_and_secrets_of_the_template():
         pytest.param(cloneset().replicas(5).max_unavailable(1), IGNORED, id="pods are recreated"),
         pytest.param(updating().max_unavailable("100%"), IGNORED, id="all at once"),
         pytest.param(updating().max_unavailable("99%"), CREATED, id="99 % of 5 are 4"),
+        pytest.param(updating().max_unavailable("a lot"), CREATED, id="unreadable"),
+        pytest.param(cloneset().replicas(5).in_place(), CREATED, id="by default a fifth at once"),
+        pytest.param(updating().replicas(4), CREATED, id="four pods"),
         pytest.param(updating().max_unavailable("100%").partition(1), CREATED, id="all at once behind a partition"),
         pytest.param(updating(imagePreDownloadMinUpdatedReadyPods=1), "", id="waits for a ready pod"),
         pytest.param(

@@ -298,3 +298,11 @@ def test_without_reuse_too_the_old_claims_of_a_pending_id_are_waited_for() -> No
     result = planned(builder, [pod("n1")], claims=[claim("n1"), claim("x", deleting=True)], pending_ids=("x",))
     assert summary(result) == []
     assert "WaitingForClaim" in codes(result)
+
+
+def test_a_pod_without_an_id_takes_no_claims_along() -> None:
+    nameless = pod("x")
+    del nameless.metadata.labels["apps.kruise.io/cloneset-instance-id"]
+    builder = cloneset().replicas(0).claims("data").scale(enablePVCReuse=True)
+    (delete,) = actions(planned(builder, [nameless], claims=[claim("")]))
+    assert (delete.resource.kind, delete.name) == ("Pod", "sample-x")

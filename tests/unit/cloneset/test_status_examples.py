@@ -237,3 +237,44 @@ def test_specs_that_stop_everything_are_told_in_an_event(change: dict[str, Any])
 def test_refused_writes_are_among_the_reasons() -> None:
     reasons = planned(cloneset(), "2o", failures={"scale": "exceeded quota: few"}).reasons
     assert any(one.code == "WriteFailed" and "scale failed" in one.message and "few" in one.message for one in reasons)
+
+
+AVAILABLE = ("True", "CloneSetAvailable", "CloneSet is available")
+PROGRESSING = ("True", "CloneSetUpdated", "CloneSet is progressing")
+
+
+@pytest.mark.parametrize(
+    ("builder", "notation", "expected"),
+    [
+        pytest.param(settled(3), "3n", AVAILABLE, id="available"),
+        pytest.param(settled(3).paused(), "3n", AVAILABLE, id="available and paused"),
+        pytest.param(cloneset().paused(), "2o 1n", ("True", "CloneSetPaused", "CloneSet is paused"), id="paused"),
+        pytest.param(
+            cloneset().partition(2),
+            "2o 1n",
+            ("True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"),
+            id="partition",
+        ),
+        pytest.param(cloneset().partition(2), "2o 1n!", PROGRESSING, id="partition, not ready"),
+        pytest.param(settled(3), "4n", PROGRESSING, id="one too many"),
+        pytest.param(settled(3), "2n 1n!", PROGRESSING, id="one not ready"),
+        pytest.param(
+            settled(3).stored(conditions=[condition("CloneSetUpdated", LONG_AGO)]),
+            "2n 1n!",
+            ("False", "ProgressDeadlineExceeded", "CloneSet revision sample-new has timed out progressing"),
+            id="timed out",
+        ),
+    ],
+)
+def test_condition_progressing(builder: CloneSetBuilder, notation: str, expected: tuple[str, str, str]) -> None:
+    conditions = status(planned(builder.deadline(600), notation))["conditions"]
+    (said,) = [one for one in conditions if one["type"] == "Progressing"]
+    assert (said["status"], said["reason"], said["message"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"), [(59, "CloneSetUpdated"), (60, "CloneSetUpdated"), (61, "ProgressDeadlineExceeded")]
+)
+def test_the_deadline_is_over_when_more_than_its_seconds_have_passed(seconds: int, reason: str) -> None:
+    stored = [condition("CloneSetUpdated", NOW - timedelta(seconds=seconds))]
+    assert progressing(planned(settled(3).deadline(60).stored(conditions=stored), "2n 1n!")) == reason

@@ -1,12 +1,16 @@
 """Which pods the update step takes, and when it stops (cloneset.md §4.8 step 6), one row per rule."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from flotilla_common.api.core import Pod
+from flotilla_common.control.plan import Patch
 from tests.unit.cloneset.build import (
+    NOW,
     CloneSetBuilder,
+    actions,
     cloneset,
     codes,
     planned,
@@ -114,3 +118,67 @@ def test_in_place_if_possible(only: bool, expected: list[str]) -> None:
     result = planned(builder, "3o", revisions=revisions(new=content))
     assert summary(result) == expected
     assert ("InPlaceImpossible" in codes(result)) == only
+
+
+def test_a_pod_of_a_revision_that_nobody_knows_is_recreated() -> None:
+    lost = pod("x", "o", labels={"controller-revision-hash": "sample-lost", "pod-template-hash": "lost"})
+    assert summary(planned(rolling(1, 1), [lost])) == ["mark x"]
+
+
+def hooked(name: str, state: str, **labels: str) -> Pod:
+    return pod(name, "o", state=state, labels=labels)
+
+
+def hooked_too_early() -> Pod:
+    """Its container has not started again yet."""
+    running = '{"revision":"sample-old","lastContainerStatuses":{"nginx":{"imageID":"id"}},"updateImages":true}'
+    annotations = {"apps.kruise.io/inplace-update-state": running}
+    return pod("x", "o", state="Updating", ready=False, labels={"hold": "inPlaceUpdate"}, annotations=annotations)
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(hooked("x", "Normal", hold="inPlaceUpdate"), "state x PreparingUpdate", id="asked first"),
+        pytest.param(hooked("x", "PreparingUpdate", hold="inPlaceUpdate"), "", id="held"),
+        pytest.param(hooked("x", "PreparingUpdate"), "update x", id="let go"),
+        pytest.param(hooked_too_early(), "update x", id="updated again, hooked too early"),
+        pytest.param(hooked("x", "Normal"), "update x", id="not hooked"),
+    ],
+)
+def test_the_hook_of_an_update(held: Pod, expected: str) -> None:
+    builder = rolling(1, 1).hook("inPlaceUpdate")
+    assert summary(planned(builder, [held])) == ([expected] if expected else [])
+
+
+def test_a_hook_that_was_not_given_back_is_set_for_the_next_update() -> None:
+    (action,) = actions(planned(rolling(1, 1).hook("inPlaceUpdate"), [hooked("x", "Updated")]))
+    assert isinstance(action, Patch)
+    labels = action.body["metadata"]["labels"]
+    assert labels == {"lifecycle.apps.kruise.io/state": "PreparingUpdate", "hold": "inPlaceUpdate"}
+    (action,) = actions(planned(rolling(1, 1).hook("inPlaceUpdate"), [hooked("x", "Normal", hold="inPlaceUpdate")]))
+    assert isinstance(action, Patch)
+    assert action.body["metadata"]["labels"] == {"lifecycle.apps.kruise.io/state": "PreparingUpdate"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seconds"),
+    [(None, None), ({}, None), ({"gracePeriodSeconds": 0}, None), ({"gracePeriodSeconds": 1}, 1)],
+    ids=["no strategy", "no grace", "zero", "one second"],
+)
+def test_the_end_of_a_grace_period_is_waited_for(strategy: dict[str, int] | None, seconds: int | None) -> None:
+    builder = cloneset().replicas(1).max_unavailable(1)
+    rolling_update = builder.spec["updateStrategy"]["rollingUpdate"]
+    rolling_update |= {"podUpdatePolicy": "InPlaceIfPossible"}
+    if strategy is not None:
+        rolling_update["inPlaceUpdateStrategy"] = strategy
+    result = planned(builder, "1o")
+    assert summary(result) == of("o1")
+    assert result.wake_at == (None if seconds is None else NOW + timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(("gates", "label"), [("", "sample-new"), ("CloneSetShortHash=true", "new")])
+def test_the_label_may_be_short(gates: str, label: str) -> None:
+    *_, action = actions(planned(rolling(1, 1), "1o", gates=gates))
+    assert isinstance(action, Patch)
+    assert action.body["metadata"]["labels"]["controller-revision-hash"] == label
