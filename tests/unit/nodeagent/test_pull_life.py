@@ -56,6 +56,22 @@ async def ready(scene: Scene) -> None:
     await scene.at(3)
 
 
+def test_a_report_without_an_answer_may_be_written_all_the_same(tmp_path: Path) -> None:
+    """What was accepted before it does not count any more when nothing is wanted again."""
+
+    async def story(scene: Scene) -> None:
+        scene.hub.put(NODE_IMAGE, NodeImage(metadata=ObjectMeta(name=NODE, uid="u1")))
+        await ready(scene)
+        await scene.until(lambda: scene.hub.image().status.desired == 0)
+        scene.hub.lose_answers = 1
+        want(scene, tag())
+        await scene.until(lambda: scene.hub.image().status.desired == 1)
+        scene.hub.put(NODE_IMAGE, msgspec.structs.replace(scene.hub.image(), spec=NodeImageSpec()))
+        await scene.until(lambda: scene.hub.image().status.desired == 0, within=30)
+
+    play(tmp_path, story)
+
+
 def test_a_pull_and_its_status(tmp_path: Path) -> None:
     async def story(scene: Scene) -> None:
         await ready(scene)

@@ -6,7 +6,7 @@ from flotilla_common.api.nodeimage import FAILED, JobReference, NodeImage, NodeI
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import NODE_IMAGES, EventReport, NodeImageReport
 from flotilla_nodeagent.channel.copies import Copies, Key
-from flotilla_nodeagent.channel.reporting import Refused, Reporter
+from flotilla_nodeagent.channel.reporting import NotTaken, Refused, Reporter
 from flotilla_nodeagent.images.pull import Puller, Task
 from flotilla_nodeagent.images.rate import Rate
 from flotilla_nodeagent.images.status import status_of
@@ -91,6 +91,9 @@ class NodeImages:
         report = NodeImageReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
         try:
             await self._reporter.send(NODE_IMAGES, "", meta.name, report)
+        except NotTaken:
+            self._said = None  # it may be written all the same: the copy will tell
+            raise
         except Refused as error:
             self._log.warning("report refused", why=str(error))
         self._said = (meta.uid, status)
