@@ -355,6 +355,16 @@ def test_a_grace_period_is_waited_for() -> None:
     assert timedelta(0) < plan.wake_at - NOW <= timedelta(seconds=10)
 
 
+def test_a_template_that_the_selector_does_not_match_is_an_event_and_does_not_hold_the_update_up() -> None:
+    builder = with_selector({"matchLabels": {"app": "sample", "tier": "db"}}).replicas(3).max_unavailable(2)
+    ours = [pod(f"o{number}", "o", labels={"tier": "db"}) for number in range(2)]
+    plan = planned(builder.in_place(), ours)
+    (notice,) = plan.notices
+    assert (notice.reason, notice.warning) == ("InvalidTemplate", True)
+    assert notice.message == reason(plan, "InvalidTemplate").message
+    assert reason(plan, "Updating").message.startswith("updating 1 pod to ")
+
+
 def test_what_does_not_wait_says_nothing() -> None:
     blocked = planned(cloneset().max_unavailable(0), "2n 1n*")
     assert [one.code for one in blocked.reasons] == ["WaitingForDeleteBudget", "Complete"]

@@ -303,6 +303,22 @@ def test_without_reuse_too_the_old_claims_of_a_pending_id_are_waited_for() -> No
 def test_a_pod_without_an_id_takes_no_claims_along() -> None:
     nameless = pod("x")
     del nameless.metadata.labels["apps.kruise.io/cloneset-instance-id"]
+    unlabelled = claim("y")
+    del unlabelled.metadata.labels["apps.kruise.io/cloneset-instance-id"]
     builder = cloneset().replicas(0).claims("data").scale(enablePVCReuse=True)
-    (delete,) = actions(planned(builder, [nameless], claims=[claim("")]))
+    (delete,) = actions(planned(builder, [nameless], claims=[claim(""), unlabelled]))
     assert (delete.resource.kind, delete.name) == ("Pod", "sample-x")
+
+
+def test_the_id_of_a_finished_pod_is_not_taken_over() -> None:
+    builder = cloneset().replicas(2).claims("data").scale(enablePVCReuse=True)
+    result = planned(builder, [pod("n1"), pod("x", phase="Failed")], claims=[claim("n1"), claim("x")])
+    names = [action.name for action in actions(result) if action.resource.kind == "Pod"]
+    assert len(names) == 1
+    assert names != ["sample-x"]
+
+
+def test_names_of_other_peoples_pods_are_not_used() -> None:
+    (first,) = actions(planned(cloneset().replicas(1), ""))
+    (second,) = actions(planned(cloneset().replicas(1), "", taken_names={first.name}))
+    assert second.name != first.name
