@@ -90,6 +90,20 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         (),
     ),
     (
+        "unreadable surge",
+        lambda: planned(cloneset().max_surge("a lot"), "3n"),
+        "InvalidNumber",
+        "maxSurge: invalid value 'a lot': not a percentage, 0 is used",
+        (),
+    ),
+    (
+        "unreadable limit",
+        lambda: planned(cloneset().scale(maxUnavailable="a lot"), "3n"),
+        "InvalidNumber",
+        "scaleStrategy.maxUnavailable: invalid value 'a lot': not a percentage, 0 is used",
+        (),
+    ),
+    (
         "unreadable partition",
         lambda: planned(cloneset().partition("half"), "3n"),
         "InvalidNumber",
