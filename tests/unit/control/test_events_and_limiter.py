@@ -2,11 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from flotilla_common.api.resources import CLONE_SET
 from flotilla_common.control.events import BURST, COMBINED, DISTINCT, Recorder
-from flotilla_common.control.limiter import INITIAL, LEAST, MOST, Limiter
+from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_HOLD, MOST, Limiter
 from flotilla_common.control.plan import Notice
 from flotilla_common.control.subject import Subject
+from tests.support.fake_clock import FakeClock
 from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi
 
 SUBJECT = Subject(CLONE_SET, "default", "sample", "u", "7", 1)
@@ -61,6 +64,18 @@ async def test_one_object_cannot_flood_the_apiserver() -> None:
     assert len(api.requests) == BURST
 
 
+class LongHold(FakeClock):
+    """A hold that is over when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.over.wait()
+        await super().sleep(seconds)
+
+
 async def test_the_limit_grows_with_good_answers_and_shrinks_with_429() -> None:
     clock = ManualClock()
     limiter = Limiter(clock)
@@ -75,6 +90,39 @@ async def test_the_limit_grows_with_good_answers_and_shrinks_with_429() -> None:
         clock.advance(2)
         limiter.throttled()
     assert limiter.limit == LEAST
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "held"), [(0.0, 0.0), (3.0, 3.0), (3600.0, LONGEST_HOLD)], ids=["no wish", "a wish", "nonsense"]
+)
+async def test_nobody_writes_before_the_apiserver_wants_it(retry_after: float, held: float) -> None:
+    clock = FakeClock()
+    limiter = Limiter(clock)
+    limiter.throttled(retry_after)
+    limiter.throttled(retry_after / 2)  # a shorter wish does not shorten the longer one
+
+    async def begins() -> float:
+        async with limiter.slot():
+            return clock.monotonic()
+
+    assert all(at >= held for at in await asyncio.gather(*(begins() for _ in range(5))))
+    assert clock.monotonic() < held + 1
+
+
+async def test_who_gives_up_while_writes_are_held_back_leaves_the_place_to_others() -> None:
+    clock = LongHold()
+    limiter = Limiter(clock, initial=1)
+    async with limiter.slot():
+        first, second = (asyncio.create_task(limiter.slot().__aenter__()) for _ in range(2))
+        await asyncio.sleep(0)
+        limiter.throttled(1)
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    clock.over.set()
+    async with asyncio.timeout(1):
+        await second
+    assert limiter.running == 1
 
 
 async def test_answers_far_slower_than_the_best_shrink_the_limit() -> None:

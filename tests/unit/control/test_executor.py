@@ -66,6 +66,19 @@ async def test_replies_go_into_the_mirror(world: World) -> None:
     assert not report.failed
 
 
+async def test_a_wish_to_wait_holds_for_all_objects(world: World) -> None:
+    """Whoever else wants to write waits as well; what is under way goes on."""
+    world.api.answers = [ApiError(429, "TooManyRequests", "slow down", 7.0)]
+    refused = await world.run(stage(create("a")))
+    assert refused.retry_after == 7.0
+    before = world.clock.elapsed
+    await world.executor.run(
+        Subject(CLONE_SET, "default", "other", "uid-other"), Plan(stages=(stage(create("b")),)), lambda: True, "trace"
+    )
+    assert world.clock.elapsed - before == pytest.approx(7)
+    assert world.store.taken == ["b"]
+
+
 async def test_slow_start_stops_after_a_bad_batch(world: World) -> None:
     world.api.answers = [None, None, ApiError(403, "Forbidden", "exceeded quota")]
     report = await world.run(stage(*(create(name) for name in "abcdefg"), slow_start=1))

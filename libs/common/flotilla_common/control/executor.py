@@ -172,7 +172,7 @@ class Executor:
             except ApiError as error:
                 kind = classify(error)
                 if kind is OutcomeKind.THROTTLED:
-                    self._limiter.throttled()
+                    self._limiter.throttled(error.retry_after)
                 return Outcome(kind=kind, message=error.message, retry_after=error.retry_after)
             except Unreachable as error:
                 return Outcome(kind=OutcomeKind.UNKNOWN, message=str(error))

@@ -2,7 +2,7 @@
 
 The limit grows by one per round of good answers and shrinks when the apiserver says 429 or takes far longer than it
 does at its best (additive increase, multiplicative decrease). So one service neither floods a small apiserver nor
-leaves a large one idle.
+leaves a large one idle. An apiserver that says when to come back (Retry-After) is left in peace until then, by all.
 """
 
 import asyncio
@@ -27,6 +27,10 @@ SLOW_FLOOR = 0.25
 """… but never below this many seconds: scheduling noise is no overload."""
 
 
+LONGEST_HOLD = 30.0
+"""Seconds that a Retry-After holds all writes back at most; whoever answers may be a proxy with strange ideas."""
+
+
 class Limiter:
     """A semaphore whose size follows the apiserver's answers. Shared by all executors of a process."""
 
@@ -38,6 +42,7 @@ class Limiter:
         self._waiters: list[asyncio.Future[None]] = []
         self._best = float("inf")
         self._last_cut = float("-inf")
+        self._held_until = float("-inf")
 
     @property
     def limit(self) -> int:
@@ -52,23 +57,40 @@ class Limiter:
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None]:
         """Wait for a place, hold it for the block."""
-        while self._running >= int(self._limit):
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
+        try:
+            while not self._free or self._held > 0:
+                if self._held > 0:
+                    await self._clock.sleep(self._held)
                 else:
-                    self._release_waiters()  # the place that was given to us goes to the next
-                raise
+                    await self._place()
+        except asyncio.CancelledError:
+            self._release_waiters()  # a place that was given to us goes to the next
+            raise
         self._running += 1
         try:
             yield
         finally:
             self._running -= 1
             self._release_waiters()
+
+    @property
+    def _free(self) -> bool:
+        return self._running < int(self._limit)
+
+    @property
+    def _held(self) -> float:
+        """Seconds that no write may begin."""
+        return self._held_until - self._clock.monotonic()
+
+    async def _place(self) -> None:
+        """Wait until there may be a place."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
 
     def answered(self, seconds: float) -> None:
         """An answer came after `seconds`."""
@@ -80,9 +102,11 @@ class Limiter:
         elif self._limit < self._most:
             self._limit = min(self._limit + 1 / self._limit, self._most)
 
-    def throttled(self) -> None:
-        """The apiserver said 429."""
+    def throttled(self, retry_after: float = 0.0) -> None:
+        """The apiserver said 429, and perhaps for how many seconds to stay away: then no write begins meanwhile,
+        whatever it is about."""
         self._cut(0.5, 1.0)
+        self._held_until = max(self._held_until, self._clock.monotonic() + min(retry_after, LONGEST_HOLD))
 
     def _cut(self, factor: float, at_most_every: float) -> None:
         """Shrink once per period: the answers to everything already under way tell the same story."""
