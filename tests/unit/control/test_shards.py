@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from flotilla_common.api.resources import Resource
 from flotilla_common.control import shards as shards_module
 from flotilla_common.control.shards import LeaseTerms, Shards, shard_of
-from flotilla_common.kube.interface import Unreachable
+from flotilla_common.kube.interface import Page, Unreachable
 from tests.unit.control.fakes import ManualClock, ScriptedApi
 
 TERMS = LeaseTerms(duration=15, retry=2)
@@ -96,6 +97,46 @@ async def test_a_renewal_without_an_answer_does_not_extend_the_fence() -> None:
     assert not a.shards.owns("ns", "x") or a.clock.elapsed - 1000 <= 10
     a.clock.advance(0.2)
     assert not a.shards.owns("ns", "x")
+
+
+class Swallowing(ScriptedApi):
+    """An apiserver whose network loses the next requests of these verbs: they are never answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loses: list[str] = []
+
+    async def list(self, resource: Resource, namespace: str = "", **options: object) -> Page:
+        await self._perhaps("list")
+        return await super().list(resource, namespace, **options)
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes:
+        await self._perhaps("replace")
+        return await super().replace(resource, namespace, name, body, subresource)
+
+    async def _perhaps(self, verb: str) -> None:
+        if verb in self.loses:
+            self.loses.remove(verb)
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("verb", ["list", "replace"])
+async def test_a_renewal_that_vanishes_leaves_time_for_another(monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """One second of the lease is a millisecond here, for requests only."""
+    assert LeaseTerms().request == pytest.approx(3.75)
+    monkeypatch.setattr(shards_module, "REQUEST_SHARE", shards_module.REQUEST_SHARE / 1000)
+    api = Swallowing()
+    a = Replica(api, "a")
+    await a.tick()
+    api.loses = [verb]
+    a.clock.advance(4.5)  # renewed at 0.3 of the duration
+    assert not await a.shards.tick()
+    assert api.loses == []
+    a.clock.advance(3.75)  # what the request took; no pause follows
+    assert await a.shards.tick(), "the next round may wait again"
+    a.clock.advance(9.9)
+    assert a.shards.owns("ns", "x")
+    assert a.gained == [{0}], "it was never lost"
 
 
 async def test_replicas_share_the_shards_fairly() -> None:

@@ -32,6 +32,10 @@ FENCE_SHARE = 2 / 3
 """A holder stops writing after this share of the duration; the rest is for requests that are still on their way."""
 
 
+REQUEST_SHARE = 0.25
+"""An answer about leases is waited for during this share of the duration. A first renewal that vanishes then leaves
+time for a second one, which follows at once, before the fence falls: 0.3 + 0.25 are less than 2/3."""
+
 RELEASE_SECONDS = 5.0
 """How long a replica that ends tries to release its leases; it takes milliseconds."""
 
@@ -41,6 +45,11 @@ class LeaseTerms(msgspec.Struct, frozen=True):
 
     duration: float = 15.0
     retry: float = 2.0
+
+    @property
+    def request(self) -> float:
+        """How long one request may take; the client itself would wait much longer than a lease lasts."""
+        return self.duration * REQUEST_SHARE
 
 
 class LeaseSpec(Model):
@@ -91,6 +100,8 @@ class LeaseHold:
         self._lease: Lease | None = None
         self._renewed_at = 0.0
         self._deadline = 0.0
+        self.unanswered = False
+        """The last write has vanished: it may have happened or not."""
         self.tenure = 0
         """Counts the times that validity began. What was known in an earlier one is out of date, even if nobody else
         held the lease in between: nothing was planned meanwhile."""
@@ -114,6 +125,7 @@ class LeaseHold:
 
     def observe(self, lease: Lease | None) -> None:
         """Take in the lease as it was just read."""
+        self.unanswered = False
         version = lease.metadata.resource_version if lease else ""
         if lease is None or version != self._seen_version:
             self._seen_version = version
@@ -162,14 +174,18 @@ class LeaseHold:
         }
         data = msgspec.json.encode(body)
         try:
-            if self._lease is None:
-                reply = await self._api.create(LEASE, self._namespace, data)
-            else:
-                reply = await self._api.replace(LEASE, self._namespace, self.name, data)
+            async with asyncio.timeout(self._terms.request):
+                if self._lease is None:
+                    reply = await self._api.create(LEASE, self._namespace, data)
+                else:
+                    reply = await self._api.replace(LEASE, self._namespace, self.name, data)
         except ApiError as error:
             if error.code in (404, 409):  # somebody else was faster; the next tick sees who
                 self._deadline = 0.0
                 return False
+            return self.valid
+        except TimeoutError:
+            self.unanswered = True
             return self.valid
         except Unreachable:
             return self.valid  # unknown outcome: the old deadline stands, the next tick reads again
@@ -260,8 +276,8 @@ class Shards:
         """Keep the leases for as long as the service lives; release them when cancelled."""
         try:
             while True:
-                await self.tick()
-                await self._clock.sleep(self._terms.retry)
+                answered = await self.tick()
+                await self._clock.sleep(self._terms.retry if answered else 0)
         finally:
             self._serving.clear()
             if self._taking is not None:
@@ -276,13 +292,17 @@ class Shards:
         except TimeoutError:
             self._log.warning("leases not released, they will expire", seconds=RELEASE_SECONDS)
 
-    async def tick(self) -> None:
-        """One round: look at all leases, renew ours, take or shed shards, take over what was gained."""
+    async def tick(self) -> bool:
+        """One round: look at all leases, renew ours, take or shed shards, take over what was gained. False when a
+        request was not answered, which leaves no time for a pause."""
         try:
             await self._observe()
         except (ApiError, Unreachable) as error:
             self._log.warning("leases cannot be read", error=str(error))
-            return
+            return True
+        except TimeoutError:
+            self._log.warning("leases cannot be read", error=f"no answer in {self._terms.request:g} s")
+            return False
         if self.count > 1:
             await self._member.acquire_or_renew()
         share = self._fair_share()
@@ -297,6 +317,7 @@ class Shards:
                 valid = await lease.acquire_or_renew()
                 kept += 1 if valid and not ours else 0
         self._take_over()
+        return not any(lease.unanswered for lease in (*self._leases, self._member))
 
     def _take_over(self) -> None:
         """Start taking over what was gained, or lost for a while. It runs beside the renewals: a long LIST must not
@@ -324,9 +345,9 @@ class Shards:
             self._on_serving(gained)
 
     async def _observe(self) -> None:
-        page = await self._api.list(
-            LEASE, self._namespace, label_selector=f"{SERVICE_LABEL}={self._service}", resource_version=""
-        )
+        selector = f"{SERVICE_LABEL}={self._service}"
+        async with asyncio.timeout(self._terms.request):
+            page = await self._api.list(LEASE, self._namespace, label_selector=selector, resource_version="")
         seen = {lease.metadata.name: lease for lease in (msgspec.json.decode(item, type=Lease) for item in page.items)}
         for lease in [*self._leases, self._member]:
             lease.observe(seen.get(lease.name))
