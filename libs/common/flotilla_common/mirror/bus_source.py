@@ -9,18 +9,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import structlog
 
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Follow, Message
+from flotilla_common.bus.markers import Awaited
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.mirror.door import Door
 from flotilla_common.mirror.table import version_number, version_of
-
-_decode_marker = msgspec.json.Decoder(subjects.Marker).decode
 
 FETCH_SECONDS = 1.0
 """Between attempts to fetch an object that was too large for the bus."""
@@ -39,8 +37,7 @@ class BusSource:
         self._epoch = ""  # the epoch that was completed last
         self._seen: dict[str, set[str]] = {}  # uids by epoch that is not complete yet
         self._synced = False
-        self._marker: subjects.Marker | None = None  # holds once `_ahead` more messages are here
-        self._ahead = 0
+        self._awaited = Awaited()
         self._heard = clock.monotonic()
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
@@ -74,25 +71,16 @@ class BusSource:
         self._epoch = ""
         self._seen.clear()
         self._synced = False
-        self._marker = None
+        self._awaited.forget()
 
     def _receive(self, message: Message) -> None:
-        self._ahead -= 1
         if message.subject == self._marker_subject:
-            self._note(_decode_marker(message.data), message.pending)
+            self._heard = self._clock.monotonic()
+            self._awaited.note(message)
         else:
             self._take(message)
-        if self._marker is not None and (self._ahead <= 0 or not message.pending):
-            marker, self._marker = self._marker, None
+        if (marker := self._awaited.due(message)) is not None:
             self._mark(marker)
-
-    def _note(self, marker: subjects.Marker, pending: int) -> None:
-        """A stream that is read from its start gives every subject's last message only, in the order in which they were
-        published. So the marker stands before all objects that have changed since, and means nothing until they came.
-        """
-        self._heard = self._clock.monotonic()
-        if marker.state == subjects.SYNCED:
-            self._marker, self._ahead = marker, pending
 
     def _take(self, message: Message) -> None:
         headers = message.headers

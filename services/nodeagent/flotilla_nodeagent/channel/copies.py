@@ -14,12 +14,11 @@ from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
+from flotilla_common.bus.markers import Awaited
 
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]  # namespace and name
 Listener = Callable[[Key], None]
-
-_decode_marker = msgspec.json.Decoder(subjects.Marker).decode
 
 
 class Copies(Generic[T]):
@@ -33,8 +32,7 @@ class Copies(Generic[T]):
         self._decode = msgspec.json.Decoder(kind).decode
         self._epoch = ""
         self._seen: dict[str, set[Key]] = {}  # by epoch that is not complete yet
-        self._noted: subjects.Marker | None = None  # holds once `_ahead` more messages are here
-        self._ahead = 0
+        self._awaited = Awaited()
         self._log = structlog.get_logger(resource=resource.id)
 
     def __iter__(self) -> Iterator[T]:
@@ -52,23 +50,21 @@ class Copies(Generic[T]):
         """The stream is read again from its start, or it is another one. No copy is doubted yet."""
         self._epoch = ""
         self._seen.clear()
-        self._noted = None
+        self._awaited.forget()
         self.synced = False
 
     def receive(self, message: Message) -> None:
         """Take a message of the channel in. What cannot be read is said and left out."""
-        self._ahead -= 1
         try:
             self._read(message)
         except (msgspec.DecodeError, ValueError) as error:
             self._log.warning("unreadable copy", subject=message.subject, error=str(error))
-        if self._noted is not None and (self._ahead <= 0 or not message.pending):
-            marker, self._noted = self._noted, None
+        if (marker := self._awaited.due(message)) is not None:
             self._mark(marker)
 
     def _read(self, message: Message) -> None:
         if subjects.marked_node(message.subject) is not None:
-            self._note(_decode_marker(message.data), message.pending)
+            self._awaited.note(message)
         else:
             _, _, _, _, namespace, name = message.subject.split(".", 5)
             key = subjects.untoken(namespace), subjects.untoken(name)
@@ -76,12 +72,6 @@ class Copies(Generic[T]):
                 self._bury(key, message.headers.get(subjects.UID, ""))
             else:
                 self._take(key, message)
-
-    def _note(self, marker: subjects.Marker, pending: int) -> None:
-        """A stream that is read from its start gives the last message of each subject, in the order in which they were
-        published: copies that changed since stand behind the marker, and it means nothing until they came."""
-        if marker.state == subjects.SYNCED:
-            self._noted, self._ahead = marker, pending
 
     def _take(self, key: Key, message: Message) -> None:
         epoch = message.headers.get(subjects.EPOCH, "")

@@ -1,0 +1,45 @@
+"""A marker counts when what stood behind it has come."""
+
+import msgspec
+import pytest
+
+from flotilla_common.bus.interface import Message
+from flotilla_common.bus.markers import Awaited
+from flotilla_common.bus.subjects import LISTING, SYNCED, Marker
+
+
+def counted(*stream: str | int) -> list[int]:
+    """After which messages a marker counted. A message is the number of those behind it, a marker its state as well."""
+    awaited, found = Awaited(), []
+    for index, word in enumerate(stream):
+        state, _, pending = str(word).rpartition(" ")
+        message = Message(subject="s", data=msgspec.json.encode(Marker(epoch="e", state=state)), pending=int(pending))
+        if state:
+            awaited.note(message)
+        if awaited.due(message) is not None:
+            found.append(index)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stream", "after"),
+    [
+        pytest.param([1, f"{SYNCED} 0"], [1], id="last of all"),
+        pytest.param([f"{SYNCED} 2", 1, 0], [2], id="two behind it"),
+        pytest.param([f"{SYNCED} 2", 7, 6, 5], [2], id="more come meanwhile: it waits for two only"),
+        pytest.param([f"{SYNCED} 5", 0], [1], id="fewer came: nothing is pending"),
+        pytest.param([f"{LISTING} 0", 0], [], id="the list is still under way"),
+        pytest.param([f"{SYNCED} 1", f"{SYNCED} 0", 0], [1], id="a newer one"),
+        pytest.param([f"{SYNCED} 0", 0, f"{SYNCED} 0"], [0, 2], id="each once"),
+        pytest.param([2, 1, 0], [], id="none"),
+    ],
+)
+def test_when_it_counts(stream: list[str | int], after: list[int]) -> None:
+    assert counted(*stream) == after
+
+
+def test_what_is_read_again_brings_its_own() -> None:
+    awaited = Awaited()
+    awaited.note(Message(subject="s", data=msgspec.json.encode(Marker(epoch="e", state=SYNCED)), pending=3))
+    awaited.forget()
+    assert awaited.due(Message(subject="s", data=b"", pending=0)) is None
