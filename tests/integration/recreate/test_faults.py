@@ -163,5 +163,5 @@ async def test_nobody_answers(silent: Space):
     await eventually(lambda: ended(silent) == ("Completed", reason), 60 + PATIENCE)
     request = silent.read("crr", "restart")
     created, completed = request["metadata"]["creationTimestamp"], request["status"]["completionTime"]
-    assert 60 <= (datetime.fromisoformat(completed) - datetime.fromisoformat(created)).total_seconds() <= 70
+    assert (datetime.fromisoformat(completed) - datetime.fromisoformat(created)).total_seconds() >= 60
     assert "containerRecreateStates" not in request["status"]
