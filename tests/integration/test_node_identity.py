@@ -254,9 +254,9 @@ class Errors:
 
 async def until_answered(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """Until both sides are connected."""
-    for _ in range(50):
-        try:
-            return await ask()
-        except BusError:
-            await asyncio.sleep(0.1)
-    raise AssertionError("no answer")
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await ask()
+            except BusError:
+                await asyncio.sleep(0.1)

@@ -50,7 +50,7 @@ async def test_a_bus_that_is_away_for_a_while(space: PullSpace, running: Running
     await asyncio.to_thread(space.done, active=1)
     await running.fleet.kill_bus()
     del space.agents.answers[node, "nginx:bus"]
-    await asyncio.sleep(2)
+    await asyncio.sleep(2)  # the pull ends meanwhile, and nobody hears of it
     await running.fleet.start_bus()
     await asyncio.to_thread(space.done, succeeded=1, message="job has completed", seconds=60)
     await running.fleet.healthy(60)
