@@ -9,6 +9,7 @@
 Everything in it depends on the seed alone: the same body with the same seed makes the same history, byte for byte.
 """
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -203,10 +204,11 @@ class World:
         name, prefix = f"impostor-{node}", subjects.node_inbox(node)
         bus = SimulatedBus(self.loop, self.bus, name, self.clock, Context(), inbox_prefix=prefix)
         try:
-            while not bus.connected:
-                await self.clock.sleep(LOOK_SECONDS)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                while not bus.connected:
+                    await self.clock.sleep(LOOK_SECONDS)
             return await bus.request(subject, body, ANSWER_SECONDS)
-        except BusError:
+        except (BusError, TimeoutError):
             return b""
         finally:
             await bus.close()

@@ -29,6 +29,9 @@ T = TypeVar("T")
 SOCKET = "/run/simulated.sock"
 SCHEME = "containerd://"
 
+LOOK_SECONDS = 0.01
+"""Between looks whether a container has ended."""
+
 
 class SimulatedRuntime(Runtime):
     """What `flotilla_nodeagent.cri.runtime.Runtime` is to the agent."""
@@ -86,6 +89,7 @@ class SimulatedRuntime(Runtime):
                 namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
                 self._machine.stops.append((name, container.name))
                 self._machine.cluster.crash_container(namespace, name, container.name)
+            await self._end_of(container_id)
 
         await self._call("StopContainer", serve)
 
@@ -117,6 +121,13 @@ class SimulatedRuntime(Runtime):
 
     async def _call(self, method: str, serve: Callable[[], Awaitable[T]]) -> T:
         return await self._machine.socket.carry(self._machine.agent, method, serve)
+
+    async def _end_of(self, container_id: str) -> None:
+        """A runtime answers when the container has ended."""
+        found = self._find(container_id)
+        if found is not None and found[1].state is State.RUNNING:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self._end_of(container_id)
 
     def _find(self, container_id: str) -> tuple[Json, Container] | None:
         found = ((pod, one) for pod in self._machine.pods() for one in _containers(pod) if one.id == container_id)

@@ -66,6 +66,7 @@ _CHANCE = frozenset(
         "generation",
         keys.INSTANCE_ID_LABEL,
         keys.STATE_TIME_ANNOTATION,
+        keys.RUNTIME_CONTAINERS_META,
     }
 )
 """Members that differ from run to run without meaning anything."""

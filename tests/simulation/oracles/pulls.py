@@ -77,7 +77,8 @@ class Pulls:
         lately = [job for _, job in self._lately(uid, scene.since)]
         most = max(_parallelism(job) for job in lately)
         job = lately[-1]
-        busy = [node for node in self._nodes.values() if _asks(node, uid) and not _is_done(job, node)]
+        asked = [node for node in self._nodes.values() if _asks(node, uid) and _wants(job, node)]
+        busy = [node for node in asked if not _is_done(job, node)]
         if len(busy) > most and not _another_image(lately):
             names = ", ".join(sorted(node.metadata.name for node in busy))
             yield f"has {len(busy)} nodes pull at once ({names}), {most} may"

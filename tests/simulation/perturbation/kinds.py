@@ -192,10 +192,11 @@ def setting_of(faults: Sequence[Fault]) -> Setting:
     return max((KINDS[fault.kind].setting for fault in faults), key=lambda one: one.replicas, default=Setting())
 
 
-def faults_at(points: Sequence[Point], setting: Setting, services: Sequence[str] = ("cloneset",)) -> list[Fault]:
+def faults_at(
+    points: Sequence[Point], setting: Setting, services: Sequence[str] = ("cloneset",), agents: int = 0
+) -> list[Fault]:
     """Every fault at every point of an undisturbed run in worlds of this setting. `services`: those of the scenario,
-    beside the watcher and the node agents."""
-    agents = any(point.place is Place.REPORT for point in points)
+    beside the watcher and so many node agents."""
     watched = sorted({point.resource for point in points if point.place is Place.EVENT and point.writer == "watcher-0"})
     return [
         Fault(name, point.writer, point.number, resource)

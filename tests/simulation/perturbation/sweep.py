@@ -11,7 +11,7 @@ import msgspec
 from tests.simulation.oracles.outcome import Outcome, differences
 from tests.simulation.perturbation.branch import branch
 from tests.simulation.perturbation.fault import Fault, Point
-from tests.simulation.perturbation.kinds import KINDS, Setting, faults_at
+from tests.simulation.perturbation.kinds import KINDS, SILENCE_SECONDS, Setting, faults_at
 from tests.simulation.perturbation.play import CONVERGENCE_SECONDS
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
@@ -79,6 +79,8 @@ def verdict(scenario: Scenario, reference: Outcome, run: Outcome, fault: Fault) 
     if not run.strikes:
         problems.append("the point was not reached")
     latest = reference.settled + KINDS[fault.kind].outage + CONVERGENCE_SECONDS
+    if scenario.agents:  # a report that nobody answers while a shard changes hands is sent again after this time
+        latest += SILENCE_SECONDS
     if run.settled > latest:
         problems.append(f"came to rest after {run.settled:.1f} s, it must within {latest:.1f} s")
     return problems
@@ -89,7 +91,9 @@ def sweep_unit(unit: Unit) -> Tally:
     scenario, tally = every_scenario()[unit.scenario], Tally()
 
     def choose(points: Sequence[Point]) -> list[Fault]:
-        return faults_at(points, unit.setting, scenario.services)[unit.first :: unit.every * scenario.every]
+        return faults_at(points, unit.setting, scenario.services, scenario.agents)[
+            unit.first :: unit.every * scenario.every
+        ]
 
     reference, *runs = branch(scenario, unit.setting, choose)
     tally.runs = 1 + len(runs)

@@ -113,6 +113,7 @@ class WaitTag(Step):
     tag: str = "one"
     phase: str = ""
     gone: bool = False  # neither asked for nor spoken of any more
+    secrets: int = 0  # how many secrets it may use at least
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
@@ -120,6 +121,8 @@ class WaitTag(Step):
             spec: Json = document.get("spec", {}).get("images", {}).get(self.image, {})
             status: Json = document.get("status", {}).get("imageStatuses", {}).get(self.image, {})
             asked = any(one["tag"] == self.tag for one in spec.get("tags", ()))
+            if len(spec.get("pullSecrets", ())) < self.secrets:
+                return False
             phases = [one["phase"] for one in status.get("tags", ()) if one["tag"] == self.tag]
             if self.gone:
                 return not asked and not phases

@@ -22,7 +22,7 @@ SCENARIOS = (
             WaitTag(node="node-1"),
         ),
         under_way=True,
-        when=(Create(document=secret("login", "right")),),
+        when=(Create(document=secret("login", "right")), WaitTag(node="node-1", secrets=1)),
         then=Pulled(nodes=everywhere(ONE, nodes=1), completed=False, status={"succeeded": 1}, copies=1),
     ),
     pulling(

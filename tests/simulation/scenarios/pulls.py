@@ -8,7 +8,7 @@ from tests.simulation.scenarios.steps import Change, Create, Remove, Sleep, Step
 DONE = {"desired": 3, "active": 0, "succeeded": 3, "failed": 0, "message": "job has completed"}
 SINGLE = DONE | {"desired": 1, "succeeded": 1}
 SLOW = SetNode(node="node-1", pull_seconds=2.0)
-EVERY = 7
+EVERY = 11
 """All faults of all scenarios of pulls would take as long as those of all CloneSets."""
 
 
@@ -98,9 +98,18 @@ SCENARIOS = (
     ),
     pulling(
         "pull-of-another-image-in-its-middle",
-        given=(SLOW, Create(document=job("node-1")), WaitTag(node="node-1", phase="Waiting")),
+        given=(
+            SLOW,
+            Create(document=job("node-1", completion={"type": "Never"})),
+            WaitTag(node="node-1", phase="Waiting"),
+        ),
         under_way=True,
-        when=(Change(patch={"spec": {"image": TWO}}, name="pull", kind="ImagePullJob"),),
-        then=Pulled(nodes=everywhere(ONE, TWO, nodes=1), status=SINGLE),
+        when=(
+            Change(patch={"spec": {"image": TWO}}, name="pull", kind="ImagePullJob"),
+            WaitTag(node="node-1", tag="two"),
+        ),
+        then=Pulled(
+            nodes=everywhere(ONE, TWO, nodes=1), completed=False, status={"desired": 1, "active": 0, "succeeded": 1}
+        ),
     ),
 )
