@@ -24,7 +24,7 @@ from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.world import World
 
 CHILD_SECONDS = 60
-"""Seconds of a core after which a run is given up; it takes a thirtieth of one. Not of a clock: machines stand still."""
+"""Seconds of a core (a clock would go on while we are stopped) until a run is given up; it takes a thirtieth of one."""
 
 
 class Report(msgspec.Struct, frozen=True):
