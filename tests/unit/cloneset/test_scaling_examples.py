@@ -322,3 +322,13 @@ def test_names_of_other_peoples_pods_are_not_used() -> None:
     (first,) = actions(planned(cloneset().replicas(1), ""))
     (second,) = actions(planned(cloneset().replicas(1), "", taken_names={first.name}))
     assert second.name != first.name
+
+
+def test_a_pod_that_waits_for_the_budget_keeps_no_broken_one() -> None:
+    result = planned(cloneset().max_unavailable(0), "2n 1n* 1n!*")
+    assert summary(result) == ["delete n4"]
+    assert "WaitingForDeleteBudget" in codes(result)
+
+
+def test_on_delete_has_the_default_budget() -> None:
+    assert planned(cloneset().replicas(10).on_delete(), "10o").numbers["maxUnavailable"] == 2
