@@ -85,6 +85,8 @@ async def test_a_new_authority_is_believed_once_it_stands_in_the_file(bus: Guard
     await bus.broker.show(bus.authority.pair())  # the old one is not believed any more
     bus.wire.reset()
     await eventually(lambda: not bus.reader.bus.connected)
+    await bus.broker.show(other.pair())
+    await bus.reader.hears(b"in the end")
 
 
 async def test_a_handshake_that_breaks_off_is_tried_again(bus: Guarded) -> None:
