@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.subjects import ACT_STREAM
-from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 from tests.support.observer import Promise
@@ -54,6 +53,12 @@ def writers(records: list[Act]) -> set[str]:
     return {record.replica.rpartition("-")[0] for record in records if record.outcome == "Ok"}
 
 
+def serving(flotilla: Fleet, replica: str) -> list[int]:
+    """What the replica served when it last took shards over; nothing before it has."""
+    lines = [line for line in flotilla.members[replica].log().splitlines() if '"shards gained"' in line]
+    return json.loads(lines[-1])["serving"] if lines else []
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def place(flotilla: Fleet) -> AsyncIterator[Scene]:
     async with scene(flotilla) as made:
@@ -83,7 +88,7 @@ class TestOneShard:
 
     async def test_watchers_take_over_from_each_other(self, flotilla: Fleet, web: Rollout) -> None:
         await flotilla.start("watcher", replica="b")
-        await SystemClock().sleep(2)  # both hold resources now
+        await eventually(lambda: bool(serving(flotilla, "watcher-b")))
         await web.begin()
         flotilla.kill("watcher")
         await web.end()
@@ -104,7 +109,7 @@ class TestManyShards:
         flotilla.kill("cloneset")
         for replica in "cd":
             await flotilla.start("cloneset", replica=replica, flags=[f"--shards={SHARDS}"])
-        await self.shared(place)
+        await self.shared(flotilla, place)
         async with acts(flotilla) as records:
             await place.create(*(cloneset(name, 16, maxUnavailable=2) for name in self.names))
             await self.all_settled(place, OLD)
@@ -124,7 +129,7 @@ class TestManyShards:
 
     async def test_a_new_replica_gets_its_share(self, flotilla: Fleet, place: Scene) -> None:
         await flotilla.start("cloneset", replica="c", flags=[f"--shards={SHARDS}"])
-        await self.shared(place)
+        await self.shared(flotilla, place)
         await place.create(*(cloneset(name, 4, maxUnavailable=1) for name in self.names))
         await self.all_settled(place, OLD, 4)
         async with acts(flotilla) as records:
@@ -133,14 +138,14 @@ class TestManyShards:
             assert writers(records) == {"cloneset-c", "cloneset-d"}
         await place.end()
 
-    async def shared(self, place: Scene) -> None:
-        """Wait until each of the two replicas holds half of the shards."""
+    async def shared(self, flotilla: Fleet, place: Scene) -> None:
+        """Wait until each of the two replicas holds half of the shards, and has taken shards over."""
         names = [f"flotilla-cloneset-{shard}" for shard in range(SHARDS)]
         for _ in range(60):
             leases = (await place.read("leases", *names, "-n", "kruise-system", "--ignore-not-found")).get("items", [])
             holders = Counter(lease["spec"].get("holderIdentity", "").rpartition("-")[0] for lease in leases)
-            if holders == {"cloneset-c": SHARDS // 2, "cloneset-d": SHARDS // 2}:
-                await asyncio.sleep(1)  # and has taken them over
+            halves = holders == {"cloneset-c": SHARDS // 2, "cloneset-d": SHARDS // 2}
+            if halves and all(serving(flotilla, name) for name in holders):
                 return
             await asyncio.sleep(0.5)
         raise AssertionError(f"the shards are not shared: {holders}")
