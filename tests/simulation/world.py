@@ -12,7 +12,8 @@ Everything in it depends on the seed alone: the same body with the same seed mak
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -267,7 +268,6 @@ def simulate(
     by process; `socket` is the way between agents and their runtimes. With `shuffle`, the speed of messages and the
     order of simultaneous steps depend on the seed.
     """
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     if gates:
         settings = msgspec.structs.replace(settings, feature_gates=gates)
 
@@ -291,4 +291,16 @@ def simulate(
             raise Unsettled(f"{world.failures[0][0]} ended by itself") from world.failures[0][1]
         return result
 
-    return run(main, random.Random(f"{seed} order") if shuffle else None)
+    with _no_logs():
+        return run(main, random.Random(f"{seed} order") if shuffle else None)
+
+
+@contextmanager
+def _no_logs() -> Generator[None]:
+    """A world has thousands of services; tests outside of it want to see what theirs log."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
