@@ -71,7 +71,7 @@ _CHANCE = frozenset(
 )
 """Members that differ from run to run without meaning anything."""
 
-_WAYS = frozenset({"restartCount", "lastState", keys.IN_PLACE_STATE, "revision", "imageID"})
+_WAYS = frozenset({"restartCount", "lastState", keys.IN_PLACE_STATE, "revision", "imageID", keys.PULLED_AHEAD})
 """Members that tell the way to the end: how often a container was changed, how often a revision was raised, whether the
 runtime could still be asked what a pulled image is."""
 

@@ -79,7 +79,7 @@ KINDS: Mapping[str, Kind] = {
     "request-lost": Kind(strike=strikes.Lose, place=Place.WRITE),
     "reply-lost": Kind(strike=strikes.LoseReply, place=Place.WRITE, services=BOTH, blind=2),
     "conflict": Kind(strike=strikes.Refuse, place=Place.WRITE, services=BOTH, blind=4),
-    "throttled": Kind(strike=strikes.Throttle, place=Place.WRITE, outage=1.5),
+    "throttled": Kind(strike=strikes.Throttle, place=Place.WRITE, outage=2.5),  # all writes wait a second, then the key
     "error": Kind(strike=strikes.Fail, place=Place.WRITE),
     "timeout": Kind(strike=strikes.TimeOut, place=Place.WRITE),
     "old-view": Kind(

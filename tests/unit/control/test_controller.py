@@ -247,10 +247,11 @@ async def test_the_apiservers_wish_to_wait_is_respected(retry_after: float) -> N
     ("error", "longest"),
     [
         pytest.param(ApiError(409, "Conflict", "modified"), 1.0, id="others got on"),
+        pytest.param(ApiError(429, "TooManyRequests", "busy"), 1.0, id="busy"),
         pytest.param(ApiError(500, "InternalError", "broken"), 2.56, id="trouble"),
     ],
 )
-async def test_who_loses_many_conflicts_is_not_put_off_for_ever_longer(error: ApiError, longest: float) -> None:
+async def test_what_passes_by_itself_is_not_put_off_for_ever_longer(error: ApiError, longest: float) -> None:
     loop = await loop_of(lambda *_: Plan(stages=(create(),)))
     waits: list[float] = []
     for _ in range(10):
@@ -262,6 +263,19 @@ async def test_who_loses_many_conflicts_is_not_put_off_for_ever_longer(error: Ap
         loop.clock.advance(waits[-1])
     assert waits[:7] == pytest.approx([0.005 * 2**step for step in range(7)])
     assert waits[-1] == pytest.approx(longest)
+
+
+async def test_what_was_refused_for_long_does_not_put_off_what_meets_a_busy_apiserver() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)))
+    waits: list[float] = []
+    for answer in (*[ApiError(403, "Forbidden", "exceeded quota")] * 10, ApiError(429, "TooManyRequests", "busy")):
+        loop.api.answers = [answer]
+        await loop.once()
+        due = loop.controller.queue.next_due
+        assert due is not None
+        waits.append(due - loop.clock.monotonic())
+        loop.clock.advance(waits[-1])
+    assert waits[-2:] == pytest.approx([0.005 * 2**9, 1.0])
 
 
 async def test_a_stopped_controller_finishes_what_is_on_its_way_and_records_all_of_it() -> None:

@@ -53,10 +53,12 @@ class Snapshot(Protocol):
     def subject(self) -> Subject: ...
 
 
-CONTENDED_SECONDS = 1.0
-"""The longest back-off after conflicts alone. They mean that somebody else got on, so a next try is as good as any. If
-losers were put off for longer and longer, jobs that share NodeImages would starve each other."""
+PASSING_SECONDS = 1.0
+"""The longest back-off when a write met a conflict or a 429, however often something else was refused before. Somebody
+else got on, or the apiserver is busy: a next try is as good as any. If losers were put off for longer and longer, jobs
+that share NodeImages would starve each other, and a quota that is used up would keep a pod from being marked ready."""
 
+_PASSING = frozenset({OutcomeKind.CONFLICT, OutcomeKind.THROTTLED})
 S = TypeVar("S", bound=Snapshot)
 Gather = Callable[[Key, Memory], S | None]
 Planner = Callable[[S, datetime], Plan]
@@ -239,12 +241,7 @@ class Controller(Generic[S]):
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:
-            contended = not errors and report.counts.keys() <= {
-                OutcomeKind.OK,
-                OutcomeKind.NOT_FOUND,
-                OutcomeKind.CONFLICT,
-            }
-            longest = CONTENDED_SECONDS if contended else float("inf")
+            longest = PASSING_SECONDS if report.counts.keys() & _PASSING else float("inf")
             self.queue.retry(key, at_least=report.retry_after, at_most=longest)
             if errors:
                 outcomes = {kind.value: count for kind, count in report.counts.items()}
