@@ -19,11 +19,11 @@ from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
 
 
-async def reached(settings: BusAt | Settings, name: str, node: str = "") -> bool:
+async def reached(settings: BusAt | Settings, name: str, node: str = "", seconds: float = 60) -> bool:
     """Whether a client with these settings gets in."""
     bus = NatsBus(settings, name=name, clock=SystemClock(), inbox_prefix=subjects.node_inbox(node) if node else "")
     try:
-        await eventually(lambda: bus.connected)
+        await eventually(lambda: bus.connected, seconds)
         if not node:
             await bus.ensure_stream(ACT_STREAM)
     except (TimeoutError, BusError):
@@ -60,4 +60,4 @@ def test_for_agents_everybody_needs_credentials_and_they_last(tmp_path: Path, be
                 enrol()
             assert asyncio.run(reached(settings, "cloneset/1"))
             assert asyncio.run(reached(BusAt(settings.nats_url, str(creds)), "agent", "n1"))
-            assert not asyncio.run(reached(BusAt(settings.nats_url), "stranger"))
+            assert not asyncio.run(reached(BusAt(settings.nats_url), "stranger", seconds=3))
