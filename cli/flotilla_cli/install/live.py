@@ -10,6 +10,7 @@ import msgspec
 
 from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
 from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.api.resources import CRD
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError
 
@@ -19,6 +20,12 @@ busy apiserver more; finalizers that nobody removes hold it up for ever."""
 
 TOLD_SECONDS = 2.0
 """After this time of waiting the user is told."""
+
+NUDGE_SECONDS = 5.0
+"""How often a CRD that does not go is touched. The apiserver puts a removal that failed off for longer and longer; at
+any change of the CRD it tries at once."""
+
+_TOUCHED = "flotilla.kruise.io/removal-nudged"
 
 _SAY_NOTHING = frozenset({"NamesAccepted", "Established"})
 """Conditions of every CRD."""
@@ -45,6 +52,7 @@ def is_leaving(live: Json) -> bool:
 async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
     """Wait until the object is gone. Empty when it is, else what holds it up. Raises ApiError, Unreachable."""
     began, told = clock.monotonic(), False
+    nudge_at = began + NUDGE_SECONDS
     while (live := await read(api, document)) is not None:
         waited = clock.monotonic() - began
         if waited > GONE_SECONDS:
@@ -52,8 +60,20 @@ async def gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:
         if waited > TOLD_SECONDS and not told:
             told = True
             tell(f"waiting until {title(document)} is gone: {holds_up(live)}")
+        if document["kind"] == CRD.kind and clock.monotonic() >= nudge_at:
+            nudge_at = clock.monotonic() + NUDGE_SECONDS
+            await _nudge(api, clock, name_of(document))
         await clock.sleep(0.1)
     return ""
+
+
+async def _nudge(api: Api, clock: Clock, name: str) -> None:
+    touched = {"metadata": {"annotations": {_TOUCHED: clock.now().isoformat()}}}
+    try:
+        await api.patch(CRD, "", name, msgspec.json.encode(touched), "application/merge-patch+json")
+    except ApiError as error:
+        if error.code != 404:
+            raise
 
 
 def holds_up(live: Json) -> str:

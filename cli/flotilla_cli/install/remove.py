@@ -99,7 +99,7 @@ async def _remove_one(api: Api, document: Json, *, dry_run: bool) -> str:
     if dry_run:
         return DELETED
     resource = resource_of(document)
-    if resource == CRD:
+    if resource == CRD and await _has_objects(api, document):
         await api.patch(CRD, "", name_of(document), _NO_CONVERSION, "application/merge-patch+json")
     try:
         await api.delete(resource, namespace_of(document), name_of(document))
@@ -107,6 +107,15 @@ async def _remove_one(api: Api, document: Json, *, dry_run: bool) -> str:
         if error.code != 404:
             raise
     return DELETED
+
+
+async def _has_objects(api: Api, definition: Json) -> bool:
+    """Whether conversion may be needed to delete what is left. Where nothing is, a change of the CRD just before its
+    removal would only make the apiserver set up its storage anew, which the removal then has to wait for."""
+    try:
+        return bool((await api.list(_resource(definition), limit=1)).items)
+    except ApiError:
+        return True
 
 
 async def _names(api: Api, resource: Resource) -> AsyncIterator[str]:

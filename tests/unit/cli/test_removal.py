@@ -28,26 +28,33 @@ class Leaving:
 
     def __init__(self, clock: FakeClock, until: float) -> None:
         self._clock, self._until = clock, until
+        self.nudges = 0
 
     async def get(self, *_: object) -> bytes:
         if self._clock.monotonic() >= self._until:
             raise ApiError(404, "NotFound", "not found")
         return msgspec.json.encode(leaving(("Established", "True", "accepted"), ("Terminating", "True", WHY)))
 
+    async def patch(self, *_: object) -> bytes:
+        self.nudges += 1
+        return b"{}"
+
 
 @pytest.mark.parametrize(
-    ("seconds", "why", "lines"),
+    ("seconds", "why", "lines", "nudges"),
     [
-        pytest.param(0, "", 0, id="gone already"),
-        pytest.param(1, "", 0, id="a moment is not worth a word"),
-        pytest.param(60, "", 1, id="said once"),
-        pytest.param(GONE_SECONDS + 60, WHY, 1, id="never"),
+        pytest.param(0, "", 0, 0, id="gone already"),
+        pytest.param(1, "", 0, 0, id="a moment is not worth a word"),
+        pytest.param(57, "", 1, 11, id="said once, nudged every five seconds"),
+        pytest.param(GONE_SECONDS + 60, WHY, 1, 23, id="never"),
     ],
 )
-async def test_waiting_until_an_object_is_gone(seconds: float, why: str, lines: int):
+async def test_waiting_until_an_object_is_gone(seconds: float, why: str, lines: int, nudges: int):
     clock, told = FakeClock(), list[str]()
-    assert await gone(cast("Api", Leaving(clock, seconds)), clock, DEFINITION, told.append) == why
+    server = Leaving(clock, seconds)
+    assert await gone(cast("Api", server), clock, DEFINITION, told.append) == why
     assert len(told) == lines
+    assert server.nudges == pytest.approx(nudges, abs=1)
     assert all(WHY in line for line in told)
 
 
