@@ -90,6 +90,7 @@ class Desk:
             max_payload=max_payload,
             fence=lambda: self.fence,
             report=self.reports.append,
+            copies={},
         )
 
     @asynccontextmanager
