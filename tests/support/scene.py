@@ -119,7 +119,8 @@ class Rollout:
         """It ends right: the same pods on the same nodes with the same IPs, and nothing was broken on the way."""
         await self.place.settle(self._name, self.image, self._replicas, seconds)
         assert uids(self.place.seen.of(self._name)) == self._before
-        assert self.place.seen.broken() == []
+        broken = self.place.seen.broken()
+        assert not broken, broken
 
     async def end(self, seconds: float = 120) -> None:
         """The same, and every service is well."""

@@ -57,7 +57,7 @@ def test_a_node_speaks_only_for_itself_and_revives_nothing(space: PullSpace):
     assert phase(space, node, "nginx", "forged") == "Pulling"
     answer = space.agents.report(node, node, NodeImageReport(uid=uid, status=status))
     assert answer.accepted
-    assert phase(space, node, "nginx", "forged") == "Failed"
+    space.until(lambda: phase(space, node, "nginx", "forged") == "Failed")
     space.done(failed=1, message="job has completed")
     again = TagStatus(tag="forged", phase="Pulling", version=0)
     status = NodeImageStatus(image_statuses={"nginx": ImageStatus(tags=[again])})
