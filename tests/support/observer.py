@@ -37,10 +37,15 @@ MOST_TOLD = 10
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One version of one pod, or its end."""
+    """One version of one pod, or its end.
+
+    `listed`: it was found by a LIST after the watch had to begin anew (an apiserver that was started again knows no old
+    versions). Steps may be missing before it, and only the last of a LIST is a moment that there was.
+    """
 
     pod: Pod
     gone: bool = False
+    listed: bool = False
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +79,7 @@ class Observer:
         self._clock = SystemClock()
         self._changed = asyncio.Event()
         self._promises: list[tuple[Promise, int]] = []
+        self._listing = False
         self._watching: asyncio.Task[None] | None = None
 
     def of(self, cloneset: str) -> list[Pod]:
@@ -163,10 +169,12 @@ class Observer:
                     page = await self._api.list(resource, self.namespace)
                     found = [msgspec.json.decode(bytes(item), type=kind) for item in page.items]
                     names = {obj.metadata.name for obj in found}
+                    self._listing = True
                     for gone in [obj for name, obj in held().items() if name not in names]:
                         take(DELETED, gone)
                     for obj in found:
                         take("MODIFIED", obj)
+                    self._listing = False
                     version = page.resource_version
                 async for event in self._api.watch(resource, version, namespace=self.namespace):
                     version = decode_head(event.object).metadata.resource_version
@@ -187,7 +195,7 @@ class Observer:
             self.pods[pod.metadata.name] = pod
         else:
             return
-        self.history.append(Change(pod, gone=event == DELETED))
+        self.history.append(Change(pod, gone=event == DELETED, listed=self._listing))
 
     def _cloneset(self, event: str, cloneset: CloneSet) -> None:
         name = cloneset.metadata.name
@@ -239,7 +247,11 @@ def violations(history: Sequence[Change], promise: Promise, start: int = 0, end:
         before = fleet.take(change)
         if index < start:
             continue
-        problems: Iterable[str] = [*fleet.problems(), *_change_problems(promise, before, change)]
+        problems: list[str] = []
+        if not (change.listed and index + 1 < len(history) and history[index + 1].listed):
+            problems += fleet.problems()
+        if not change.listed:
+            problems += _change_problems(promise, before, change)
         told += [f"{promise.cloneset}, change {index} ({change.pod.metadata.name}): {text}" for text in problems]
         if len(told) >= MOST_TOLD:
             break

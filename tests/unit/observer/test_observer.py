@@ -67,3 +67,14 @@ def test_what_is_wrong_for_a_moment_is_found(wrong: list[Change], text: str) -> 
 def test_a_partition_is_kept() -> None:
     promise = msgspec.structs.replace(PROMISE, updated=0)
     assert "1 pods run new, 0 may" in violations([*START, *UPDATE], promise, start=3)[0]
+
+
+def test_a_list_is_one_moment_and_steps_before_it_may_be_missing() -> None:
+    """`a` was updated and `b` begun while nobody watched; the LIST tells of `b` first."""
+    listed = [
+        msgspec.structs.replace(change, listed=True) for change in (pod("b", gate="False"), pod("a", image="new"))
+    ]
+    seen = [*START, pod("a", gate="False"), *listed]
+    assert violations(seen, PROMISE, start=3) == []
+    worse = [*seen[:-1], msgspec.structs.replace(pod("a", gate="False"), listed=True)]
+    assert "1 pods are available, 2 must be" in violations(worse, PROMISE, start=3)[0]
