@@ -135,9 +135,11 @@ class Connection:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=CANCEL_SECONDS)
         if self._client is not None:
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._client.close()
+            except TimeoutError:
+                self._log.warning("the bus connection was given up without a farewell", seconds=CLOSE_SECONDS)
             self._client = None
 
     async def _keep(self) -> None:
