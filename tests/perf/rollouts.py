@@ -7,7 +7,7 @@ watch that both Flotilla's and the native workloads are measured with.
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -185,7 +185,7 @@ def template(image: str) -> dict[str, object]:
 def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[str, object]:
     """A CloneSet that is updated in place all at once, or a Deployment that rolls all at once."""
     labels = {"app": "bench", "workload": name}
-    strategy: dict[str, object] = {
+    strategy: Mapping[str, object] = {
         "type": "RollingUpdate",
         "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"},
     }
