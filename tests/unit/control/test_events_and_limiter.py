@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from flotilla_common.api.resources import CLONE_SET
-from flotilla_common.control.events import BURST, COMBINED, DISTINCT, Recorder
+from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, Recorder
 from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_HOLD, MOST, Limiter
 from flotilla_common.control.plan import Notice
 from flotilla_common.control.subject import Subject
@@ -57,6 +57,30 @@ async def test_many_similar_events_are_combined() -> None:
     creates = [body["message"] for verb, _, body in api.requests if verb == "create"]
     assert len(creates) == DISTINCT + 1
     assert str(creates[-1]).startswith(COMBINED)
+
+
+async def test_what_is_said_again_before_it_was_written_costs_no_write() -> None:
+    api = ScriptedApi()
+    recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
+    for index in range(DISTINCT + 100):
+        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=f"pod {index}"))
+    await recorder.flush()
+    combined = api.requests[-1][2]
+    assert (len(api.requests), combined["count"]) == (DISTINCT + 1, 100)
+    assert combined["message"] == f"{COMBINED}pod {DISTINCT + 99}"
+    assert recorder.dropped == 0
+
+
+async def test_the_oldest_event_makes_room() -> None:
+    api = ScriptedApi()
+    recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
+    for index in range(BACKLOG + 1):
+        subject = Subject(CLONE_SET, "default", f"sample-{index}", f"u{index}", "7", 1)
+        recorder.record(subject, Notice(reason="SuccessfulCreate", message="succeed to create pod"))
+    await recorder.flush()
+    names = [body["involvedObject"]["name"] for _, _, body in api.requests]
+    assert names == [f"sample-{index}" for index in range(1, BACKLOG + 1)]
+    assert recorder.dropped == 1
 
 
 async def test_one_object_cannot_flood_the_apiserver() -> None:

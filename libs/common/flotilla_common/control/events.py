@@ -2,12 +2,12 @@
 
 Identical events become one with a count. After a few different messages of the same reason on one object in a row,
 further ones are combined into a single event, and each object may cause only so many event writes: the rules that users
-know from Kubernetes' own recorders. Events are written in the background and are dropped rather than ever holding up a
-rollout.
+know from Kubernetes' own recorders. Events are written in the background, what is said again meanwhile with the same
+write, and are dropped rather than ever holding up a rollout.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 
 import msgspec
 import structlog
@@ -68,7 +68,7 @@ class Recorder:
         self._component = component
         self._series: OrderedDict[tuple[str, str, bool], _Series] = OrderedDict()
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._backlog: deque[tuple[Subject, Notice, str, _Written]] = deque(maxlen=BACKLOG)
+        self._backlog: OrderedDict[_Written, tuple[Subject, Notice, str]] = OrderedDict()
         self._wake = asyncio.Event()
         self._log = structlog.get_logger(component=component)
         self.dropped = 0
@@ -81,17 +81,18 @@ class Recorder:
         series = self._series_of((about, notice.reason, notice.warning))
         if text not in series.messages and len(series.messages) >= DISTINCT:
             text = COMBINED
-        if not self._may_write(subject.uid or subject.key):
+        written = series.messages.get(text)
+        if written not in self._backlog and not self._may_write(subject.uid or subject.key):
             self._drop()
             return
-        written = series.messages.get(text)
         if written is None:
             written = series.messages[text] = _Written(f"{subject.name[:220]}.{self._entropy.token()}")
         written.count += 1
         message = notice.text(error) if text is not COMBINED else COMBINED + notice.text(error)
-        if len(self._backlog) == BACKLOG:
-            self._drop()  # the oldest makes room
-        self._backlog.append((subject, notice, message, written))
+        self._backlog[written] = (subject, notice, message)
+        if len(self._backlog) > BACKLOG:
+            self._backlog.popitem(last=False)
+            self._drop()
         self._wake.set()
 
     async def run(self) -> None:
@@ -104,7 +105,8 @@ class Recorder:
     async def flush(self) -> None:
         """Write what is waiting."""
         while self._backlog:
-            await self._write(*self._backlog.popleft())
+            written, (subject, notice, message) = self._backlog.popitem(last=False)
+            await self._write(subject, notice, message, written)
 
     def _drop(self) -> None:
         self.dropped += 1
