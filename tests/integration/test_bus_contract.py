@@ -7,6 +7,7 @@ import pytest
 
 from flotilla_common.bus.nats import NatsBus
 from tests.simulation.contract.bus import BusContract, Play, Scene
+from tests.simulation.contract.deliveries import DeliveryContract
 from tests.support.broker import Broker, broker
 
 
@@ -45,13 +46,20 @@ class RealBench:
             await client.close()
 
 
-class TestNats(BusContract):
-    @pytest.fixture
-    def play(self, tmp_path: Path) -> Play:
-        def play(scene: Scene) -> None:
-            asyncio.run(_on_a_server(tmp_path, scene))
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    def play(scene: Scene) -> None:
+        asyncio.run(_on_a_server(tmp_path, scene))
 
-        return play
+    return play
+
+
+class TestNats(BusContract):
+    """What services rely on."""
+
+
+class TestDeliveries(DeliveryContract):
+    """What node agents rely on."""
 
 
 async def _on_a_server(state_dir: Path, scene: Scene) -> None:

@@ -106,6 +106,8 @@ class SimulatedBus:
     ) -> Awaitable[int]:
         if len(data) > MAX_PAYLOAD:
             raise BusError(f"{subject}: maximum payload exceeded")
+        if " " in subject:
+            raise BusError(f"{subject}: invalid subject")
         made = dict(headers or {})
         return self._connection.ask(
             subject,
@@ -164,13 +166,11 @@ class SimulatedBus:
     async def deliver(
         self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
-        await self._ready()
         return await self._connection.ask(
             f"deliver {stream}", lambda: self._server.push(stream, subject_filters, inbox, created, after)
         )
 
     async def delivering(self, stream: str) -> set[str]:
-        await self._ready()
         return await self._connection.ask(f"consumers of {stream}", lambda: self._server.inboxes(stream))
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import msgspec
 
+from flotilla_common.bus import jetstream
 from flotilla_common.bus.interface import Message
-from flotilla_common.bus.jetstream import DELIVERY_HEARTBEAT_SECONDS, DELIVERY_INACTIVE_SECONDS
 from tests.simulation.bus.stream import Stream, matches
 
 
@@ -35,21 +35,26 @@ class Pushed:
         self._cursor = 0 if after is None else after
         self._fresh = after is None
         self._deserted: float | None = None
+        self._quiet = True  # nothing was sent since the last beat
 
     def go_on(self, now: float) -> None:
         """Send what is new."""
         if self._deserted is None:
             self._send(self._waiting(now), now)
 
-    def beat(self, now: float) -> bool:
-        """Send a heartbeat, or what waits if somebody listens again. False when it is over."""
-        if self._deserted is not None and now - self._deserted >= DELIVERY_INACTIVE_SECONDS:
-            return False
-        headers = {"Status": "100", "Nats-Last-Consumer": str(self._number)}
-        if self._post.deliver_live(Message(subject=self.inbox, data=b"", headers=headers)):
+    def heard(self, now: float) -> None:
+        """Somebody listens, perhaps again: what waits is for him."""
+        if self._deserted is not None:
             self._deserted = None
             self.go_on(now)
-        elif self._deserted is None:
+
+    def beat(self, now: float) -> bool:
+        """Send a heartbeat if nothing else was sent. False when it is over."""
+        if self._deserted is not None:
+            return now - self._deserted < jetstream.DELIVERY_INACTIVE_SECONDS
+        headers = {"Status": "100", "Nats-Last-Consumer": str(self._number)}
+        quiet, self._quiet = self._quiet, True
+        if quiet and not self._post.deliver_live(Message(subject=self.inbox, data=b"", headers=headers)):
             self._deserted = now
         return True
 
@@ -70,13 +75,10 @@ class Pushed:
             if not self._post.deliver_live(msgspec.structs.replace(message, reply=reply), self.inbox):
                 self._deserted = now
                 return
-            self._number, self._cursor, self._fresh = number, message.sequence, False
+            self._number, self._cursor, self._fresh, self._quiet = number, message.sequence, False, False
         self._fresh = False
         self._cursor = max(self._cursor, self.stream.last_sequence)
 
     def takes(self, message: Message) -> bool:
         """The message is for this reader."""
         return any(matches(one, message.subject) for one in self._filters)
-
-
-HEARTBEAT_SECONDS = DELIVERY_HEARTBEAT_SECONDS

@@ -10,10 +10,11 @@ from typing import Final
 
 import msgspec
 
+from flotilla_common.bus import jetstream
 from flotilla_common.bus.interface import BusError, Delivery, Message, StreamSpec, StreamState
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.faults import FINE, Fate, Faults, Passage, Way
-from tests.simulation.bus.pushed import HEARTBEAT_SECONDS, Pushed
+from tests.simulation.bus.pushed import Pushed
 from tests.simulation.bus.stream import Stream, matches
 from tests.simulation.loop import EPOCH, SimulatedLoop
 
@@ -168,7 +169,7 @@ class Server:
         pushed = Pushed(self, stream, filters, inbox, after if resumed else None)
         self._pushed.append(pushed)
         pushed.go_on(self._loop.time())
-        self._loop.call_later(HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)
+        self._loop.call_later(jetstream.DELIVERY_HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)
         return Delivery(stream.created, resumed)
 
     def inboxes(self, name: str) -> set[str]:
@@ -178,6 +179,9 @@ class Server:
 
     def subscribe(self, live: Live) -> None:
         self._lives.append(live)
+        for pushed in self._pushed:
+            if matches(live.subject_filter, pushed.inbox):
+                pushed.heard(self._loop.time())
 
     def unsubscribe(self, live: Live) -> None:
         if live in self._lives:
@@ -264,7 +268,7 @@ class Server:
         if pushed not in self._pushed:
             return
         if pushed.beat(self._loop.time()):
-            self._loop.call_later(HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)
+            self._loop.call_later(jetstream.DELIVERY_HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)
         else:
             self._pushed.remove(pushed)
 

@@ -244,6 +244,8 @@ class BusContract:
                 await bus.publish("nobody.wants.this", b"x")
             with pytest.raises(BusError):
                 await bus.publish(pod("big"), bytes(9 << 20))
+            with pytest.raises(BusError, match="invalid subject"):
+                await bus.publish(pod("a") + " b", b"x")
             assert await bus.publish(pod("small"), b"x") == 1
 
         play(scene)

@@ -6,6 +6,7 @@ from flotilla_common.bus.interface import Bus
 from tests.simulation.bus.client import SimulatedBus
 from tests.simulation.bus.server import Server
 from tests.simulation.contract.bus import BusContract, Play, Scene
+from tests.simulation.contract.deliveries import DeliveryContract
 from tests.simulation.loop import Domain, SimulatedClock, SimulatedLoop, run
 
 
@@ -38,13 +39,20 @@ class SimulatedBench:
         self.server.lose_stream(name)
 
 
+@pytest.fixture
+def play() -> Play:
+    def play(scene: Scene) -> None:
+        async def main(loop: SimulatedLoop) -> None:
+            await scene(SimulatedBench(loop))
+
+        run(main)
+
+    return play
+
+
 class TestSimulatedBus(BusContract):
-    @pytest.fixture
-    def play(self) -> Play:
-        def play(scene: Scene) -> None:
-            async def main(loop: SimulatedLoop) -> None:
-                await scene(SimulatedBench(loop))
+    """What services rely on."""
 
-            run(main)
 
-        return play
+class TestSimulatedDeliveries(DeliveryContract):
+    """What node agents rely on."""
