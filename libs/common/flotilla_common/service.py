@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -33,6 +32,7 @@ from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ConfigError, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
+from flotilla_common.stopping import stop_on_signals
 
 GC_THRESHOLDS = (50_000, 20, 20)
 """Our data has no reference cycles to speak of, and mirrors hold many objects: looking for cycles after every 700 new
@@ -174,10 +174,7 @@ def run_process(services: Sequence[Service], settings: Settings) -> int:
     log = structlog.get_logger()
 
     async def until_stopped() -> None:
-        work = asyncio.current_task()
-        assert work is not None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        stop_on_signals()
         await run_services(services, settings)
 
     gc.freeze()  # what is there now stays: modules, types

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, SystemClock, SystemEntropy
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
+from flotilla_common.stopping import stop_on_signals
 from flotilla_nodeagent import app
 from flotilla_nodeagent.credentials import plugins
 from flotilla_nodeagent.credentials.files import DockerFiles
@@ -57,10 +57,7 @@ def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
 
 
 async def _until_stopped(settings: Settings) -> None:
-    work = asyncio.current_task()
-    assert work is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    stop_on_signals()
     clock, entropy, status = SystemClock(), SystemEntropy(), Status()
     inbox = subjects.node_inbox(settings.node)
     bus = NatsBus(settings, name=f"nodeagent/{settings.node}", clock=clock, inbox_prefix=inbox)
