@@ -16,8 +16,8 @@ from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.protection import Protection
-from flotilla_webhook.review import ALLOWED, Answer, Handler, Request, error, identity, patched
-from flotilla_webhook.templates import TemplateJudge
+from flotilla_webhook.review import Answer, Handler, Request, error, identity, patched
+from flotilla_webhook.templates import TemplateJudge, Verdict
 
 
 class CloneSetAdmission:
@@ -46,32 +46,39 @@ class CloneSetAdmission:
         return patched(operations(document, default_cloneset(document, request.old_object, self.gates)))
 
     async def validate(self, request: Request) -> Answer:
-        """All field errors at once (422), or what protects the object from deletion (403)."""
+        """All field errors at once (422), or what protects the object from deletion (403). Warnings say what is
+        accepted and will not work as it was meant."""
         if request.operation == "DELETE":
             return await self.protection.workload(request)
         if problem := _undecodable(request.object):
             return error(400, problem)
         document = request.object or {}
         old = request.old_object if request.operation == "UPDATE" else None
-        namespace, _ = identity(document, request)
+        namespace, name = identity(document, request)
         try:
-            template = await self._template_faults(namespace, document, old)
+            template = await self._template_verdict(namespace, document, old)
             pods = [fault async for fault in self._pod_faults(namespace, document, old)]
         except (ApiError, Unreachable) as failure:
             return error(500, f"cannot check the CloneSet, the apiserver says: {failure}")
         if old is None:
-            faults = rules.validate(document, template, pods)
+            faults = rules.validate(document, template.faults, pods)
         else:
-            faults = rules.validate_update(document, old, template, pods)
-        return error(422, aggregate(faults)) if faults else ALLOWED
+            faults = rules.validate_update(document, old, template.faults, pods)
+        if faults:
+            return error(422, aggregate(faults))
+        warnings = [f'unknown field "{path}": pods will not have it' for path in template.dropped]
+        if old is None and (warning := rules.name_warning(name, short_hash=self.gates.on("CloneSetShortHash"))):
+            warnings.append(warning)
+        return Answer(warnings=warnings)
 
-    async def _template_faults(self, namespace: str, document: Json, old: Json | None) -> list[Fault]:
+    async def _template_verdict(self, namespace: str, document: Json, old: Json | None) -> Verdict:
         """Only a new or changed template is judged: a stored one stays writable when the apiserver gets stricter."""
         if not rules.template_changed(document, old):
-            return []
+            return Verdict()
         spec = mapping(document.get("spec"))
         claims = mappings(spec.get("volumeClaimTemplates"))
-        return await self.judge.faults(namespace, mapping(spec.get("template")), claims)
+        verdict = await self.judge.verdict(namespace, mapping(spec.get("template")), claims)
+        return Verdict([*verdict.faults, *rules.claim_faults(claims)], verdict.dropped)
 
     async def _pod_faults(self, namespace: str, document: Json, old: Json | None) -> AsyncIterator[Fault]:
         uid = text(member(document, "metadata").get("uid"))

@@ -47,13 +47,14 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What we say to it."""
+    """What we say to it. `warnings` are shown to whoever wrote the object; kubectl prints them."""
 
     allowed: bool = True
     code: int = 200
     message: str = ""
     reason: str = ""
     patch: Sequence[Operation] = ()
+    warnings: Sequence[str] = ()
 
 
 Handler = Callable[[Request], Awaitable[Answer]]
@@ -95,6 +96,8 @@ def decode(body: bytes) -> tuple[str, Request]:
 def encode(version: str, uid: str, answer: Answer) -> bytes:
     """The review that answers the request with this uid, in its own version."""
     response: Json = {"uid": uid, "allowed": answer.allowed}
+    if answer.warnings:
+        response["warnings"] = list(answer.warnings)
     if answer.patch:
         operations = msgspec.json.encode([operation.document() for operation in answer.patch])
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(operations).decode()}

@@ -1,29 +1,42 @@
 """Pod templates are validated by the apiserver itself (docs/adr/0002).
 
 The template goes as a core/v1 PodTemplate in a dry-run create, so the rules are exactly those of the cluster's version,
-its feature gates included; nothing is stored. The causes of a refusal come back as field errors of the workload.
+its feature gates included; nothing is stored. The causes of a refusal come back as field errors of the workload. What
+the apiserver left out of its answer it does not know: a CRD cannot refuse it, as the schema of a pod is open there, but
+whoever wrote it is told.
 """
 
 import copy
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, ForeignError
 from flotilla_common.api.admission.pod_template import fill_host_ports
-from flotilla_common.api.documents import Json, mapping, mappings, member
+from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, member
 from flotilla_common.api.resources import POD_TEMPLATE
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _OURS = "template."
 
+MAX_DROPPED = 10
+"""Unknown fields that are named. All warnings of a request share 4 KiB."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is wrong with a template, and the paths of its members that the cluster does not know."""
+
+    faults: list[Fault] = []
+    dropped: list[str] = []
+
 
 class TemplateJudge(Protocol):
     """Whoever can tell whether a pod template is valid."""
 
-    async def faults(self, namespace: str, template: Json, claims: list[Json]) -> list[Fault]:
-        """What is wrong with the template, at paths below `spec.template`. Each claim template is a volume, too."""
+    async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
+        """What there is to say about the template. Each claim template is a volume, too."""
         ...
 
 
@@ -33,33 +46,35 @@ class ApiserverJudge:
     def __init__(self, api: Api) -> None:
         self.api = api
 
-    async def faults(self, namespace: str, template: Json, claims: list[Json]) -> list[Fault]:
+    async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
+        judged = _judged(template, claims)
         document = {
             "apiVersion": POD_TEMPLATE.api_version,
             "kind": POD_TEMPLATE.kind,
             "metadata": {"generateName": "flotilla-dry-run-", "namespace": namespace},
-            "template": _judged(template, claims),
+            "template": judged,
         }
         try:
-            await self._try(namespace, msgspec.json.encode(document))
+            answer = await self._try(namespace, msgspec.json.encode(document))
         except ApiError as refusal:
             if refusal.code == 422:
-                return _translate(refusal)
+                return Verdict(faults=_translate(refusal))
             if refusal.code == 400:  # a member has a type that pods do not have
-                return [ForeignError("spec.template", f"Invalid value: {refusal.message}")]
+                return Verdict(faults=[ForeignError("spec.template", f"Invalid value: {refusal.message}")])
             if _namespace_is_going(refusal):
-                return []  # the write itself meets the same namespace, and its own answer is the better one
+                return Verdict()  # the write itself meets the same namespace, and its own answer is the better one
             raise
-        return []
+        kept = member(msgspec.json.decode(answer), "template")
+        return Verdict(dropped=sorted(_missing(judged, kept, "spec.template"))[:MAX_DROPPED])
 
-    async def _try(self, namespace: str, body: bytes) -> None:
+    async def _try(self, namespace: str, body: bytes) -> bytes:
         """The dry run, once more after a broken connection: one that was idle for long may have been cut by whatever
         stands in between, and a user's write should not fail for that. Nothing is stored, so twice is as good as once.
         """
         try:
-            await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
+            return await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
         except Unreachable:
-            await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
+            return await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
 
 
 def _judged(template: Json, claims: list[Json]) -> Json:
@@ -74,6 +89,19 @@ def _judged(template: Json, claims: list[Json]) -> Json:
         others = [volume for volume in mappings(spec.get("volumes")) if volume.get("name") not in names]
         spec["volumes"] = others + [{"name": name, "emptyDir": {}} for name in names]
     return judged
+
+
+def _missing(sent: JsonValue, kept: JsonValue, path: str) -> Iterator[str]:
+    """Paths of what says something in `sent` and is absent from `kept`. Empty members are left out by rule."""
+    if isinstance(sent, dict) and isinstance(kept, dict):
+        for name, value in sent.items():
+            if name in kept:
+                yield from _missing(value, kept[name], f"{path}.{name}")
+            elif value:
+                yield f"{path}.{name}"
+    elif isinstance(sent, list) and isinstance(kept, list) and len(sent) == len(kept):
+        for index, (before, after) in enumerate(zip(sent, kept, strict=True)):
+            yield from _missing(before, after, f"{path}[{index}]")
 
 
 class _Cause(msgspec.Struct, frozen=True):

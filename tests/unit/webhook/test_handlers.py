@@ -17,7 +17,7 @@ from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.review import Named, Request
-from flotilla_webhook.templates import ApiserverJudge
+from flotilla_webhook.templates import ApiserverJudge, Verdict
 from tests.unit.webhook.fakes import FakeApi, Json
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -30,12 +30,13 @@ class Judge:
     def __init__(self) -> None:
         self.asked = 0
         self.answer: list[Fault] | Exception = []
+        self.dropped: list[str] = []
 
-    async def faults(self, namespace: str, template: Json, claims: list[Json]) -> list[Fault]:
+    async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
         self.asked += 1
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer
+        return Verdict(self.answer, self.dropped)
 
 
 class Case:
@@ -99,6 +100,49 @@ async def test_only_a_changed_template_is_judged() -> None:
     assert case.judge.asked == 1
 
 
+LONG = "a" * 53
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "dropped", "expected"),
+    [
+        pytest.param("s", None, [], [], id="nothing to say"),
+        pytest.param(
+            "s",
+            None,
+            ["spec.template.x"],
+            ['unknown field "spec.template.x": pods will not have it'],
+            id="unknown field",
+        ),
+        pytest.param("a" * 52, None, [], [], id="longest name"),
+        pytest.param(LONG, None, [], ["metadata.name has 53 characters: with more than 52 the pods' label"], id="long"),
+        pytest.param(LONG, cloneset(metadata={"name": LONG}), [], [], id="said at the creation"),
+    ],
+)
+async def test_warnings(name: str, old: Json | None, dropped: list[str], expected: list[str]) -> None:
+    case = Case()
+    case.judge.dropped = dropped
+    document = cloneset(metadata={"name": name})
+    answer = await case.admission.validate(update(document, old) if old else create(document))
+    assert answer.allowed
+    assert len(answer.warnings) == len(expected)
+    assert all(warning.startswith(begin) for warning, begin in zip(answer.warnings, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"resources": {"requests": {"storage": "1Gi"}}}, "", id="fine"),
+        pytest.param({"resources": {"requests": {"storage": "oops"}}}, "'oops' is no quantity", id="size"),
+        pytest.param({"accessModes": "ReadWriteOnce"}, "'ReadWriteOnce' should be of type list", id="type"),
+    ],
+)
+async def test_claim_templates(spec: Json, expected: str) -> None:
+    claims = [{"metadata": {"name": "d"}, "spec": spec}]
+    answer = await Case().admission.validate(create(cloneset(volumeClaimTemplates=claims)))
+    assert answer.message == (f"spec.volumeClaimTemplates[0]: Invalid value: {expected}" if expected else "")
+
+
 @pytest.mark.parametrize("failure", [ApiError(500, "InternalError", "no quorum"), Unreachable("no quorum")])
 async def test_without_a_judge_nothing_is_admitted(failure: Exception) -> None:
     case = Case()
@@ -147,8 +191,8 @@ async def judged(template: Json, claims: list[Json] | None = None, refuse: ApiEr
             raise refuse
 
     cluster.refuse = answer
-    faults = await ApiserverJudge(cluster.api).faults("n", template, claims or [])
-    return [str(fault) for fault in faults], cluster.sent[0]["template"]
+    verdict = await ApiserverJudge(cluster.api).verdict("n", template, claims or [])
+    return [str(fault) for fault in verdict.faults], cluster.sent[0]["template"]
 
 
 async def test_the_template_goes_as_it_is() -> None:
@@ -170,6 +214,31 @@ async def test_tolerances_and_claims() -> None:
     assert sent["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "hostPort": 80}]
     assert sent["spec"]["volumes"] == [{"name": "tmp", "emptyDir": {}}, {"name": "data", "emptyDir": {}}]
     assert "hostPort" not in template["spec"]["containers"][0]["ports"][0]
+
+
+class PruningApi:
+    """Answers with what it knows of a template, as an apiserver does."""
+
+    def __init__(self, kept: Json) -> None:
+        self.kept = kept
+
+    async def create(self, *_: object, dry_run: bool = False) -> bytes:
+        return msgspec.json.encode({"template": self.kept})
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        pytest.param({}, [], id="all known"),
+        pytest.param({"imagePullPolici": "Always"}, ["spec.template.spec.containers[0].imagePullPolici"], id="unknown"),
+        pytest.param({"stdin": False, "env": [], "args": None}, [], id="empty ones are left out"),
+    ],
+)
+async def test_what_the_apiserver_leaves_out_is_named(extra: Json, expected: list[str]) -> None:
+    kept = TEMPLATE | {"spec": {"containers": [{"name": "c", "image": "i"}], "dnsPolicy": "ClusterFirst"}}
+    sent = TEMPLATE | {"spec": {"containers": [{"name": "c", "image": "i", **extra}]}}
+    verdict = await ApiserverJudge(cast("Api", PruningApi(kept))).verdict("default", sent, [])
+    assert verdict == Verdict(dropped=expected)
 
 
 CAUSES = msgspec.json.encode(
@@ -225,18 +294,18 @@ class BreakingApi:
         self.tries += 1
         if self.tries <= self.times:
             raise Unreachable("Server disconnected")
-        return b"{}"
+        return msgspec.json.encode({"template": TEMPLATE})
 
 
 async def test_a_broken_connection_is_no_verdict() -> None:
     api = BreakingApi(1)
-    assert await ApiserverJudge(cast("Api", api)).faults("default", TEMPLATE, []) == []
+    assert await ApiserverJudge(cast("Api", api)).verdict("default", TEMPLATE, []) == Verdict()
     assert api.tries == 2
 
 
 async def test_without_an_answer_there_is_no_verdict() -> None:
     with pytest.raises(Unreachable):
-        await ApiserverJudge(cast("Api", BreakingApi(2))).faults("default", TEMPLATE, [])
+        await ApiserverJudge(cast("Api", BreakingApi(2))).verdict("default", TEMPLATE, [])
 
 
 async def test_other_errors_are_passed_on() -> None:

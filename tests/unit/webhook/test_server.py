@@ -20,6 +20,7 @@ ANSWERS = {
     "/allow": review.ALLOWED,
     "/error": review.error(422, "bad"),
     "/deny": review.denied("no"),
+    "/warn": Answer(warnings=["a", "b"]),
     "/patch": review.patched([Operation("add", "/a", None), Operation("remove", "/b")]),
 }
 
@@ -95,6 +96,10 @@ async def test_answers_in_the_version_of_the_request(version: str) -> None:
 )
 async def test_refusals(path: str, status: dict[str, Any]) -> None:
     assert (await Http().admit(path))["response"] == {"uid": "u-1", "allowed": False, "status": status}
+
+
+async def test_warnings() -> None:
+    assert (await Http().admit("/warn"))["response"] == {"uid": "u-1", "allowed": True, "warnings": ["a", "b"]}
 
 
 async def test_patch() -> None:

@@ -12,17 +12,29 @@ import msgspec
 
 from flotilla_common.api.admission.cloneset_conversion import to_hub
 from flotilla_common.api.admission.cloneset_rollout import rollout_faults
-from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
+from flotilla_common.api.admission.fields import (
+    NON_NEGATIVE,
+    Fault,
+    ForeignError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.documents import Json, mapping, member, sequence, strings
 from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.podtemplate import canonical_object
 from flotilla_common.api.selectors import Selector
 from flotilla_common.api.versions import V1ALPHA1
 
 PODS_TO_DELETE = "spec.scaleStrategy.podsToDelete"
 NO_DEADLINE = 2147483647
 """The progress deadline that means none."""
+
+LONGEST_NAME = 52
+"""Characters. The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit."""
 
 _MUTABLE = (
     "replicas",
@@ -78,6 +90,25 @@ def template_changed(document: Json, old: Json | None) -> bool:
     new = mapping(document.get("spec"))
     before = mapping(old.get("spec")) if old else {}
     return old is None or any(new.get(key) != before.get(key) for key in ("template", "volumeClaimTemplates"))
+
+
+def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
+    """Claim templates that cannot be read: no pod could be made with them, and no revision either."""
+    for index, claim in enumerate(claims):
+        try:
+            canonical_object("PersistentVolumeClaimTemplate", msgspec.json.encode(claim))
+        except ValueError as error:
+            yield ForeignError(f"spec.volumeClaimTemplates[{index}]", f"Invalid value: {error}")
+
+
+def name_warning(name: str, *, short_hash: bool) -> str:
+    """What a name leads to that is too long for a label of the pods; empty if it fits (cloneset.md §9)."""
+    if short_hash or len(name) <= LONGEST_NAME:
+        return ""
+    return (
+        f"metadata.name has {len(name)} characters: with more than {LONGEST_NAME} the pods' label "
+        "controller-revision-hash gets too long, and they cannot be created (gate CloneSetShortHash avoids it)"
+    )
 
 
 def _spec_faults(document: Json, template: Iterable[Fault], pods: Iterable[Fault]) -> Iterator[Fault]:
