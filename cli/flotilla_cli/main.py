@@ -52,6 +52,15 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb. A file that cannot be read or written is the user's to mend: one line, no traceback."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.filename is None:  # a broken pipe, for example: click ends quietly then
+                raise
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, without importing the verbs."""
         with formatter.section("Commands"):

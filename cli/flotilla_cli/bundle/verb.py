@@ -45,9 +45,11 @@ def bundle(words: tuple[str, ...], namespace: str, nats: str, output: Path | Non
     if not url:
         raise click.ClickException(NO_BUS)
     namespace = namespace_of(namespace, target_of("", ""))
+    path = output or Path(f"{resource.kind.lower()}-{name}.bundle.jsonl")
+    if not path.absolute().parent.is_dir():  # a recording may take long, and must not be lost at its end
+        raise click.BadParameter(f"there is no folder {path.absolute().parent}", param_hint="--output")
     with reported():
         recorded = asyncio.run(_record(url, kind, namespace, name, seconds))
-    path = output or Path(f"{resource.kind.lower()}-{name}.bundle.jsonl")
     path.write_bytes(write(recorded))
     click.echo(_summary(recorded, path))
 

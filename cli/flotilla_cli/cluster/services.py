@@ -1,5 +1,6 @@
 """The Flotilla services of the local set: one process each, and whether they are ready."""
 
+import os
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,6 +14,7 @@ from flotilla_cli.cluster.process import Process, is_alive, tail
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
+from flotilla_common.settings import SettingsError, load, split_flags
 
 READY_WITHIN = 90.0  # seconds; it takes 3 on an idle machine
 POLL = 0.2
@@ -29,9 +31,28 @@ def ensure(name: str, local_set: LocalSet, records: Records, state_dir: Path) ->
     current = records.get(name)
     if current and is_alive(current):
         return current
+    argv = [sys.executable, "-m", "flotilla_cli", "run", name, *_flags(name, local_set, state_dir)]
+    return records.spawn(name, argv, state_dir / "logs" / f"{name}.log")
+
+
+def check_settings(local_set: LocalSet, records: Records, state_dir: Path) -> None:
+    """Raise if a service that is to be started would refuse the FLOTILLA_ variables of this shell, which it inherits:
+    better now than after everything else was started."""
+    config = os.environ.get("FLOTILLA_CONFIG")
+    for name in local_set.services:
+        current = records.get(name)
+        if current and is_alive(current):
+            continue
+        flags, _ = split_flags(_flags(name, local_set, state_dir))
+        try:
+            load(flags, os.environ, Path(config) if config else None)
+        except SettingsError as error:
+            raise ClusterError(f"The services would not start: {error}") from error
+
+
+def _flags(name: str, local_set: LocalSet, state_dir: Path) -> list[str]:
     port = local_set.services[name]
-    argv = [
-        *(sys.executable, "-m", "flotilla_cli", "run", name),
+    return [
         f"--kubeconfig={local_set.kubeconfig}",
         f"--nats={local_set.nats}",
         *([f"--nats-creds={local_set.nats_creds}"] if local_set.nats_creds else []),
@@ -41,7 +62,6 @@ def ensure(name: str, local_set: LocalSet, records: Records, state_dir: Path) ->
         f"--health-port={port}",
         f"--metrics-port={port}",
     ]
-    return records.spawn(name, argv, state_dir / "logs" / f"{name}.log")
 
 
 async def wait_ready(local_set: LocalSet, records: Records, clock: Clock, say: Say) -> None:

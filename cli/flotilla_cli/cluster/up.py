@@ -56,6 +56,7 @@ async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progres
     await _stop_strays(state_dir, records, clock)
     nodes = RealNodes(state_dir, program, clock)
     local_set = await _plan(state_dir, wishes, records, program, clock, nodes if wishes.real_nodes else None)
+    services.check_settings(local_set, records, state_dir)
     state.write(state_dir, local_set)
     with progress.step("Start the control plane") as say:
         plane = ControlPlane(state_dir, program, clock, local_set.ports, Options(address=local_set.address))

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli import connection
-from flotilla_cli.cluster import local_set
+from flotilla_cli.cluster import local_set, services
 from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.ports import free_ports, is_free, require_free
+from flotilla_cli.cluster.records import Records
 
 SET = LocalSet(
     kubeconfig="/state/kubeconfig",
@@ -34,6 +35,13 @@ def test_the_other_verbs_read_what_up_writes(tmp_path: Path, monkeypatch: pytest
     assert local_set.read(tmp_path) == SET
     assert connection.target_of("", "").kubeconfig == SET.kubeconfig
     assert (tmp_path / "set.json").stat().st_mode & 0o077 == 0
+
+
+def test_settings_are_checked_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    services.check_settings(SET, Records(tmp_path), tmp_path)
+    monkeypatch.setenv("FLOTILLA_SHARD", "2")
+    with pytest.raises(ClusterError, match="unknown variable FLOTILLA_SHARD; did you mean FLOTILLA_SHARDS"):
+        services.check_settings(SET, Records(tmp_path), tmp_path)
 
 
 def test_no_set_is_none_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:

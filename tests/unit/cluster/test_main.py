@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 from click.testing import CliRunner
 
@@ -20,6 +21,32 @@ def test_every_verb_has_a_short_help() -> None:
 
 def test_an_unknown_verb_is_an_error() -> None:
     assert CliRunner().invoke(main, ["sail"]).exit_code == 2
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("")
+    result = CliRunner().invoke(main, ["install", "-o", "yaml", "--split", str(taken / "folder")])
+    assert (result.exit_code, result.stderr) == (1, f"Error: {taken / 'folder'}: Not a directory\n")
+
+
+def test_a_bundle_needs_its_folder_before_it_records(tmp_path: Path) -> None:
+    arguments = [
+        "bundle",
+        "clone",
+        "web",
+        "-n",
+        "n",
+        "--nats",
+        "nats://127.0.0.1:1",
+        "-o",
+        str(tmp_path / "no" / "file"),
+    ]
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+        2,
+        f"Error: Invalid value for --output: there is no folder {tmp_path / 'no'}",
+    )
 
 
 def test_help_imports_no_verb() -> None:
