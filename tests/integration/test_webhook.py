@@ -176,6 +176,15 @@ async def test_field_errors_are_kubernetes_own(running: Running) -> None:
     assert 'spec.template.spec.containers[1].name: Duplicate value: "main"' in message
 
 
+async def test_what_the_cluster_does_not_know_is_warned_of(running: Running) -> None:
+    document = cloneset("typo")
+    document["spec"]["template"]["spec"]["containers"][0]["imagePullPolici"] = "Always"
+    command = ["apply", "--dry-run=server", "-f", "-", "--warnings-as-errors"]
+    told = await running.refused(*command, stdin=json.dumps(document))
+    assert 'unknown field "spec.template.spec.containers[0].imagePullPolici"' in told
+    await running.kubectl(*command, stdin=json.dumps(cloneset("fine")))
+
+
 async def test_a_changed_selector_and_a_missing_pod_are_refused(running: Running) -> None:
     await running.apply(cloneset("fixed", "v1alpha1"))
     patch = {"spec": {"selector": {"matchLabels": None, "matchExpressions": [{"key": "app", "operator": "Exists"}]}}}

@@ -116,6 +116,7 @@ LONG = "a" * 53
         ),
         pytest.param("a" * 52, None, [], [], id="longest name"),
         pytest.param(LONG, None, [], ["metadata.name has 53 characters: with more than 52 the pods' label"], id="long"),
+        pytest.param("a" * 248, None, [], ["metadata.name has 248 characters: with more than 247 the"], id="longer"),
         pytest.param(LONG, cloneset(metadata={"name": LONG}), [], [], id="said at the creation"),
     ],
 )

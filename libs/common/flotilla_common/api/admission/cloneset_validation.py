@@ -36,6 +36,9 @@ NO_DEADLINE = 2147483647
 LONGEST_NAME = 52
 """Characters. The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit."""
 
+LONGEST_POD_PREFIX = 247
+"""Characters. Pods add a dash and 5 to the name, and 253 are their limit."""
+
 _MUTABLE = (
     "replicas",
     "template",
@@ -102,12 +105,15 @@ def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
 
 
 def name_warning(name: str, *, short_hash: bool) -> str:
-    """What a name leads to that is too long for a label of the pods; empty if it fits (cloneset.md §9)."""
+    """What a name leads to that is too long for the pods; empty if it fits (cloneset.md §9)."""
+    begin = f"metadata.name has {len(name)} characters: with more than"
+    if len(name) > LONGEST_POD_PREFIX:
+        return f"{begin} {LONGEST_POD_PREFIX} the pods' names get too long, and they cannot be created"
     if short_hash or len(name) <= LONGEST_NAME:
         return ""
     return (
-        f"metadata.name has {len(name)} characters: with more than {LONGEST_NAME} the pods' label "
-        "controller-revision-hash gets too long, and they cannot be created (gate CloneSetShortHash avoids it)"
+        f"{begin} {LONGEST_NAME} the pods' label controller-revision-hash gets too long, and they cannot be created "
+        "(gate CloneSetShortHash avoids it)"
     )
 
 
