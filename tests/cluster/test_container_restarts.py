@@ -13,6 +13,11 @@ pytestmark = pytest.mark.usefixtures("staffed")
 PATIENCE = 60
 WATCHED = ("pods", "containerrecreaterequests")
 CRR = "ContainerRecreateRequest"
+NODE = "real-0"
+GRACE = "PreRecreateGrace"
+SOON = {"terminationGracePeriodSeconds": 2}
+LOOK = 3
+"""Seconds between two looks of an agent, at most: so much may be lost when its clock is set between them."""
 DEADLINE = "recreating has exceeded the activeDeadlineSeconds"
 
 
@@ -167,6 +172,61 @@ def test_13_out_of_service_before_the_stop(space: Workspace) -> None:
     seen = [condition(event.object, "Ready").get("status") for event in space.history(since)]
     assert "False" in seen
     assert condition(space.pod("web"), "KruisePodReady")["message"] == "[]"
+
+
+async def test_the_clock_is_set_in_the_middle_of_restarts(space: Workspace, staffed: Staffed) -> None:
+    """An hour forward, then two hours back, while a hook runs, while a pod is kept out of service, and while a new
+    container has to prove itself. (What clock that is: tests.support.set_clock; the runtime's is another one.)"""
+    hook = {"exec": {"command": ["sh", "-c", "echo begun >> /notes/hook; sleep 8; echo done >> /notes/hook"]}}
+    mount = {"volumeMounts": [{"name": "notes", "mountPath": "/notes"}]}
+    noted = [container("app", hook) | mount, container("side") | mount]
+    pod(space, name="hooked", nodeName=NODE, containers=noted, volumes=[{"name": "notes", "emptyDir": {}}])
+    pod(space, name="drained", nodeName=NODE, gated=True)
+    pod(space, name="proving", nodeName=NODE)
+    async with staffed.agents.wrong_clock(NODE) as wrong:
+        request(space, "app", name="hooked", of="hooked", strategy={"terminationGracePeriodSeconds": 12})
+        request(space, "side", name="drained", of="drained", strategy={"unreadyGracePeriodSeconds": 8} | SOON)
+        request(space, "side", name="proving", of="proving", strategy={"minStartedSeconds": 8} | SOON)
+        space.until(lambda: notes(space) == ["begun"] and bool(condition(space.read("crr", "drained"), GRACE)))
+        wrong(3600)
+        space.until(lambda: restarts(space, "proving")["side"] == 1, PATIENCE)
+        wrong(-3600)
+        assert completed(space, "hooked") == [("app", "Succeeded", True)]
+        assert completed(space, "drained") == completed(space, "proving") == [("side", "Succeeded", True)]
+    assert notes(space) == ["begun", "done"]
+    assert [restarts(space, name) for name in ("hooked", "drained", "proving")] == [
+        {"app": 1, "side": 0},
+        {"app": 0, "side": 1},
+        {"app": 0, "side": 1},
+    ]
+    made = moment(space.read("crr", "hooked")["metadata"]["creationTimestamp"])
+    begin = moment(condition(space.read("crr", "drained"), GRACE)["lastTransitionTime"])
+    proven = moment(space.read("crr", "proving")["status"]["completionTime"])
+    assert 8 <= seconds(made, stopped(space, "hooked", "app")) < 20
+    assert 8 - LOOK <= seconds(begin, stopped(space, "drained", "side")) < 20
+    assert 8 - LOOK <= seconds(started(space, "proving", "side"), proven) < 20
+
+
+def notes(space: Workspace) -> list[str]:
+    return space.kubectl("exec", "hooked", "-c", "side", "--", "sh", "-c", "cat /notes/hook || true").split()
+
+
+def state(space: Workspace, name: str, one: str) -> Json:
+    found: list[Json] = space.read("pod", name)["status"]["containerStatuses"]
+    return next(status for status in found if status["name"] == one)
+
+
+def stopped(space: Workspace, name: str, one: str) -> datetime:
+    """When the container that was there before ended."""
+    return moment(state(space, name, one)["lastState"]["terminated"]["finishedAt"])
+
+
+def started(space: Workspace, name: str, one: str) -> datetime:
+    return moment(state(space, name, one)["state"]["running"]["startedAt"])
+
+
+def seconds(begin: datetime, end: datetime) -> float:
+    return (end - begin).total_seconds()
 
 
 def test_15_two_requests_for_one_pod(space: Workspace) -> None:

@@ -1,15 +1,17 @@
-"""Image pulls on real nodes: interrupted, shared by jobs, on nodes that go away, and many at once."""
+"""Image pulls on real nodes: interrupted, while the clock is set, shared by jobs, on nodes that go away, and many at
+once."""
 
 import json
 import time
+from datetime import datetime
 from itertools import pairwise
 
 import pytest
 
 from tests.cluster.conftest import Staffed
 from tests.support.pull_jobs import about_image, counts, ended, job_status, pull, tag_entry
-from tests.support.registry_front import BLOBS, MANIFESTS, Front, hang
-from tests.support.workspace import Workspace
+from tests.support.registry_front import BLOBS, MANIFESTS, Front, hang, refuse
+from tests.support.workspace import Workspace, moment
 
 pytestmark = pytest.mark.usefixtures("staffed")
 NODE = "real-0"
@@ -50,6 +52,57 @@ async def test_killed_in_the_middle_of_a_pull(space: Workspace, staffed: Staffed
     assert counts(ended(space)) == {"desired": 1, "active": 0, "succeeded": 1, "failed": 0}
     assert "message" not in tag_entry(staffed.cluster, NODE, what)
     space.until(lambda: successes(staffed, what) == 1)
+
+
+async def test_the_clock_is_set_in_the_middle_of_pulls(space: Workspace, staffed: Staffed, front: Front) -> None:
+    """An hour forward, then two hours back: attempts, pauses and deadlines are of real time, nothing is pulled twice,
+    and no pull ends before it began. (What clock that is: tests.support.set_clock.)"""
+    what = {name: await image(staffed, front, name) for name in ("quick", "mute", "slow", "sick")}
+    front.heal("quick")
+    front.spoil("sick", refuse(500))
+
+    def begin(name: str, deadline: int, **policy: int) -> None:
+        completion = {"type": "Always", "activeDeadlineSeconds": deadline}
+        pull(space, f"{what[name]}:v1", name, nodes=(NODE,), pullPolicy=policy, completionPolicy=completion)
+
+    async with staffed.agents.wrong_clock(NODE) as wrong:
+        begin("mute", 11, timeoutSeconds=7, backoffLimit=1)
+        begin("slow", 900, timeoutSeconds=600)
+        begin("sick", 900, backoffLimit=2, timeoutSeconds=600)
+        space.until(lambda: all(front.attempts(name, NODE) for name in ("mute", "slow", "sick")))
+        wrong(3600)
+        begin("quick", 900, timeoutSeconds=600)
+        ended(space, "quick")
+        wrong(-3600)
+        space.until(lambda: "completionTime" in tag_entry(staffed.cluster, NODE, what["mute"]), 30)
+        status = {name: ended(space, name) for name in ("quick", "mute", "sick")}
+        front.heal("slow")
+        status["slow"] = ended(space, "slow")
+    assert {name: counts(one)["succeeded"] for name, one in status.items()} == {
+        "quick": 1,
+        "mute": 0,
+        "sick": 0,
+        "slow": 1,
+    }
+    pauses = {name: [later - earlier for earlier, later in pairwise(front.attempts(name, NODE))] for name in what}
+    (mute,), (first, second) = pauses["mute"], pauses["sick"]
+    assert 7.5 < mute < 12  # 7 of the attempt, 1 of the pause; the deadline ends the second attempt
+    assert 0.9 < first < 1.9 < second < 6
+    assert pauses["quick"] == pauses["slow"] == []
+    began, lasted = times(staffed, what)
+    assert (began["quick"] - began["slow"]).total_seconds() > 3500, "the agent goes by the clock that was set"
+    assert 12 <= lasted["mute"] < 20
+    assert 7 <= lasted["sick"] < 15
+    assert all(0 <= one < 60 for one in lasted.values())
+
+
+def times(staffed: Staffed, what: dict[str, str]) -> tuple[dict[str, datetime], dict[str, float]]:
+    """When the node says that it began with each image, and how many seconds it was at it."""
+    entries = {name: tag_entry(staffed.cluster, NODE, one) for name, one in what.items()}
+    began = {name: moment(entry["startTime"]) for name, entry in entries.items()}
+    return began, {
+        name: (moment(entry["completionTime"]) - began[name]).total_seconds() for name, entry in entries.items()
+    }
 
 
 async def test_two_jobs_for_one_image(space: Workspace, staffed: Staffed, front: Front) -> None:

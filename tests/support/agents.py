@@ -7,19 +7,23 @@ async with agents(cluster, fleet) as on:
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.nats import reload_users
 from flotilla_cli.cluster.process import Process
 from flotilla_common.clock import SystemClock
+from tests.support import set_clock
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 from tests.support.nodes import RealCluster
 
 PORT = 10221
+PROGRAM = ("-m", "flotilla_cli", "run", "nodeagent")
+"""What Python runs."""
 
 
 class Agents:
@@ -38,10 +42,12 @@ class Agents:
             self._file(node).write_text(self._users.add_node(node))
         reload_users(self._fleet.nats.process)
 
-    async def start(self, node: str, *, wait: bool = True, flags: Iterable[str] = ()) -> Process:
+    async def start(
+        self, node: str, *, wait: bool = True, flags: Iterable[str] = (), program: Sequence[str] = PROGRAM
+    ) -> Process:
         """Start the agent of a node, and wait until it is ready."""
         argv = [
-            sys.executable, "-m", "flotilla_cli", "run", "nodeagent",
+            sys.executable, *program,
             f"--node={node}",
             f"--nats={self._fleet.nats.url}",
             f"--creds={self._file(node)}",
@@ -57,6 +63,18 @@ class Agents:
         if wait:
             await self.ready(node)
         return process
+
+    @asynccontextmanager
+    async def wrong_clock(self, node: str) -> AsyncGenerator[Callable[[float], None]]:
+        """For the time of the block the node's agent goes by a clock that is wrong by what the caller says: seconds."""
+        file = self._folder / f"{node}.clock"
+        await self.kill(node)
+        await self.start(node, program=set_clock.command(file, "flotilla_nodeagent"))
+        try:
+            yield partial(set_clock.put, file)
+        finally:
+            await self.kill(node)
+            await self.start(node)
 
     async def ready(self, node: str, seconds: float = 90) -> None:
         """Wait for /readyz; on failure say what it waits for and what it logged."""

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from tests.support.broker import BusAt
 from tests.support.cluster import Cluster, eventually, programs
 
 SERVICES = ("watcher", "cloneset", "webhook")
+PROGRAM = ("-m", "flotilla_cli")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -108,12 +109,20 @@ class Fleet:
         """Where the apiserver reaches the webhook."""
         return f"https://127.0.0.1:{self.webhook_port}"
 
-    async def start(self, service: str, *, replica: str = "", wait: bool = True, flags: Iterable[str] = ()) -> Member:
+    async def start(
+        self,
+        service: str,
+        *,
+        replica: str = "",
+        wait: bool = True,
+        flags: Iterable[str] = (),
+        program: Sequence[str] = PROGRAM,
+    ) -> Member:
         """Start a service (under `replica` a further one beside it) and wait until it is ready."""
         name = f"{service}-{replica}" if replica else service
         health, metrics = free_ports(2)
         argv = [
-            sys.executable, "-m", "flotilla_cli", "run", service,
+            sys.executable, *program, "run", service,
             f"--kubeconfig={self.cluster.kubeconfig}",
             f"--nats={self.nats.url}",
             f"--health-port={health}",

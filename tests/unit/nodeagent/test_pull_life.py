@@ -1,59 +1,25 @@
 """Image pulls from the NodeImage's spec to its status (nodeagent.md §10)."""
 
-import base64
-import json
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.nodeimage import (
-    ImageSpec,
-    ImageTag,
     NodeImage,
     NodeImageSpec,
-    SecretReference,
-    TagPullPolicy,
     TagStatus,
 )
 from flotilla_common.api.resources import NODE_IMAGE
-from flotilla_common.node.reports import PullSecret
 from flotilla_common.settings import Settings
 from flotilla_nodeagent.cri.errors import CriError, NotFound
-from flotilla_nodeagent.cri.types import Image, Login
+from flotilla_nodeagent.cri.types import Image
 from tests.support.node_hub import NODE
 from tests.support.node_scene import Scene, play
+from tests.support.pull_scene import begun, entry, ready, tag, want
 
 NGINX = Image("sha256:abcd", ("docker.io/library/nginx:1.25",))
-
-
-def want(scene: Scene, *tags: ImageTag, image: str = "nginx", secrets: tuple[str, ...] = ()) -> None:
-    """Ask for tags of an image."""
-    held = scene.hub.objects.get(("nodeimages", "", NODE))
-    if held is None:
-        held = NodeImage(metadata=ObjectMeta(name=NODE, uid="u1"))
-    references = [SecretReference(namespace="config", name=name) for name in secrets]
-    images = {**held.spec.images, image: ImageSpec(tags=list(tags), pull_secrets=references)}
-    scene.hub.put(NODE_IMAGE, msgspec.structs.replace(held, spec=NodeImageSpec(images=images)))
-
-
-def tag(name: str = "1.25", version: int = 0, policy: str = "Always", **limits: Any) -> ImageTag:
-    return ImageTag(tag=name, version=version, image_pull_policy=policy, pull_policy=TagPullPolicy(**limits))
-
-
-def entry(scene: Scene, name: str = "1.25", image: str = "nginx") -> TagStatus:
-    return scene.hub.image().entry(image, name) or TagStatus()
-
-
-def begun(scene: Scene) -> list[float]:
-    return [at for at, _, _, what in scene.machine.pulls if what == "begun"]
-
-
-async def ready(scene: Scene) -> None:
-    scene.start()
-    await scene.at(3)
 
 
 def test_a_report_without_an_answer_may_be_written_all_the_same(tmp_path: Path) -> None:
@@ -195,25 +161,6 @@ def test_the_deadline_of_the_whole_task(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-@pytest.mark.parametrize("jump", [-3600.0, 3600.0], ids=["an hour back", "an hour forward"])
-def test_the_clock_is_set_during_a_pull(tmp_path: Path, jump: float) -> None:
-    """Limits and pauses are of real time: the deadline comes neither sooner nor later."""
-
-    async def story(scene: Scene) -> None:
-        scene.machine.pull_takes = 60
-        await ready(scene)
-        want(scene, tag(timeout_seconds=5, active_deadline_seconds=8))
-        await scene.until(lambda: len(begun(scene)) == 1)
-        scene.clock.skew = jump
-        done = await scene.until(lambda: entry(scene).phase == "Failed")
-        assert entry(scene).message == "pulling exceeds the activeDeadlineSeconds"
-        first, second = begun(scene)
-        assert round(second - first) == 6
-        assert done - first < 13
-
-    play(tmp_path, story)
-
-
 def test_a_new_round_replaces_the_one_that_runs(tmp_path: Path) -> None:
     async def story(scene: Scene) -> None:
         scene.machine.pull_takes = 20
@@ -325,91 +272,3 @@ def test_so_many_at_a_time(tmp_path: Path) -> None:
         assert len(scene.hub.said("nodeimages")) < 12, "status writes are limited"
 
     play(tmp_path, story, Settings(max_workers_for_pull_image=2))
-
-
-def secret(name: str, **auths: str) -> PullSecret:
-    entries = {host: {"username": "u", "password": password} for host, password in auths.items()}
-    return docker_secret(name, {"auths": entries})
-
-
-def docker_secret(name: str, document: Any) -> PullSecret:
-    text = base64.b64encode(json.dumps(document).encode()).decode()
-    return PullSecret(
-        namespace="config", name=name, type="kubernetes.io/dockerconfigjson", data={".dockerconfigjson": text}
-    )
-
-
-@pytest.mark.parametrize(
-    ("given", "phase", "logins"),
-    [
-        pytest.param([], "Failed", [None], id="none: anonymous"),
-        pytest.param(["right"], "Succeeded", ["right"], id="the right one"),
-        pytest.param(["wrong"], "Failed", ["wrong"], id="the wrong one: no anonymous try"),
-        pytest.param(["wrong", "right"], "Succeeded", ["wrong", "right"], id="one after the other"),
-    ],
-)
-def test_credentials(tmp_path: Path, given: list[str], phase: str, logins: list[str | None]) -> None:
-    async def story(scene: Scene) -> None:
-        scene.machine.passwords["reg.example/a/b"] = "right"
-        for index, password in enumerate(given):
-            scene.hub.secrets.append(secret(f"s{index}", **{"reg.example": password}))
-        await ready(scene)
-        names = tuple(f"s{index}" for index in range(len(given)))
-        want(scene, tag(backoff_limit=0), image="reg.example/a/b", secrets=names)
-        await scene.until(lambda: entry(scene, image="reg.example/a/b").phase == phase)
-        tried = [login.password if login else None for _, _, login, what in scene.machine.pulls if what == "begun"]
-        assert tried == logins
-
-    play(tmp_path, story)
-
-
-class NodeWide:
-    """A source of logins that hold for the whole node."""
-
-    def __init__(self, *passwords: str) -> None:
-        self.passwords = passwords
-        self.asked: list[str] = []
-
-    async def logins(self, repository: str) -> list[Login]:
-        self.asked.append(repository)
-        return [Login("u", password) for password in self.passwords]
-
-
-@pytest.mark.parametrize(
-    ("secrets", "plugins", "files", "phase", "tried"),
-    [
-        pytest.param(["right"], ["x"], ["y"], "Succeeded", ["right"], id="secrets first"),
-        pytest.param([], ["right"], ["y"], "Succeeded", ["right"], id="then plugins"),
-        pytest.param([], ["a", "b"], ["right"], "Succeeded", ["a", "b", "right"], id="then files"),
-        pytest.param(["a"], ["a", "b"], ["b"], "Failed", ["a", "b"], id="each once, and no anonymous try"),
-        pytest.param([], [], [], "Failed", [None], id="none: anonymous"),
-    ],
-)
-def test_credentials_of_the_node(
-    tmp_path: Path, secrets: list[str], plugins: list[str], files: list[str], phase: str, tried: list[str | None]
-) -> None:
-    async def story(scene: Scene) -> None:
-        scene.machine.passwords["reg.example/a/b"] = "right"
-        scene.hub.secrets += [secret("s0", **{"reg.example": password}) for password in secrets]
-        scene.node_logins = sources = [NodeWide(*plugins), NodeWide(*files)]
-        await ready(scene)
-        want(scene, tag(backoff_limit=0), image="reg.example/a/b", secrets=("s0",) if secrets else ())
-        await scene.until(lambda: entry(scene, image="reg.example/a/b").phase == phase)
-        assert [
-            login.password if login else None for _, _, login, what in scene.machine.pulls if what == "begun"
-        ] == tried
-        assert sources[0].asked == ([] if secrets == ["right"] else ["reg.example/a/b"]), "only when secrets do not do"
-
-    play(tmp_path, story)
-
-
-def test_a_secret_that_cannot_be_read_fails_the_pull(tmp_path: Path) -> None:
-    async def story(scene: Scene) -> None:
-        broken = msgspec.structs.replace(secret("s"), data={".dockerconfigjson": "bm90IGpzb24="})
-        scene.hub.secrets.append(broken)
-        await ready(scene)
-        want(scene, tag(backoff_limit=0), secrets=("s",))
-        await scene.until(lambda: entry(scene).phase == "Failed")
-        assert "config/s cannot be read" in entry(scene).message
-
-    play(tmp_path, story)

@@ -122,24 +122,6 @@ def test_fifty_requests_at_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-@pytest.mark.parametrize("jump", [-3600.0, 3600.0], ids=["an hour back", "an hour forward"])
-@pytest.mark.parametrize("moment", [0.5, 2.5, 6.0])
-def test_the_clock_is_set(tmp_path: Path, jump: float, moment: float) -> None:
-    async def story(scene: Scene) -> None:
-        await running(scene)
-        scene.recreate("r", "p", "app", hook=HOOK, min_started_seconds=10)
-        start = scene.loop.time()
-        await scene.at(start + moment)
-        scene.clock.skew = jump
-        done = await scene.until(lambda: scene.completed("r"))
-        ran = done - (scene.machine.started["p-app-1"] - scene.machine.started["p-app-0"])
-        assert ran > (10 if jump < 0 or moment > 5 else 0)
-        assert done - start < 30
-        assert scene.stopped() == ["p-app-0"]
-
-    play(tmp_path, story)
-
-
 def test_the_bus_forgets_everything(tmp_path: Path) -> None:
     async def story(scene: Scene) -> None:
         await running(scene)

@@ -6,6 +6,7 @@ process completed counts as well, whether or not it has been reported yet.
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import msgspec
 import structlog
@@ -108,14 +109,18 @@ class Tasks:
                 final = {"phase": FAILED, "message": str(error)}
             else:
                 final = {"phase": SUCCEEDED, "progress": 100, "image_id": await self._puller.image_id(task)}
-        status = msgspec.structs.replace(status, completion_time=self._clock.now().replace(microsecond=0), **final)
         seconds = self._clock.monotonic() - begun
+        status = msgspec.structs.replace(status, completion_time=self._end(started, seconds), **final)
         metrics.PULLS.labels(status.phase).inc()
         self._log.info(
             "pulled", image=task.reference, phase=status.phase, seconds=round(seconds, 1), why=status.message
         )
         self._set(one, status)
         self._on_end(task, status, seconds)
+
+    def _end(self, started: datetime, seconds: float) -> datetime:
+        """Now, by the wall clock; if that was put back meanwhile, so long after the beginning as it took."""
+        return max(self._clock.now(), started + timedelta(seconds=seconds)).replace(microsecond=0)
 
     def _set(self, one: Name, status: TagStatus) -> None:
         self.known[one] = status

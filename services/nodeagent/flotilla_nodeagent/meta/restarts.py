@@ -71,7 +71,7 @@ class Restarts:
     async def run(self) -> None:
         """Work until cancelled; first forget what an earlier process was at: it is judged anew."""
         for cause in self._stopper.journal.causes():
-            self._stopper.journal.forget(cause)
+            self._stopper.forget(cause)
         await self._work.run()
 
     async def _stop(self, wanted: Wanted) -> float | None:
@@ -90,6 +90,6 @@ class Restarts:
             pod = Subject(*wanted.pod, wanted.pod_uid)
             message = f"Stopping containerID {runtime.name}://{container.name} by container meta restarter"
             await self._stopper.stop(order, teller(self._reporter, COMPONENT, pod, container, message))
-        self._stopper.journal.forget(wanted.container_id)
+        self._stopper.forget(wanted.container_id)
         del self._asked[wanted]
         return None

@@ -1,5 +1,7 @@
 """The containers of a request's pod, as the runtime has them."""
 
+from datetime import UTC, datetime
+
 from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest, RecreateContainer, RecreateState
 from flotilla_common.api.keys import RECREATE_POD_UID
 from flotilla_nodeagent.channel.reporting import Reporter
@@ -9,10 +11,10 @@ from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.cri.types import Container, State, newest
 from flotilla_nodeagent.recreate.actions import Act, act, with_outcome
 from flotilla_nodeagent.recreate.states import Seen, next_states
-from flotilla_nodeagent.recreate.timing import Timing
 from flotilla_nodeagent.stopping.events import Subject, teller
 from flotilla_nodeagent.stopping.hooks import Hook
 from flotilla_nodeagent.stopping.stop import Order, Stopper
+from flotilla_nodeagent.timing import Timing
 
 COMPONENT = "kruise-daemon-crr"
 DEFAULT_GRACE = 30
@@ -43,17 +45,25 @@ class PodContainers:
     async def look(self) -> None:
         """Ask the runtime. CriError."""
         self._newest = newest(await self._runtime.containers(self._pod_uid))
+        for wanted in self._request.spec.containers:
+            if not self._runs(wanted.name):
+                self._timing.not_yet((self._request.metadata.uid, wanted.name))
         for snapshot in self._request.status.container_status_snapshot:
-            found = self._newest.get(snapshot.name)
-            if found is not None and found.state == State.RUNNING and snapshot.ready:
-                self._running[found.name] = await self._since(found)
+            if self._runs(snapshot.name) and snapshot.ready:
+                self._running[snapshot.name] = await self._since(self._newest[snapshot.name])
+
+    def _runs(self, name: str) -> bool:
+        found = self._newest.get(name)
+        return found is not None and found.state == State.RUNNING
 
     async def _since(self, found: Container) -> float:
         try:
             started = await self._runtime.started_at(found.id)
         except NotFound:
             return 0.0
-        seconds = self._timing.running(found.id, started)
+        uid = self._request.metadata.uid
+        since = datetime.fromtimestamp(started, UTC)
+        seconds = self._timing.gone((uid, found.id), since, after=(uid, found.name))
         least = max(self._request.spec.strategy.min_started_seconds, 0)
         if seconds <= least:
             self.rest = min(self.rest, least - seconds + 0.05)
@@ -96,6 +106,7 @@ class PodContainers:
             raise
         except CriError as error:
             return with_outcome(states, name, str(error))
+        self._timing.not_yet((meta.uid, name))
         return with_outcome(states, name, None)
 
 

@@ -22,8 +22,8 @@ from flotilla_nodeagent.channel.reporting import Refused, Reporter
 from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.recreate.pod import NoRuntime, PodContainers
 from flotilla_nodeagent.recreate.reported import Reported, View
-from flotilla_nodeagent.recreate.timing import Timing
 from flotilla_nodeagent.stopping.stop import Stopper
+from flotilla_nodeagent.timing import Timing
 from flotilla_nodeagent.work import Work
 
 WORKERS = 110
@@ -36,6 +36,7 @@ MARGIN_SECONDS = 0.1
 """Past the end of a period before the next look."""
 
 NOW = 0.0
+GRACE = "unready grace"
 _OLD = datetime.min.replace(tzinfo=UTC)
 
 
@@ -122,9 +123,11 @@ class Requests:
             return await self._report(request, phase=RECREATING)
         grace = request.spec.strategy.unready_grace_period_seconds
         if grace is not None:
+            span = (request.metadata.uid, GRACE)
             if request.grace_since is None:
+                self._timing.not_yet(span)
                 return POLL_SECONDS
-            left = self._timing.grace_left(request.metadata.uid, request.grace_since, max(grace, 0))
+            left = self._timing.left(span, request.grace_since, max(grace, 0))
             if left > 0:
                 return left + MARGIN_SECONDS
         try:
@@ -179,6 +182,6 @@ class Requests:
         self._reported.keep(known)
         self._refused = {uid: seen for uid, seen in self._refused.items() if uid in known}
         if self._copies.synced:
+            self._timing.keep(live)
             for uid in self._stopper.journal.causes() - live:
-                self._stopper.journal.forget(uid)
-                self._timing.forget(uid)
+                self._stopper.forget(uid)

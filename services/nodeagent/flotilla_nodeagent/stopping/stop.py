@@ -18,6 +18,7 @@ from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Container, State
 from flotilla_nodeagent.stopping.hooks import Hook, HookFailed, run_hook
 from flotilla_nodeagent.stopping.journal import Entry, Journal
+from flotilla_nodeagent.timing import Timing
 
 LEAST_GRACE = 2
 """Seconds that a container has at least between the stop signal and the kill."""
@@ -54,12 +55,18 @@ class Stopper:
 
     def __init__(self, clock: Clock, journal: Journal) -> None:
         self._clock = clock
+        self._timing = Timing(clock)
         self.journal = journal
 
     def stopped(self, cause: str, container: Container) -> bool:
         """That cause has had this container's predecessor, or itself, stopped already."""
         entry = self.journal.get(cause, container.name)
         return entry is not None and (entry.stopped or entry.container_id != container.id)
+
+    def forget(self, cause: str) -> None:
+        """Nobody wants to know any more what was stopped on this behalf."""
+        self.journal.forget(cause)
+        self._timing.keep(self.journal.causes())
 
     async def stop(self, order: Order, tell: Tell) -> None:
         """Stop the container, or finish what was begun. CriError; Unavailable means that the outcome is unknown."""
@@ -68,8 +75,10 @@ class Stopper:
         if entry is None:
             entry = Entry(container_id=container.id, begun=self._clock.now())
             self.journal.put(order.cause, name, entry)
+            self._timing.not_yet((order.cause, name))
             tell.killing()
-        left = order.grace - self._spent(entry, order.grace)
+        spent = math.floor(self._timing.gone((order.cause, name), entry.begun))  # by this process and earlier ones
+        left = order.grace - min(spent, order.grace)
         if order.hook is not None and not order.hook.empty and left > 0 and not entry.hook_done:
             left -= await self._hook(order, order.hook, left, tell)
             entry = msgspec.structs.replace(entry, hook_done=True)
@@ -77,11 +86,6 @@ class Stopper:
         await self._signal(order, max(left, LEAST_GRACE))
         self.journal.put(order.cause, name, msgspec.structs.replace(entry, stopped=True))
         metrics.STOPS.inc()
-
-    def _spent(self, entry: Entry, grace: int) -> int:
-        """Whole seconds since the stop began, in this process or an earlier one. A clock that was set meanwhile can
-        neither lengthen the grace nor make it negative."""
-        return min(max(math.floor((self._clock.now() - entry.begun).total_seconds()), 0), grace)
 
     async def _hook(self, order: Order, hook: Hook, limit: int, tell: Tell) -> int:
         """Run the hook for at most `limit` seconds; returns the whole seconds that it took. One that is late is left
