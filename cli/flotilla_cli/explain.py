@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -23,7 +24,7 @@ from flotilla_cli.connection import (
 )
 from flotilla_cli.kinds import find_object, object_argument, service_of
 from flotilla_cli.tree.why import Why, last_why
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, SystemClock
 
@@ -35,6 +36,9 @@ NO_BUS = (
     "KUBECONFIG names the set's own kubeconfig, or nothing"
 )
 PLAIN_WIDTH = 400
+
+PARTS = {IMAGE_LIST_PULL_JOB: IMAGE_PULL_JOB}
+"""Kinds whose reasons name objects of another kind, which know more."""
 
 
 @click.command()
@@ -51,20 +55,30 @@ def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | Non
         raise click.ClickException(NO_BUS)
     namespace = namespace_of(namespace, target_of("", "")) if resource.namespaced else ""
     with reported():
-        why = asyncio.run(_explain(url, resource, namespace, name, clock))
+        why, parts = asyncio.run(_explain(url, resource, namespace, name, clock))
     if output == "json":
         click.echo(msgspec.json.encode(why))
     else:
-        printed(render(why, clock.now()), Console(highlight=False))
+        printed(render(why, clock.now(), parts), Console(highlight=False))
 
 
-async def _explain(url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> Why:
+async def _explain(url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> tuple[Why, Sequence[Why]]:
+    """The record of the object, and those of the parts that it waits for."""
     async with open_bus(url) as bus:
         await connected(bus, clock)
         why = await last_why(bus, resource, namespace, name)
         if why is None:
             raise click.ClickException(await _nothing(bus, resource, namespace, name, clock))
-        return why
+        return why, await _parts(bus, resource, why)
+
+
+async def _parts(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
+    part = PARTS.get(resource)
+    if part is None:
+        return ()
+    names = dict.fromkeys(name for reason in why.reasons for name in reason.objects)
+    found = [await last_why(bus, part, why.namespace, name) for name in names]
+    return [one for one in found if one is not None]
 
 
 async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, clock: Clock) -> str:
@@ -82,8 +96,8 @@ async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, cloc
     return f"{what}, and the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
 
 
-def render(why: Why, now: datetime) -> Text:
-    """The record for people."""
+def render(why: Why, now: datetime, parts: Sequence[Why] = ()) -> Text:
+    """The record for people, and why the parts stand where they stand."""
     place = f"{why.namespace}/{why.name}" if why.namespace else why.name
     text = Text(f"{why.kind} {place}", style="bold")
     text.append(
@@ -91,13 +105,20 @@ def render(why: Why, now: datetime) -> Text:
     )
     if not why.reasons and not why.errors:
         text.append("nothing to wait for\n", style="green")
-    for reason in why.reasons:
-        text.append("  • ", style="yellow").append(reason.message).append(f"  [{reason.code}]\n", style="dim")
+    _append_reasons(text, why, "  ")
+    for part in parts:
+        text.append(f"    {part.kind} {part.name}\n", style="bold")
+        _append_reasons(text, part, "      ")
     for failure in why.errors:
         phase = f"{failure.phase}: " if failure.phase else ""
         text.append("  ✗ ", style="red").append(f"{phase}{failure.message}\n")
     _append_facts(text, why, now)
     return text
+
+
+def _append_reasons(text: Text, why: Why, indent: str) -> None:
+    for reason in why.reasons:
+        text.append(f"{indent}• ", style="yellow").append(reason.message).append(f"  [{reason.code}]\n", style="dim")
 
 
 def _append_facts(text: Text, why: Why, now: datetime) -> None:

@@ -7,6 +7,7 @@ from flotilla_common.api.nodeimage import FAILED, ImageStatus, NodeImageStatus, 
 from flotilla_common.node.reports import NodeImageReport
 from tests.integration.imagepull.conftest import PullSpace
 from tests.integration.imagepull.test_jobs import job
+from tests.integration.imagepull.test_lists import images
 from tests.support.fake_agents import HANG
 
 Json = dict[str, Any]
@@ -65,8 +66,11 @@ def test_a_node_speaks_only_for_itself_and_revives_nothing(space: PullSpace):
     assert phase(space, node, "nginx", "forged") == "Failed"
 
 
+SILENT = "on 1 node: ghost; see that it runs there"
+
+
 def test_a_node_image_may_live_without_a_node(space: PullSpace):
-    """Examples 30 and 31."""
+    """Examples 30 and 31. No agent is there either, and that is said, of the list by its job."""
     labels = {"apps.kruise.io/fake-nodeimage": "yes"}
     for name, held in (("ghost", labels), ("stray", {})):
         space.apply(
@@ -75,7 +79,11 @@ def test_a_node_image_may_live_without_a_node(space: PullSpace):
     space.until(lambda: bool(space.seen("NodeImage", "ghost")) and not space.seen("NodeImage", "stray"))
     space.apply(job("nginx:ghost", parallelism=5))
     space.done(desired=5, succeeded=4, active=1)
+    space.apply(images("nginx:haunted", selector={"names": ["ghost"]}))
+    for kind, name in (("nodeimage", "ghost"), ("imagepulljob", "job"), ("imagelistpulljob", "list")):
+        space.until(lambda what=(kind, name): SILENT in space.flotilla("explain", *what), 40)
     assert "nginx:ghost" in space.flotilla("explain", "nodeimage", "ghost")
+    assert "at work" not in space.flotilla("explain", "imagepulljob", "job")
     space.kubectl("delete", "nodeimage", "ghost")
     space.done(desired=4, succeeded=4, message="job has completed")
 

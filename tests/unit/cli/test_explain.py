@@ -38,10 +38,29 @@ RECORD = {
 }
 
 
+PART = RECORD | {
+    "kind": "ImagePullJob",
+    "name": "list-a",
+    "reasons": [{"code": "WaitingForNodes", "message": "waiting: 1 node at work: n1", "objects": ["n1"]}],
+}
+
+
 def test_record():
     why = decode_why(msgspec.json.encode(RECORD))
     assert why is not None
     assert plain(render(why, NOW)) == (GOLDEN / "explain.txt").read_text(encoding="utf-8")
+
+
+def test_the_parts_that_it_waits_for_say_why():
+    why, part = decode_why(msgspec.json.encode(RECORD)), decode_why(msgspec.json.encode(PART))
+    assert why is not None
+    assert part is not None
+    lines = plain(render(why, NOW, [part])).splitlines()
+    assert lines[2:5] == [
+        "  • web-4 counts as available in 12s  [MinReadySeconds]",
+        "    ImagePullJob list-a",
+        "      • waiting: 1 node at work: n1  [WaitingForNodes]",
+    ]
 
 
 def test_record_without_reasons():

@@ -250,9 +250,16 @@ def test_18_a_namesake_of_the_pod():
 
 def test_19_nobody_answers():
     world = World(request_document("app"))
-    world.passes(59)
+    world.passes(9)
+    assert (world.last.reasons[0].message, world.last.wake_at) == (
+        "waiting for the agent of node n to take the request up",
+        START + timedelta(seconds=10),
+    )
+    world.passes(50)
+    assert "no node agent has answered since 2026-03-01T08:00:00Z on 1 node: n" in world.last.reasons[0].message
     assert (world.status(), world.last.wake_at) == ({}, START + timedelta(seconds=60))
     world.passes(1)
+    assert "no node agent answered on node n; see that it runs there" in world.last.reasons[0].message
     assert (world.status()["phase"], world.status()["message"]) == (
         "Completed",
         "daemon has not responded for a long time",

@@ -62,13 +62,17 @@ def merged(
     if status.phase == COMPLETED or not report.phase or _PHASES.index(report.phase) <= _rank(status.phase):
         return status
     if report.phase == COMPLETED:
-        return completed(status, report.message[:MESSAGE_LIMIT], now)
+        return completed(request, status, report.message[:MESSAGE_LIMIT], now)
     return msgspec.structs.replace(status, phase=report.phase)
 
 
-def completed(status: ContainerRecreateRequestStatus, message: str, now: datetime) -> ContainerRecreateRequestStatus:
-    """The status of a request that ends now; its containers' states stay as they are."""
-    return msgspec.structs.replace(status, phase=COMPLETED, message=message, completion_time=now.replace(microsecond=0))
+def completed(
+    request: ContainerRecreateRequest, status: ContainerRecreateRequestStatus, message: str, now: datetime
+) -> ContainerRecreateRequestStatus:
+    """The status of a request that ends now; its containers' states stay as they are. It does not end before it was
+    made, although that was said by another clock."""
+    end = max(now.replace(microsecond=0), request.metadata.creation_timestamp or now)
+    return msgspec.structs.replace(status, phase=COMPLETED, message=message, completion_time=end)
 
 
 def _states(request: ContainerRecreateRequest, report: RecreateReport) -> list[RecreateState]:

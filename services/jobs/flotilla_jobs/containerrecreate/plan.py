@@ -22,12 +22,13 @@ from flotilla_jobs.containerrecreate import grace, why
 from flotilla_jobs.containerrecreate.merge import completed, merged
 from flotilla_jobs.containerrecreate.observe import observed
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
+from flotilla_jobs.containerrecreate.why import NO_ANSWER
+from flotilla_jobs.silence import ANSWERS_WITHIN
 
-ANSWER_WITHIN = timedelta(seconds=60)
+GIVEN_UP_AFTER = timedelta(seconds=60)
 """How long the node's agent may take until it takes a request up; fixed (§10)."""
 
 POD_GONE = "pod has gone"
-NO_ANSWER = "daemon has not responded for a long time"
 DEADLINE = "recreating has exceeded the activeDeadlineSeconds"
 """Messages of requests that do not end by themselves; scripts look for them."""
 
@@ -39,7 +40,7 @@ def plan(snapshot: RecreateSnapshot, now: datetime) -> Plan:
         return _clear_up(snapshot, now)
     status = merged(request, snapshot.report, now)
     if status.phase != COMPLETED and (reason := _overdue(snapshot, status, now)):
-        status = completed(status, reason, now)
+        status = completed(request, status, reason, now)
     if status.phase == RECREATING and snapshot.pod is not None:
         status = msgspec.structs.replace(status, container_status_snapshot=observed(request, snapshot.pod))
         if grace.wanted(request):
@@ -47,7 +48,7 @@ def plan(snapshot: RecreateSnapshot, now: datetime) -> Plan:
                 return _told(snapshot, status, now, Plan(stages=(Stage(chains=(chain,)),)))
             status = _grace_began(status, now)
     write = _status_patch(snapshot, status)
-    wake_at = None if status.phase == COMPLETED else _next_deadline(snapshot, status)
+    wake_at = None if status.phase == COMPLETED else _next_deadline(snapshot, status, now)
     return _told(snapshot, status, now, Plan(status=write, urgent_status=True, wake_at=wake_at))
 
 
@@ -74,15 +75,20 @@ def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus,
     """Why the request must end now although the agent is not done; empty if it need not."""
     if snapshot.pod is None and snapshot.pod_known:
         return POD_GONE
-    if not status.phase and now >= _created(snapshot) + ANSWER_WITHIN:
+    if not status.phase and now >= _created(snapshot) + GIVEN_UP_AFTER:
         return NO_ANSWER
     deadline = _deadline(snapshot)
     return DEADLINE if deadline is not None and now >= deadline else ""
 
 
-def _next_deadline(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus) -> datetime | None:
-    """When the request ends even if nothing happens. Everything else comes as a change of pod, request or report."""
-    moments = [_deadline(snapshot), None if status.phase else _created(snapshot) + ANSWER_WITHIN]
+def _next_deadline(
+    snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime
+) -> datetime | None:
+    """When the request ends even if nothing happens, or when there is to be said that nobody takes it up. Everything
+    else comes as a change of pod, request or report."""
+    created = _created(snapshot)
+    unanswered = [] if status.phase else [created + ANSWERS_WITHIN, created + GIVEN_UP_AFTER]
+    moments = [_deadline(snapshot), *(moment for moment in unanswered if moment > now)]
     return min((moment for moment in moments if moment is not None), default=None)
 
 

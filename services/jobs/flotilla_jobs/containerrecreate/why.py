@@ -16,6 +16,10 @@ from flotilla_common.api.containerrecreaterequest import (
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.control.plan import Reason
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
+from flotilla_jobs.silence import ANSWERS_WITHIN, TO_DO, no_agent
+
+NO_ANSWER = "daemon has not responded for a long time"
+"""The message of a request that nobody took up; scripts look for it."""
 
 
 def numbers(status: ContainerRecreateRequestStatus) -> dict[str, int]:
@@ -40,7 +44,7 @@ def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, 
     if status.phase == COMPLETED:
         return tuple(_finished(snapshot, status, now))
     if not status.phase:
-        return (_agent(snapshot, "to take the request up"),)
+        return (_untaken(snapshot, now),)
     if status.phase == PENDING:
         others = ", ".join(snapshot.ahead) or "another request"
         text = f"waiting for {others}: the agent works on one request of a pod at a time"
@@ -50,7 +54,8 @@ def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, 
 
 def _finished(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> Iterator[Reason]:
     if status.message:
-        yield Reason(code="CompletedAbnormally", message=f"completed: {status.message}")
+        hint = f": no node agent answered on node {snapshot.node}; {TO_DO}" if status.message == NO_ANSWER else ""
+        yield Reason(code="CompletedAbnormally", message=f"completed: {status.message}{hint}")
     for state in status.container_recreate_states:
         if state.phase != SUCCEEDED:
             text = f"container {state.name} was not recreated: it is {state.phase}"
@@ -88,6 +93,14 @@ def _recreating(state: RecreateState, new: ContainerSnapshot | None, least: int)
 
 def _container(state: RecreateState, code: str, text: str) -> Reason:
     return Reason(code=code, message=text, objects=(state.name,))
+
+
+def _untaken(snapshot: RecreateSnapshot, now: datetime) -> Reason:
+    """The agent says at once that it has seen the request, unless there is none."""
+    created = snapshot.request.metadata.creation_timestamp
+    if created is None or now < created + ANSWERS_WITHIN:
+        return _agent(snapshot, "to take the request up")
+    return no_agent({snapshot.node: created})
 
 
 def _agent(snapshot: RecreateSnapshot, what: str) -> Reason:

@@ -20,9 +20,10 @@ def status_of(job: ImageListPullJob, children: Sequence[ImagePullJob], now: date
     begun = [child for child in children if child.status.start_time is not None]
     completed = [one for one in begun if one.status.desired == one.status.succeeded + one.status.failed]
     desired = len(job.spec.images)
+    start = job.status.start_time or now
     return ImageListPullJobStatus(
-        start_time=job.status.start_time or now,
-        completion_time=now if job.spec.ends and desired == len(completed) else None,
+        start_time=start,
+        completion_time=max(now, start) if job.spec.ends and desired == len(completed) else None,
         desired=desired,
         active=sum(1 for child in begun if child.status.active > 0),
         completed=len(completed),

@@ -15,6 +15,7 @@ from flotilla_jobs.imagepull.push import Order
 from flotilla_jobs.imagepull.secrets import Supply, release, supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Standing, deadline_of, status_of, status_patch
+from flotilla_jobs.silence import silent
 from flotilla_jobs.waits import Waits
 
 
@@ -69,12 +70,13 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     if status.completion_time is None and not secrets.unread:
         chosen = _chosen(snapshot, standing, status.active)
     order = Order(job=job, image=image, secrets=secrets.references, default_ttl=snapshot.options.default_ttl, now=now)
-    deadline = deadline_of(job)
+    waits = Waits()
+    quiet = silent(standing.unanswered, now, waits)
     return Plan(
         stages=_stages(job, secrets, [order.to(node) for node in chosen]),
         status=_status_write(job, status) if status != job.status else None,
         urgent_status=status.completion_time is not None or job.status.start_time is None,
-        reasons=why.running(snapshot, standing, secrets, parallelism_of(job)),
+        reasons=why.running(snapshot, standing, quiet, secrets, parallelism_of(job)),
         numbers={
             "desired": status.desired,
             "active": status.active,
@@ -82,8 +84,14 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
             "failed": status.failed,
             "open": len(standing.open),
         },
-        wake_at=None if deadline is None else max(deadline, now + timedelta(seconds=1)),
+        wake_at=_wake_at(job, waits, now),
     )
+
+
+def _wake_at(job: ImagePullJob, waits: Waits, now: datetime) -> datetime | None:
+    """For the deadline, or to tell of nodes that are silent; not more often than once a second."""
+    moments = [moment for moment in (deadline_of(job), waits.next) if moment is not None]
+    return max(min(moments), now + timedelta(seconds=1)) if moments else None
 
 
 def parallelism_of(job: ImagePullJob) -> int:

@@ -16,6 +16,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     open: list[NodeImage] = []  # to be written to
     pulling: list[str] = []
+    unanswered: dict[str, datetime] = {}  # of those that pull: since when nothing was heard of it
     succeeded: list[str] = []
     failed: dict[str, str] = {}  # with the messages
 
@@ -24,7 +25,7 @@ class Standing(msgspec.Struct, frozen=True):
         cls, nodes: Sequence[NodeImage], uid: str, image: ImageName, secrets: Sequence[SecretReference]
     ) -> "Standing":
         """Where the nodes stand with the image of the job with this uid."""
-        standing = cls([], [], [], {})
+        standing = cls([], [], {}, [], {})
         for node in nodes:
             standing._take(node, uid, image, secrets)
         return standing
@@ -38,6 +39,8 @@ class Standing(msgspec.Struct, frozen=True):
         entry = node.entry(image.name, image.tag)
         if entry is None or entry.version != task.version:
             self.pulling.append(name)
+            if task.created_at is not None:
+                self.unanswered[name] = task.created_at
         elif entry.phase == SUCCEEDED:
             self.succeeded.append(name)
         elif entry.phase == FAILED:
@@ -62,12 +65,13 @@ def status_of(job: ImagePullJob, desired: int, standing: Standing, now: datetime
     done = len(standing.succeeded) + len(standing.failed)
     deadline = deadline_of(job)
     start = job.status.start_time or now
+    end = max(now, start)  # whatever became of the clock meanwhile
     if deadline is not None and done < desired and now >= deadline:
         failed = {*standing.failed, *standing.pulling, *(node.metadata.name for node in standing.open)}
         failed -= set(standing.succeeded)
         return ImagePullJobStatus(
             start_time=start,
-            completion_time=now,
+            completion_time=end,
             desired=desired,
             succeeded=len(standing.succeeded),
             failed=len(failed),
@@ -77,7 +81,7 @@ def status_of(job: ImagePullJob, desired: int, standing: Standing, now: datetime
     complete = job.spec.ends and done == desired
     return ImagePullJobStatus(
         start_time=start,
-        completion_time=now if complete else None,
+        completion_time=end if complete else None,
         desired=desired,
         active=len(standing.pulling),
         succeeded=len(standing.succeeded),

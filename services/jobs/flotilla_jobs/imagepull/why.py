@@ -1,18 +1,22 @@
 """Why a job stands where it stands, for people."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from datetime import datetime
 
 from flotilla_common.api.imagepulljob import ImagePullJobStatus
 from flotilla_common.control.plan import Reason
 from flotilla_jobs.imagepull.secrets import Supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Standing
+from flotilla_jobs.silence import NAMED, count, named, no_agent
 
-NAMED = 5
-"""Nodes that a message names; the rest are counted."""
+Silent = Mapping[str, datetime]
+"""Nodes that nobody answers for, and since when."""
 
 
-def running(snapshot: PullJobSnapshot, standing: Standing, secrets: Supply, parallelism: int) -> tuple[Reason, ...]:
+def running(
+    snapshot: PullJobSnapshot, standing: Standing, silent: Silent, secrets: Supply, parallelism: int
+) -> tuple[Reason, ...]:
     """All that is to be said about a job that is not over."""
     return tuple(
         reason
@@ -20,7 +24,8 @@ def running(snapshot: PullJobSnapshot, standing: Standing, secrets: Supply, para
             _no_nodes(snapshot),
             _secrets(secrets),
             _paused(standing, parallelism),
-            _pulling(standing, parallelism),
+            no_agent(silent) if silent else None,
+            _pulling(standing, silent, parallelism),
             failed(standing.failed),
         )
         if reason is not None
@@ -38,7 +43,7 @@ def failed(nodes: dict[str, str]) -> Reason | None:
     if not nodes:
         return None
     names = sorted(nodes)
-    message = f"{_count(len(nodes))} could not pull: {_named(names)}; {names[0]} says: {nodes[names[0]] or 'nothing'}"
+    message = f"{count(len(nodes))} could not pull: {named(names)}; {names[0]} says: {nodes[names[0]] or 'nothing'}"
     return Reason(code="FailedOnNodes", message=message, objects=tuple(names[:NAMED]))
 
 
@@ -60,22 +65,14 @@ def _secrets(secrets: Supply) -> Reason | None:
 def _paused(standing: Standing, parallelism: int) -> Reason | None:
     if parallelism or not standing.open:
         return None
-    return Reason(code="Paused", message=f"paused: parallelism is 0, {_count(len(standing.open))} to go")
+    return Reason(code="Paused", message=f"paused: parallelism is 0, {count(len(standing.open))} to go")
 
 
-def _pulling(standing: Standing, parallelism: int) -> Reason | None:
-    if not standing.pulling:
+def _pulling(standing: Standing, silent: Silent, parallelism: int) -> Reason | None:
+    busy = sorted(name for name in standing.pulling if name not in silent)
+    if not busy and not (silent and standing.open):
         return None
-    message = f"waiting: {_count(len(standing.pulling))} at work: {_named(sorted(standing.pulling))}"
+    message = f"waiting: {count(len(busy))} at work: {named(busy)}" if busy else "waiting: no node is at work"
     if standing.open:
         message += f"; {len(standing.open)} more wait, parallelism is {parallelism}"
-    return Reason(code="WaitingForNodes", message=message, objects=tuple(sorted(standing.pulling)[:NAMED]))
-
-
-def _count(number: int) -> str:
-    return f"{number} node" if number == 1 else f"{number} nodes"
-
-
-def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
+    return Reason(code="WaitingForNodes", message=message, objects=tuple(busy[:NAMED]))

@@ -12,6 +12,7 @@ from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchTyp
 from flotilla_jobs.nodeimage.clean import Cleaner
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.status import Patience, reported, status_patch
+from flotilla_jobs.silence import no_agent, silent
 from flotilla_jobs.waits import Waits
 
 SOONEST = timedelta(seconds=3)
@@ -73,6 +74,7 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, w
     patience = Patience(image, now, waits)
     status = image.status if snapshot.report is None else reported(image, snapshot.report)
     status = patience.judged(status)
+    reasons = _reasons(msgspec.structs.replace(image, status=status), now, waits)
     wake = None if waits.next is None else max(waits.next, now + SOONEST)
     numbers = {"desired": status.desired or 0, "succeeded": status.succeeded, "failed": status.failed}
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
@@ -80,26 +82,32 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, w
         status=None if status == image.status else _status_write(image, status_patch(image.status, status)),
         urgent_status=final,
         notices=tuple(patience.notices),
-        reasons=_reasons(image),
+        reasons=reasons,
         numbers={**numbers, "pulling": status.pulling, "waiting": status.waiting},
         wake_at=wake,
     )
 
 
-def _reasons(image: NodeImage) -> tuple[Reason, ...]:
-    """What the node is busy with, or has not answered to."""
-    open_tags = [
-        f"{name}:{tag.tag}"
-        for name, spec in image.spec.images.items()
-        for tag in spec.tags
-        if (entry := image.entry(name, tag.tag)) is None
-        or entry.version != tag.version
-        or entry.completion_time is None
-    ]
-    if not open_tags:
-        return ()
-    message = f"the node has {len(open_tags)} images to pull, the first is {open_tags[0]}"
-    return (Reason(code="PullingImages", message=message, objects=tuple(open_tags[:5])),)
+def _reasons(image: NodeImage, now: datetime, waits: Waits) -> tuple[Reason, ...]:
+    """What the node is busy with, and that nobody answers for it."""
+    open_tags: list[str] = []
+    asked: list[datetime] = []
+    if image.status.desired is None and image.metadata.creation_timestamp is not None:
+        asked.append(image.metadata.creation_timestamp)  # an agent without work says that, too
+    for name, spec in image.spec.images.items():
+        for tag in spec.tags:
+            entry = image.entry(name, tag.tag)
+            if entry is None or entry.version != tag.version:
+                asked += [tag.created_at] if tag.created_at is not None else []
+            elif entry.completion_time is not None:
+                continue
+            open_tags.append(f"{name}:{tag.tag}")
+    quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, waits)
+    reasons = [no_agent(quiet)] if quiet else []
+    if open_tags:
+        message = f"the node has {len(open_tags)} images to pull, the first is {open_tags[0]}"
+        reasons.append(Reason(code="PullingImages", message=message, objects=tuple(open_tags[:5])))
+    return tuple(reasons)
 
 
 def _single(action: Action) -> Plan:
