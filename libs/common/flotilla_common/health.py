@@ -4,8 +4,15 @@ Parts of a service report what they wait for; /readyz answers 200 only when nobo
 words who waits for what: a missing CRD or an unreachable bus is a state, not a crash.
 """
 
+import asyncio
+import os
+
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, disable_created_metrics, generate_latest
+
+
+class PortTaken(OSError):
+    """A port of this process cannot be had; the message names it and what it is for."""
 
 
 class Health:
@@ -38,7 +45,10 @@ class Health:
 
 
 async def serve(health: Health, *, health_port: int, metrics_port: int, host: str = "0.0.0.0") -> list[web.AppRunner]:  # noqa: S104 - probes come from outside the pod
-    """Serve the endpoints; a port of 0 leaves its endpoints out. The runners are to be cleaned up by the caller."""
+    """Serve the endpoints; a port of 0 leaves its endpoints out. The runners are to be cleaned up by the caller.
+
+    Raises PortTaken.
+    """
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -61,6 +71,11 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
         app.add_routes(table)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, host, port).start()
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as failure:
+            await asyncio.gather(*(one.cleanup() for one in (*runners, runner)))
+            purpose = " and ".join(route.path for route in table)
+            raise PortTaken(f"port {port} for {purpose}: {os.strerror(failure.errno or 0)}") from failure
         runners.append(runner)
     return runners

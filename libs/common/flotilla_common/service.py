@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import structlog
@@ -27,7 +28,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, Entropy, SystemClock, SystemEntropy
 from flotilla_common.control.offline import Offline
 from flotilla_common.gates import Gates
-from flotilla_common.health import Health
+from flotilla_common.health import Health, PortTaken
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ConfigError, load_config
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -187,10 +188,34 @@ def run_process(services: Sequence[Service], settings: Settings) -> int:
     except ConfigError as error:
         log.error("no way to the cluster", error=str(error))  # noqa: TRY400 - the message names file and field
         return 2
+    except PortTaken as error:
+        return _no_port(log, error)
     except ExceptionGroup as errors:
+        if ports := _only_ports(errors):
+            return _no_port(log, ports[0])
         log.error("service failed", exc_info=errors)  # noqa: TRY400 - structlog takes the exception itself
         return 1
     return 0
+
+
+def _no_port(log: structlog.stdlib.BoundLogger, error: PortTaken) -> int:
+    """Say in one line which port is taken. Returns the exit code."""
+    log.error("a port cannot be had", error=str(error))
+    return 2
+
+
+def _only_ports(errors: ExceptionGroup[Exception]) -> list[PortTaken]:
+    """The taken ports, if the services failed for nothing else."""
+    found: list[PortTaken] = []
+    for error in errors.exceptions:
+        if isinstance(error, ExceptionGroup):
+            inner = _only_ports(cast("ExceptionGroup[Exception]", error))
+        else:
+            inner = [error] if isinstance(error, PortTaken) else []
+        if not inner:
+            return []
+        found += inner
+    return found
 
 
 def main(service: Service, arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:

@@ -14,6 +14,8 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
+from flotilla_common.health import PortTaken
+
 _GRACE_SECONDS = 5  # an admission call that is running when we stop gets its answer; the apiserver waits up to 30
 # Longer than the 90 s after which the apiserver's client drops an idle connection. The other way round, a call could be
 # sent into a connection that we are just closing, and a POST is not sent again.
@@ -41,14 +43,14 @@ class _Server(uvicorn.Server):
 
 
 def listen(port: int, host: str = "0.0.0.0") -> socket.socket:  # noqa: S104 - the apiserver comes from outside
-    """The listening socket; a port of 0 takes a free one. Raises OSError that says which port is taken."""
+    """The listening socket; a port of 0 takes a free one. Raises PortTaken."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
     except OSError as failure:
         sock.close()
-        raise OSError(failure.errno, f"webhook port {port} on {host}: {failure.strerror}") from failure
+        raise PortTaken(f"webhook port {port} on {host}: {failure.strerror}") from failure
     return sock
 
 

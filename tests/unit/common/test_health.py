@@ -1,11 +1,13 @@
 """/healthz, /readyz and /metrics."""
 
+import socket
+
 import aiohttp
 import pytest
 
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_common import health
-from flotilla_common.health import Health
+from flotilla_common.health import Health, PortTaken
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,12 @@ async def test_readyz(parts: list[tuple[str, bool, str]], code: int, text: str) 
     assert "process_resident_memory_bytes" in page
     assert "process_cpu_seconds_total" in page
     assert "_created" not in page
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"port {port} for /healthz and /readyz: Address already in use"):
+            await health.serve(Health(), health_port=port, metrics_port=0, host="127.0.0.1")

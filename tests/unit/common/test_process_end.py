@@ -1,0 +1,43 @@
+"""How a process ends when its services cannot run: what the user can mend is one line, all else a traceback."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+FAILING = """
+import sys
+from flotilla_common import service
+from flotilla_common.health import PortTaken
+from flotilla_common.settings import Settings
+
+taken = PortTaken("port 80: taken")
+failures = {
+    "endpoint": taken,
+    "service": ExceptionGroup("", [ExceptionGroup("", [taken])]),
+    "not alone": ExceptionGroup("", [taken, ValueError("boom")]),
+}
+
+async def failing(*_):
+    raise failures[sys.argv[1]]
+
+service.run_services = failing
+sys.exit(service.run_process([], Settings()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "event"),
+    [
+        ("endpoint", 2, "a port cannot be had"),
+        ("service", 2, "a port cannot be had"),
+        ("not alone", 1, "service failed"),
+    ],
+)
+def test_a_taken_port_is_one_line(failure: str, code: int, event: str) -> None:
+    result = subprocess.run([sys.executable, "-c", FAILING, failure], capture_output=True, text=True, check=False)
+    line = json.loads(result.stdout + result.stderr)
+    assert (result.returncode, line["event"]) == (code, event)
+    assert ("exception" in line) == (code == 1)
+    assert line.get("error", "port 80: taken") == "port 80: taken"
