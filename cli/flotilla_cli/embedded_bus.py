@@ -16,7 +16,7 @@ import msgspec
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_bus_dir
 from flotilla_cli.cluster.nats import ANY, start_nats
-from flotilla_cli.cluster.ports import HOST
+from flotilla_cli.cluster.ports import HOST, require_free
 from flotilla_common.settings import Settings
 
 DEFAULT_PORT = 4222
@@ -32,6 +32,8 @@ def embedded_bus(settings: Settings, program: Callable[[str], Path]) -> Generato
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flotilla-nats-")))
         host, port = listen_address(settings.nats_listen)
+        if port:
+            require_free(port, "the bus", "--nats-listen")
         server = asyncio.run(start_nats(folder.absolute(), port, program=program, bound=True, host=host))
         stack.callback(server.stop)
         yield msgspec.structs.replace(settings, nats_url=server.url, nats_creds=server.credentials)

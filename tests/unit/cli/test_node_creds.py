@@ -1,5 +1,6 @@
 """`flotilla node-creds` and the address that agents reach."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,12 @@ from click.testing import CliRunner
 
 from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.embedded_bus import listen_address
+from flotilla_cli.embedded_bus import embedded_bus, listen_address
 from flotilla_cli.main import main
 from flotilla_common.bus.login import read_login
 from flotilla_common.bus.nkey import KeyPair
 from flotilla_common.bus.permissions import SERVICES
+from flotilla_common.settings import Settings
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -80,3 +82,14 @@ def test_listen_address(text: str, address: tuple[str, int]) -> None:
 def test_no_address(text: str) -> None:
     with pytest.raises(ClusterError, match="HOST:PORT"):
         listen_address(text)
+
+
+def test_a_taken_port_is_named_before_anything_is_started(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        settings = Settings(nats_listen=f"127.0.0.1:{port}", nats_dir=str(tmp_path))
+        refused = pytest.raises(ClusterError, match=f"Port {port} for the bus is taken .* --nats-listen")
+        with refused, embedded_bus(settings, lambda name: Path(name)):
+            pass
