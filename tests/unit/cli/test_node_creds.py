@@ -91,5 +91,5 @@ def test_a_taken_port_is_named_before_anything_is_started(tmp_path: Path) -> Non
         port = taken.getsockname()[1]
         settings = Settings(nats_listen=f"127.0.0.1:{port}", nats_dir=str(tmp_path))
         refused = pytest.raises(ClusterError, match=f"Port {port} for the bus is taken .* --nats-listen")
-        with refused, embedded_bus(settings, lambda name: Path(name)):
+        with refused, embedded_bus(settings, Path):
             pass
