@@ -33,6 +33,7 @@ from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api
 
+NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what follows is told from the objects"
 BUS_SECONDS = 1.0
 """How long a tree waits for the reasons from the bus before it does without them."""
 
@@ -112,12 +113,15 @@ def _live(api: Api, clock: Clock, wish: Wish) -> Picture:
 
 
 async def _hear(picture: Picture, wish: Wish, bus: Bus | None, clock: Clock) -> None:
-    """The reasons, if the bus has them soon: the tree is worth having without."""
-    if bus is not None:
-        with contextlib.suppress(BusError, TimeoutError):
-            async with asyncio.timeout(BUS_SECONDS):
-                await connected(bus, clock, BUS_SECONDS)
-                picture.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
+    """The reasons, if the bus has them soon: the tree is worth having without, but says less."""
+    if bus is None:
+        return
+    try:
+        async with asyncio.timeout(BUS_SECONDS):
+            await connected(bus, clock, BUS_SECONDS)
+            picture.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
+    except (BusError, TimeoutError):
+        click.echo(NO_REASONS, err=True)
 
 
 async def _watch(picture: Picture, show: "_Screen", clock: Clock) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from flotilla_cli.cluster.ports import free_ports
 from tests.support.cluster import control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 
@@ -91,6 +92,14 @@ async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tm
     assert (why["kind"], why["name"], why["service"]) == ("CloneSet", "web", "cloneset")
     assert why["generation"] == cluster.read("clone", "web")["metadata"]["generation"]
     assert "CloneSet default/web" in said("explain", "clone", "web", nats)
+
+
+def test_a_tree_without_the_bus_says_that_it_knows_less(flotilla: Fleet):
+    dead = [f"--nats=nats://127.0.0.1:{free_ports(1)[0]}", f"--kubeconfig={flotilla.cluster.kubeconfig}"]
+    line = command("get", "clone", "web", "-o", "json", *dead)
+    reply = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
+    assert json.loads(reply.stdout)["toldBy"] == "status"
+    assert reply.stderr.startswith("the bus does not answer")
 
 
 def test_explain_says_when_there_is_no_such_object(flotilla: Fleet):
