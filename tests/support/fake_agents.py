@@ -136,6 +136,7 @@ class _Agent:
             self._done[key] = msgspec.structs.replace(
                 entry, phase=phase, completion_time=started, progress=100, message=message
             )
+            self._owner.ended.append((self._node, reference_of(name, tag.tag), tag.version))
         return self._done[key]
 
 
@@ -146,6 +147,7 @@ class FakeAgents:
         self.url = url
         self.answers: dict[tuple[str, str], str] = {}  # by node and image: FAIL, HANG or SILENT instead of success
         self.pulls: list[tuple[str, str, int]] = []  # node, image, version
+        self.ended: list[tuple[str, str, int]] = []  # the same, of those that are done, whether or not it is known
         self.answers_given: list[Answer] = []
         self._nodes = nodes
         self._agents: dict[str, _Agent] = {}

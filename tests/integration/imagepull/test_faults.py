@@ -1,4 +1,4 @@
-"""Image pulls while the jobs service dies, shares its work, or loses the bus."""
+"""Image pulls while the jobs service dies, shares its work, has its clock set, or loses the bus."""
 
 import asyncio
 
@@ -6,6 +6,8 @@ import pytest
 
 from tests.integration.imagepull.conftest import PullSpace, Running
 from tests.integration.imagepull.test_jobs import job
+from tests.support import set_clock
+from tests.support.cluster import eventually
 from tests.support.fake_agents import HANG
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -43,6 +45,42 @@ async def test_a_service_that_dies_repeats_and_loses_nothing(space: PullSpace, r
     assert sorted(pulls) == [(node, "nginx:killed", 0), (other, "nginx:killed", 0)]
 
 
+async def test_the_clock_of_the_service_is_set(space: PullSpace, running: Running):
+    """Deadlines and TTLs go by that clock, as those of Kubernetes' own controllers do: an hour forward ends what had
+    half an hour to go. Nothing else ends, nothing is pulled twice, and when the clock is put back, work goes on."""
+    node = space.nodes[0]
+    file = running.cluster.plane.places.state_dir / "jobs.clock"
+    running.fleet.kill("jobs")
+    await running.fleet.start("jobs", program=set_clock.command(file, "flotilla_cli"))
+    plenty, never = {"type": "Always", "activeDeadlineSeconds": 1800}, {"type": "Always"}
+    kept = never | {"ttlSecondsAfterFinished": 1800}
+    for name, policy in (("limited", plenty), ("patient", never)):
+        space.agents.answers[node, f"clock:{name}"] = HANG
+        space.apply(job(f"clock:{name}", name, selector={"names": [node]}, completionPolicy=policy))
+        await asyncio.to_thread(space.done, name, active=1)
+    space.apply(job("clock:kept", "kept", selector={"names": [node]}, completionPolicy=kept))
+    await asyncio.to_thread(space.done, "kept", succeeded=1, message="job has completed")
+    set_clock.put(file, 3600)
+    for name in ("limited", "patient", "kept"):
+        await asyncio.to_thread(touch, space, name)
+    await asyncio.to_thread(space.done, "limited", failed=1, failedNodes=[node], active=0)
+    await eventually(lambda: not space.seen("ImagePullJob", "kept"))
+    set_clock.put(file, -3600)
+    del space.agents.answers[node, "clock:patient"]
+    await asyncio.to_thread(space.done, "patient", succeeded=1, message="job has completed")
+    for name in ("limited", "patient"):
+        assert space.job(name)["startTime"] <= space.job(name)["completionTime"]
+    pulls = sorted(pull for pull in space.agents.pulls if pull[1].startswith("clock:"))
+    assert pulls == [(node, f"clock:{name}", 0) for name in ("kept", "limited", "patient")]
+    running.fleet.kill("jobs")
+    await running.fleet.start("jobs")
+
+
+def touch(space: PullSpace, job: str) -> None:
+    """Have it looked at, if it is still there."""
+    space.cluster.kubectl("-n", space.name, "annotate", "imagepulljob", job, "look=again", check=False)
+
+
 async def test_a_bus_that_is_away_for_a_while(space: PullSpace, running: Running):
     node = space.nodes[2]
     space.agents.answers[node, "nginx:bus"] = HANG
@@ -50,7 +88,8 @@ async def test_a_bus_that_is_away_for_a_while(space: PullSpace, running: Running
     await asyncio.to_thread(space.done, active=1)
     await running.fleet.kill_bus()
     del space.agents.answers[node, "nginx:bus"]
-    await asyncio.sleep(2)  # the pull ends meanwhile, and nobody hears of it
+    await eventually(lambda: (node, "nginx:bus", 0) in space.agents.ended, 30)
+    assert space.job()["active"] == 1, "nobody hears of it meanwhile"
     await running.fleet.start_bus()
     await asyncio.to_thread(space.done, succeeded=1, message="job has completed", seconds=60)
     await running.fleet.healthy(60)
