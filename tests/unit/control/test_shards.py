@@ -139,6 +139,35 @@ async def test_a_renewal_that_vanishes_leaves_time_for_another(monkeypatch: pyte
     assert a.gained == [{0}], "it was never lost"
 
 
+class Slow(ScriptedApi):
+    """An apiserver that takes a while for each renewal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_once = self.most = self.renewals = 0
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes:
+        self.renewals += 1
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        for _ in range(10):  # turns of the loop: whatever may run beside it does so
+            await asyncio.sleep(0)
+        self.at_once -= 1
+        return await super().replace(resource, namespace, name, body, subresource)
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 1), (4, 5), (30, 8)], ids=["one", "some and a member", "many"])
+async def test_leases_are_renewed_side_by_side(count: int, most: int) -> None:
+    api = Slow()
+    a = Replica(api, "a", count)
+    assert await a.tick() == set(range(count))
+    assert api.renewals == 0, "they were made"
+    assert await a.tick(5) == set(range(count))
+    assert api.renewals == (count if count == 1 else count + 1)
+    assert api.most == most
+    assert a.gained == [set(range(count))], "none was lost"
+
+
 async def test_replicas_share_the_shards_fairly() -> None:
     api = ScriptedApi()
     a, b = Replica(api, "a", count=4), Replica(api, "b", count=4)

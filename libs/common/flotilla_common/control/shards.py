@@ -36,6 +36,9 @@ REQUEST_SHARE = 0.25
 """An answer about leases is waited for during this share of the duration. A first renewal that vanishes then leaves
 time for a second one, which follows at once, before the fence falls: 0.3 + 0.25 are less than 2/3."""
 
+RENEWALS_AT_ONCE = 8
+"""How many leases are renewed side by side; there are a few per replica."""
+
 RELEASE_SECONDS = 5.0
 """How long a replica that ends tries to release its leases; it takes milliseconds."""
 
@@ -303,21 +306,30 @@ class Shards:
         except TimeoutError:
             self._log.warning("leases cannot be read", error=f"no answer in {self._terms.request:g} s")
             return False
-        if self.count > 1:
-            await self._member.acquire_or_renew()
         share = self._fair_share()
         held = [index for index, lease in enumerate(self._leases) if lease.holder == self._identity]
         for index in held[share:]:
             self._serving.pop(index, None)
             await self._leases[index].release()
+        await self._renew([self._leases[index] for index in held[:share]])
         kept = len(held[:share])
         for index, lease in enumerate(self._leases):
-            ours = index in held[:share]
-            if ours or (kept < share and lease.stale and index not in held):
-                valid = await lease.acquire_or_renew()
-                kept += 1 if valid and not ours else 0
+            if kept < share and lease.stale and index not in held:
+                kept += 1 if await lease.acquire_or_renew() else 0
         self._take_over()
         return not any(lease.unanswered for lease in (*self._leases, self._member))
+
+    async def _renew(self, ours: Sequence[LeaseHold]) -> None:
+        """What is ours, and our own membership. Side by side: one after the other, the answers that do not come would
+        add up to more than a lease lasts."""
+        places = asyncio.Semaphore(RENEWALS_AT_ONCE)
+
+        async def renew(lease: LeaseHold) -> None:
+            async with places:
+                await lease.acquire_or_renew()
+
+        members = [self._member] if self.count > 1 else []
+        await asyncio.gather(*(renew(lease) for lease in (*members, *ours)))
 
     def _take_over(self) -> None:
         """Start taking over what was gained, or lost for a while. It runs beside the renewals: a long LIST must not
