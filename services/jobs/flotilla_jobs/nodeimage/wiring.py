@@ -1,5 +1,6 @@
 """How NodeImages are served: what wakes the controller, and what is asked of the apiserver itself."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
@@ -33,17 +34,15 @@ async def serve(
     secrets: Table[Secret],
 ) -> None:
     """Add the controller to the service and answer the reports of the nodes."""
-    mirror, settings = assembly.mirror, assembly.context.settings
+    settings = assembly.context.settings
 
     def again(namespace: str, name: str) -> None:
         controller.enqueue(namespace, name)
 
     async def reread(key: Key) -> None:
-        await mirror.read(NODE_IMAGE, *key)
+        await assembly.mirror.read(NODE_IMAGE, *key)
 
-    inbox = Inbox[NodeImage, NodeImageReport](
-        images, absorbed=absorbed, owns=assembly.shards.owns, read=partial(mirror.read, NODE_IMAGE), again=again
-    )
+    inbox = _inbox(assembly, images, again)
     gatherer = Gatherer(
         nodes=nodes,
         images=images,
@@ -66,6 +65,14 @@ async def serve(
     )
     _listen(controller, nodes, images, jobs)
     await serve_reports(assembly.context.bus, NODE_IMAGES, NodeImageReport, Receiver(inbox).receive)
+
+
+def _inbox(
+    assembly: Assembly, images: Table[NodeImage], again: Callable[[str, str], None]
+) -> Inbox[NodeImage, NodeImageReport]:
+    """What the nodes report, until their NodeImages say it."""
+    read = partial(assembly.mirror.read, NODE_IMAGE)
+    return Inbox(images, absorbed=absorbed, owns=assembly.shards.owns, read=read, again=again)
 
 
 def _asking(assembly: Assembly, jobs: Table[ImagePullJob]) -> Asking:
