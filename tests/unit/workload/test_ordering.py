@@ -42,17 +42,18 @@ TIMELESS = {"lastTransitionTime": None}
         (pod("b", conditions={"Ready": LATER}), pod("a")),
         (pod("b", conditions={"Ready": TIMELESS}), pod("a", conditions={"Ready": LATER})),
         (pod("b", statuses=[status("nginx", restartCount=2)]), pod("a", statuses=[status("nginx", restartCount=1)])),
+        (pod("a", statuses=[status("nginx")]), pod("b", statuses=[])),
         (pod("b", creationTimestamp=NOW), pod("a")),
         (pod("b", creationTimestamp=None), pod("a", creationTimestamp=NOW)),
         (pod("a"), pod("b")),
     ],
-    ids=["unscheduled", "not ready", "ready later", "no ready time", "restarts", "younger", "no creation time", "name"],
+    ids=["unscheduled", "not ready", "ready later", "no ready time", "restarts", "none", "younger", "no creation time", "name"],
 )
 def test_default_order(first: Pod, second: Pod) -> None:
     assert sorted([second, first], key=default_order_key) == [first, second]
 
 
-@pytest.mark.parametrize(("first", "second"), [("Pending", "Unknown"), ("Unknown", "Running"), ("", "Running")])
+@pytest.mark.parametrize(("first", "second"), [("Pending", "Unknown"), ("Unknown", "Running"), ("", "Running"), ("New", "Unknown")])
 def test_default_order_of_phases(first: str, second: str) -> None:
     pods = [
         msgspec.structs.replace(pod(), status=msgspec.structs.replace(pod().status, phase=p)) for p in (first, second)

@@ -155,8 +155,6 @@ def _surge(
     for_update = for_update_old = 0
     if surplus_old * surplus_new < 0:
         for_update = min(abs(surplus_old), abs(surplus_new))
-        fewer_old = abs(surplus_old) <= abs(surplus_new)
-        if (fewer_old and surplus_old < 0) or (not fewer_old and surplus_new > 0):
-            for_update_old = for_update
+        for_update_old = for_update if surplus_old < 0 else 0  # pods that go back are replaced by old ones
     useful, useful_old = (for_update, for_update_old) if for_update > for_deletion else (for_deletion, for_deletion_old)
     return min(want.max_surge, useful), min(want.max_surge, useful_old)
