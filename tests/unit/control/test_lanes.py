@@ -85,3 +85,26 @@ def test_a_namesake_begins_anew() -> None:
     ready.forget("a")
     ready.add("a", 0.1)
     assert ready.take(0.1) is None
+
+
+def test_both_lanes_are_counted() -> None:
+    ready = lanes("a", "b", places=2)
+    ready.take(0.0)
+    ready.done("a", 0.1)
+    ready.add("a", 0.2)
+    assert len(ready) == 2
+
+
+def test_a_key_returns_for_so_long_after_it_was_done_last() -> None:
+    ready = lanes("a")
+    ready.take(0.0)
+    ready.done("a", 0.0)
+    ready.add("b", 1.0)
+    ready.take(1.0)
+    ready.done("b", 1.0)
+    ready.done("a", 2.0)
+    ready.done("b", RETURNING)
+    ready.add("a", RETURNING + 1.0)
+    ready.add("c", RETURNING + 1.0)
+    assert ready.next_free(RETURNING + 1.0) == RETURNING + 1.0
+    assert [ready.take(RETURNING + 1.0) for _ in range(3)] == ["c", "a", None]

@@ -47,13 +47,25 @@ TIMELESS = {"lastTransitionTime": None}
         (pod("b", creationTimestamp=None), pod("a", creationTimestamp=NOW)),
         (pod("a"), pod("b")),
     ],
-    ids=["unscheduled", "not ready", "ready later", "no ready time", "restarts", "none", "younger", "no creation time", "name"],
+    ids=[
+        "unscheduled",
+        "not ready",
+        "ready later",
+        "timeless",
+        "restarts",
+        "none",
+        "younger",
+        "no creation time",
+        "name",
+    ],
 )
 def test_default_order(first: Pod, second: Pod) -> None:
     assert sorted([second, first], key=default_order_key) == [first, second]
 
 
-@pytest.mark.parametrize(("first", "second"), [("Pending", "Unknown"), ("Unknown", "Running"), ("", "Running"), ("New", "Unknown")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("Pending", "Unknown"), ("Unknown", "Running"), ("", "Running"), ("New", "Unknown")]
+)
 def test_default_order_of_phases(first: str, second: str) -> None:
     pods = [
         msgspec.structs.replace(pod(), status=msgspec.structs.replace(pod().status, phase=p)) for p in (first, second)

@@ -1,0 +1,130 @@
+"""What only shows when something else goes wrong: empty epochs, misfits, switches between bus and apiserver."""
+
+import asyncio
+
+import pytest
+
+from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.mirror.mirror import TEND_SECONDS
+from tests.unit.mirror.test_direct_reading import Sourced, head, raw
+from tests.unit.mirror.test_mirror import Bench, Thing, body
+
+
+async def started() -> Bench:
+    bench = Bench()
+    await bench.start()
+    return bench
+
+
+async def test_an_epoch_without_objects_empties_the_table() -> None:
+    bench = await started()
+    await bench.publish("e1", 10, body("a", 1))
+    await bench.publish("e2", 20)
+    assert bench.held == {}
+
+
+async def test_what_is_as_old_as_its_epoch_and_was_not_in_it_is_gone() -> None:
+    bench = await started()
+    await bench.publish("e1", 10, body("a", 1), body("b", 2))
+    bench.mirror.written(POD, body("b", 20))
+    await bench.publish("e2", 20, body("a", 1))
+    assert bench.held == {"a": "1"}
+
+
+async def test_a_misfit_that_is_not_in_the_next_epoch_is_gone_but_a_newer_one_stays() -> None:
+    bench = await started()
+    await bench.publish("e1", 10, body("old", 1, size="wrong"), body("kept", 2, size="wrong"))
+    bench.mirror.written(POD, body("newer", 25, size="wrong"))
+    assert bench.mirror.is_misfit(POD, "u-old")
+    await bench.publish("e2", 20, body("kept", 2, size="wrong"))
+    assert [bench.mirror.is_misfit(POD, f"u-{name}") for name in ("old", "kept", "newer")] == [False, True, True]
+
+
+async def test_the_fallback_begins_with_the_second_that_was_agreed_and_ends_with_the_bus() -> None:
+    bench = await started()
+    await bench.publish("e1", 10, body("a", 1))
+    bench.clock.time += 29.0
+    await bench.feed.tend()
+    assert not bench.feed.direct
+    bench.clock.time += 1.0
+    await bench.feed.tend()
+    assert bench.feed.direct
+    assert not bench.feed.synced, "the direct source has not listed yet"
+    await bench.mark("synced", 11)
+    await bench.feed.tend()
+    assert not bench.feed.direct
+    assert bench.feed.synced
+
+
+async def test_a_bus_that_is_whole_but_was_never_synced_is_not_trusted() -> None:
+    bench = await started()
+    bench.clock.time += 20.0
+    await bench.mark("listing")
+    bench.clock.time += 10.0
+    await bench.feed.tend()
+    assert bench.feed.direct
+    await bench.feed.stop()
+
+
+async def test_a_source_that_falls_back_says_when_it_is_synced() -> None:
+    bench = await started()
+    bench.api.objects["a"] = body("a", 1)
+    bench.clock.time += 30.0
+    await bench.feed.tend()
+    await bench.mirror.synced(1.0)
+    assert bench.held == {"a": "1"}
+    await bench.feed.stop()
+
+
+async def test_a_running_mirror_looks_after_its_feeds_every_second() -> None:
+    bench = Bench()
+    running = asyncio.create_task(bench.mirror.run())
+    for _ in range(200):
+        await asyncio.sleep(0)
+        if bench.mirror.direct(POD):
+            break
+    assert bench.mirror.direct(POD), "the bus never spoke"
+    assert set(bench.clock.sleeps) >= {TEND_SECONDS}
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_private_table_is_indexed_and_says_when_it_is_synced() -> None:
+    bench = Bench()
+    bench.mirror._feeds.clear()
+    table = bench.mirror.add_private(CLAIM, Thing, "ns", {"size": lambda obj: [obj.size]})
+    bench.api.objects["a"] = body("a", 1, size=7)
+    feed = bench.mirror._feeds[CLAIM]
+    await feed.start()
+    await bench.mirror.synced(1.0)
+    assert [obj.metadata.name for obj in table.by_index("size", 7)] == ["a"]
+    bench.clock.time += 5.0
+    assert (feed.lag, feed.direct, feed.healthy) == (5.0, True, True)
+    await feed.stop()
+
+
+async def test_a_watch_moves_objects_until_it_says_that_they_are_gone() -> None:
+    made = Sourced()
+    await made.list(10, ("a", 1), ("b", 2))
+    await made.source.event("MODIFIED", head("a", 11), raw("a", 11))
+    assert made.held == {"a": "11", "b": "2"}
+    await made.source.event("DELETED", head("b", 12), raw("b", 12))
+    assert made.held == {"a": "11"}
+
+
+async def test_a_reading_that_finds_nothing_takes_the_object_that_was_held_and_no_namesake() -> None:
+    bench = await started()
+    bench.mirror.written(POD, body("a", 5, uid="first"))
+
+    async def gone(*_: object) -> bytes:
+        bench.mirror.written(POD, body("a", 7, uid="second"))
+        return await type(bench.api).get(bench.api, POD, "ns", "a")
+
+    bench.api.get = gone  # type: ignore[method-assign]
+    assert await bench.mirror.read(POD, "ns", "a") is None
+    assert bench.held == {"a": "7"}
+
+
+async def test_a_selector_alone_does_not_say_what_the_list_speaks_for() -> None:
+    with pytest.raises(ValueError, match=r"^a label selector needs `within`$"):
+        await Bench().mirror.read_owned(POD, label_selector="app=web")
