@@ -1,0 +1,84 @@
+"""What makes two templates of a list's jobs the same, and what makes them different (imagepull.md §7)."""
+
+from typing import Any
+
+import pytest
+
+from flotilla_jobs.imagelistpull.children import template_hash, template_of
+from tests.unit.imagepull.build import Json, actions, list_job
+from tests.unit.imagepull.test_list_examples import child, passed
+
+NAMED = {"names": ["n1"]}
+
+
+def digits(**spec: Any) -> str:
+    return template_hash(list_job("a", **spec).spec)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"selector": NAMED}, id="selector"),
+        pytest.param({"selector": {"matchLabels": {"pool": "a"}}}, id="labels of nodes"),
+        pytest.param({"podSelector": {"matchLabels": {"app": "web"}}}, id="podSelector"),
+        pytest.param({"sandboxConfig": {"labels": {"a": "b"}}}, id="sandboxConfig"),
+        pytest.param({"pullSecrets": ["s"]}, id="pullSecrets"),
+        pytest.param({"parallelism": 2}, id="parallelism"),
+        pytest.param({"pullPolicy": {"timeoutSeconds": 5}}, id="timeout"),
+        pytest.param({"pullPolicy": {"backoffLimit": 1}}, id="retries"),
+        pytest.param({"completionPolicy": {"type": "Never"}}, id="completionPolicy"),
+        pytest.param({"imagePullPolicy": "Always"}, id="imagePullPolicy"),
+    ],
+)
+def test_another_template(spec: Json):
+    assert digits(**spec) != digits()
+    assert template_of(list_job("a", **spec).spec) != template_of(list_job("a").spec)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"selector": {}}, {}, id="a selector that says nothing"),
+        pytest.param(
+            {"selector": {"matchLabels": {"a": "1", "b": "2"}}},
+            {"selector": {"matchLabels": {"b": "2", "a": "1"}}},
+            id="in another order",
+        ),
+        pytest.param({"pullPolicy": {"timeoutSeconds": 600}}, {"pullPolicy": {"backoffLimit": 3}}, id="defaults"),
+    ],
+)
+def test_the_same_template(one: Json, other: Json):
+    assert digits(**one) == digits(**other)
+
+
+@pytest.mark.parametrize("images", [("a",), ("a", "b")])
+def test_an_unlabelled_job_of_another_template_goes(images: tuple[str, ...]):
+    old, new = list_job(*images), list_job(*images, selector=NAMED)
+    children = [child(image, old, label="f00") for image in images]
+    deleted = [
+        action.name for action in actions(passed(new, children)) if action.name in {f"L-{one}" for one in images}
+    ]
+    assert deleted == [f"L-{image}" for image in images]
+
+
+def test_the_label_of_the_template_is_enough():
+    """The child was changed by hand, or by an admission that fills in more."""
+    parent = list_job("a")
+    changed = child("a", list_job("a", imagePullPolicy="Always"), label=template_hash(parent.spec))
+    assert actions(passed(parent, [changed])) == []
+
+
+def test_names_that_are_taken_again_and_again_are_avoided():
+    taken: set[str] = set()
+    for _ in range(4):
+        (create,) = actions(passed(list_job("a"), taken=frozenset(taken)))
+        assert create.name not in taken
+        taken.add(create.name)
+
+
+def test_failed_images_are_told_in_order_of_their_names():
+    parent = list_job("b", "a", "c", status={"startTime": "2026-03-01T11:00:00Z"})
+    failed = {"desired": 1, "failed": 1}
+    result = passed(parent, [child("c", parent, **failed), child("b", parent, **failed), child("a", parent, **failed)])
+    assert result.status is not None
+    assert [one["name"] for one in result.status.body["status"]["failedImageStatuses"]] == ["a", "b", "c"]
