@@ -184,10 +184,10 @@ async def test_the_clock_is_set_in_the_middle_of_restarts(space: Workspace, staf
     pod(space, name="drained", nodeName=NODE, gated=True)
     pod(space, name="proving", nodeName=NODE)
     async with staffed.agents.wrong_clock(NODE) as wrong:
-        request(space, "app", name="hooked", of="hooked", strategy={"terminationGracePeriodSeconds": 12})
         request(space, "side", name="drained", of="drained", strategy={"unreadyGracePeriodSeconds": 8} | SOON)
         request(space, "side", name="proving", of="proving", strategy={"minStartedSeconds": 8} | SOON)
-        space.until(lambda: notes(space) == ["begun"] and bool(condition(space.read("crr", "drained"), GRACE)))
+        request(space, "app", name="hooked", of="hooked", strategy={"terminationGracePeriodSeconds": 12})
+        space.until(lambda: notes(space)[:1] == ["begun"] and bool(condition(space.read("crr", "drained"), GRACE)))
         wrong(3600)
         space.until(lambda: restarts(space, "proving")["side"] == 1, PATIENCE)
         wrong(-3600)
@@ -202,9 +202,9 @@ async def test_the_clock_is_set_in_the_middle_of_restarts(space: Workspace, staf
     made = moment(space.read("crr", "hooked")["metadata"]["creationTimestamp"])
     begin = moment(condition(space.read("crr", "drained"), GRACE)["lastTransitionTime"])
     proven = moment(space.read("crr", "proving")["status"]["completionTime"])
-    assert 8 <= seconds(made, stopped(space, "hooked", "app")) < 20
-    assert 8 - LOOK <= seconds(begin, stopped(space, "drained", "side")) < 20
-    assert 8 - LOOK <= seconds(started(space, "proving", "side"), proven) < 20
+    assert 8 <= seconds(made, stopped(space, "hooked", "app")) < 60
+    assert 8 - LOOK <= seconds(begin, stopped(space, "drained", "side")) < 60
+    assert 8 - LOOK <= seconds(started(space, "proving", "side"), proven) < 60
 
 
 def notes(space: Workspace) -> list[str]:

@@ -86,13 +86,14 @@ async def test_the_clock_is_set_in_the_middle_of_pulls(space: Workspace, staffed
     }
     pauses = {name: [later - earlier for earlier, later in pairwise(front.attempts(name, NODE))] for name in what}
     (mute,), (first, second) = pauses["mute"], pauses["sick"]
-    assert 7.5 < mute < 12  # 7 of the attempt, 1 of the pause; the deadline ends the second attempt
-    assert 0.9 < first < 1.9 < second < 6
+    assert 7.5 < mute < 20  # 7 of the attempt, 1 of the pause; the deadline ends the second attempt
+    assert 0.9 < first < 10
+    assert 1.9 < second < 10
     assert pauses["quick"] == pauses["slow"] == []
     began, lasted = times(staffed, what)
     assert (began["quick"] - began["slow"]).total_seconds() > 3500, "the agent goes by the clock that was set"
-    assert 12 <= lasted["mute"] < 20
-    assert 7 <= lasted["sick"] < 15
+    assert lasted["mute"] >= 12  # 11 to the deadline, 2 of the pause after it; whole seconds
+    assert lasted["sick"] >= 6
     assert all(0 <= one < 60 for one in lasted.values())
 
 
