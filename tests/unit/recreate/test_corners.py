@@ -1,0 +1,56 @@
+"""Requests and statuses that other writers left behind, and what is said of them (containerrecreaterequest.md §5)."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
+from flotilla_common.node.reports import RecreateReport
+from flotilla_jobs.containerrecreate.merge import merged
+from flotilla_jobs.containerrecreate.snapshot import pod_uid
+from tests.unit.recreate.world import START, World, request_document, state
+
+Json = dict[str, Any]
+
+
+def request(status: Json | None = None, **labels: str) -> ContainerRecreateRequest:
+    document = request_document("app")
+    document["metadata"]["labels"] = labels
+    document["status"] = status or {}
+    return msgspec.json.decode(msgspec.json.encode(document), type=ContainerRecreateRequest)
+
+
+def test_the_pod_that_was_meant():
+    assert pod_uid(request(**{"crr.apps.kruise.io/pod-uid": "p1"})) == "p1"
+    assert pod_uid(request()) == ""
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Recreating"])
+def test_a_phase_of_another_writer_is_overruled_by_any_report(phase: str):
+    assert merged(request({"phase": "Odd"}), RecreateReport(phase=phase), START).phase == phase
+
+
+def test_a_container_that_came_up_after_the_end_of_its_request_was_killed():
+    over = request({"phase": "Completed", "completionTime": "2026-03-01T08:00:00Z"})
+    (found,) = merged(over, RecreateReport(states=[state("app", "Succeeded")]), START).container_recreate_states
+    assert (found.phase, found.is_killed) == ("Recreating", True)
+
+
+def test_the_request_that_is_waited_for_is_named():
+    documents = [request_document("app", name=name) for name in ("first", "second", "third")]
+    for seconds, document in enumerate(documents):
+        at = START - timedelta(seconds=60 - seconds)
+        document["metadata"]["creationTimestamp"] = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    documents[2]["status"] = {"phase": "Pending"}
+    world = World(*documents)
+    assert world.passes(name="third") == []
+    messages = [reason.message for reason in world.last.reasons]
+    assert messages == ["waiting for first, second: the agent works on one request of a pod at a time"]
+
+
+def test_the_unready_grace_period_is_the_cause_of_its_write():
+    world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 10}))
+    world.report(phase="Recreating")
+    assert "request unready grace period" in world.log
