@@ -101,3 +101,18 @@ async def test_a_worker_that_is_cancelled_while_it_waits_is_forgotten(queue: Key
     await asyncio.gather(waiting, return_exceptions=True)
     queue.add("a")
     assert await queue.get() == "a"
+
+
+async def test_a_namesake_of_what_is_gone_does_not_return_but_begins() -> None:
+    queue = KeyedQueue[str](ManualClock(), NoChance())
+    queue.add("a")
+    queue.done(str(await queue.get()))
+    queue.forget("a")
+    for key in ("b", "a"):
+        queue.add(key)
+    assert await queue.get() == "b"
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    assert not waiting.done(), "the only place for what begins is taken"
+    queue.close()
+    assert await waiting is None

@@ -4,8 +4,11 @@ import asyncio
 
 import pytest
 
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.mirror import table as table_module
 from flotilla_common.mirror.mirror import TEND_SECONDS
+from flotilla_common.mirror.table import Table
 from tests.unit.mirror.test_direct_reading import Sourced, head, raw
 from tests.unit.mirror.test_mirror import Bench, Thing, body
 
@@ -128,3 +131,32 @@ async def test_a_reading_that_finds_nothing_takes_the_object_that_was_held_and_n
 async def test_a_selector_alone_does_not_say_what_the_list_speaks_for() -> None:
     with pytest.raises(ValueError, match=r"^a label selector needs `within`$"):
         await Bench().mirror.read_owned(POD, label_selector="app=web")
+
+
+def test_the_memory_of_what_is_gone_is_bounded_and_loses_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "DELETED_MEMORY", 2)
+    table = Table[Thing]()
+    for name in ("a", "b", "c"):
+        table.remove("ns", name, f"u-{name}")
+    assert [table.apply(thing(name, 1)) for name in ("a", "b", "c")] == [True, False, False]
+
+
+def test_a_removal_without_a_uid_is_remembered_with_the_uid_of_what_was_there() -> None:
+    table = Table[Thing]()
+    table.apply(thing("a", 1))
+    assert table.remove("ns", "a")
+    assert not table.apply(thing("a", 2)), "a late message does not revive it"
+
+
+def test_an_object_leaves_each_index_that_it_does_not_belong_to_any_more() -> None:
+    table = Table[Thing]({"tag": lambda obj: sorted(obj.metadata.labels)})
+    table.apply(thing("a", 1, "kept", "left", "new"))
+    table.apply(thing("a", 2, "kept", "new"))
+    assert [len(table.by_index("tag", tag)) for tag in ("kept", "left", "new")] == [1, 0, 1]
+
+
+def thing(name: str, version: int, *labels: str) -> Thing:
+    meta = ObjectMeta(
+        name=name, namespace="ns", uid=f"u-{name}", resource_version=str(version), labels=dict.fromkeys(labels, "")
+    )
+    return Thing(metadata=meta)

@@ -54,7 +54,7 @@ def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
     table.apply(candidate)
     assert gatherer.concerns(candidate) is wanted
     assert gatherer.keys() == ([("default", "web-1")] if wanted else [])
-    assert (gatherer.gather(("default", "web-1"), Memory()) is not None) is wanted
+    assert gatherer.gather(("default", "web-1"), Memory()) == (PodSnapshot(candidate) if wanted else None)
 
 
 def test_without_clonesets_their_pods_are_ours() -> None:

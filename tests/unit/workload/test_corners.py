@@ -7,13 +7,17 @@ import pytest
 from flotilla_common.api.cloneset import ScatterTerm
 from flotilla_common.workload.hashing import env_hash
 from flotilla_common.workload.inplace import completed
+from flotilla_common.workload.inplace.batches import apply_batch
 from flotilla_common.workload.inplace.diff import Op, differences
 from flotilla_common.workload.inplace.qos import qos_class
+from flotilla_common.workload.inplace.spec import UpdateSpec
+from flotilla_common.workload.inplace.state import InPlaceState
 from flotilla_common.workload.ordering import scatter, sort_by_priority
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.revisions import surplus_revisions
 from tests.unit.workload.build import (
     GATES,
+    NOW,
     barrier,
     conditions_of,
     container,
@@ -144,3 +148,10 @@ def test_env_of_metadata_is_read_behind_env_of_other_things() -> None:
     one = pod(containers=[container(env=[barrier(1), from_elsewhere, from_label])]).spec.containers[0]
     assert env_hash(one, {"v": "1"}, {}) != env_hash(one, {"v": "2"}, {})
     assert env_hash(one, {}, {}) == env_hash(one, {"v": ""}, {})
+
+
+def test_limits_are_compared_with_limits_and_requests_with_requests() -> None:
+    held = pod(containers=[container(resources={"limits": {"cpu": "2"}, "requests": {"cpu": "1"}})])
+    wanted: Any = {"nginx": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}}
+    spec = UpdateSpec(revision="r", resources=wanted)
+    assert apply_batch(PodEdit(held, ""), spec, InPlaceState(), NOW)[1] == {"nginx": {"limits": {"cpu": "1"}}}

@@ -1,0 +1,145 @@
+"""Groups that come twice, pods that another step has, claims of others: what ordinary rollouts never show."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cloneset.cloneset.claims import own_claims
+from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_cloneset.cloneset.numbers import Side
+from flotilla_cloneset.gather import OWNER, CloneSetTables, owner_uids
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import CLAIM, IMAGE_PULL_JOB, NODE
+from flotilla_common.mirror.table import Table
+from tests.unit.cloneset.build import NOW, actions, claim, cloneset, codes, planned, pod, pods, summary
+from tests.unit.cloneset.build import OWNER as REFERENCE
+from tests.unit.cloneset.test_census import census, names
+
+GRACE = "apps.kruise.io/inplace-update-grace"
+
+
+def referred(one: Pod) -> Pod:
+    """The pod refers to the CloneSet, which does not control it."""
+    one.metadata.owner_references[0] = msgspec.structs.replace(one.metadata.owner_references[0], controller=False)
+    return one
+
+
+def test_pods_of_different_traits_come_into_the_same_group() -> None:
+    away = {"app": "other"}
+    found = census(
+        [
+            referred(pod("o1")),
+            referred(pod("o2", ready=False)),
+            pod("s1", labels=away),
+            pod("s2", ready=False, labels=away),
+            *pods("1o:PreparingUpdate 1o!:PreparingUpdate"),
+        ]
+    )
+    assert names(found.orphans) == ["o1", "o2"]
+    assert names(found.strays) == ["s1", "s2"]
+    assert len(found.preparing_update) == 2
+
+
+def test_a_pod_that_prepares_its_update_takes_its_deletion_to_the_other_side() -> None:
+    specified = pod("x", "o", state="PreparingUpdate", labels={"apps.kruise.io/specified-delete": "true"})
+    new, old = census([specified, *pods("1o")]).sides(True)
+    assert (new, old) == (Side(all=1, deleting=1), Side(all=1))
+
+
+@pytest.mark.parametrize(("age", "available"), [(0.5, 0), (1.5, 1)])
+def test_one_second_of_being_ready_is_a_second(age: float, available: int) -> None:
+    found = census([pod("a", ready_since=NOW - timedelta(seconds=age))], min_ready=1)
+    assert found.counts.available == available
+
+
+def starting(count: int) -> list[Pod]:
+    return [pod(f"n{number}", state="PreparingNormal", ready=False) for number in range(count)]
+
+
+def test_a_pass_refreshes_so_many_pods_and_no_more() -> None:
+    count = MAX_CHAINS_PER_PASS + 1
+    result = planned(cloneset().replicas(count), starting(count))
+    assert sum(line.endswith(" Normal") for line in summary(result)) == MAX_CHAINS_PER_PASS
+
+
+def test_a_pod_that_another_step_writes_does_not_keep_the_next_from_being_refreshed() -> None:
+    doomed = pod("a", state="PreparingNormal", ready=False, labels={"apps.kruise.io/specified-delete": "true"})
+    assert set(summary(planned(cloneset().replicas(2), [doomed, *starting(1)]))) >= {"delete a", "state n0 Normal"}
+
+
+def test_a_pod_that_cannot_be_read_is_named_with_its_problem() -> None:
+    odd = pod("odd", state="Updating", annotations={GRACE: "{"})
+    result = planned(cloneset().replicas(1), [odd])
+    (reason,) = [reason for reason in result.reasons if reason.code == "PodUnreadable"]
+    assert reason.objects == ("sample-odd",)
+    assert reason.message.startswith("cannot go on with sample-odd: pod sample-odd: annotation")
+
+
+def labels_written(result: Any) -> dict[str, str]:
+    return {
+        key: value
+        for action in actions(result)
+        for key, value in getattr(action, "body", {}).get("metadata", {}).get("labels", {}).items()
+    }
+
+
+def test_a_pod_that_was_made_anew_while_it_prepared_is_normal_again() -> None:
+    result = planned(cloneset().replicas(1).in_place(), [pod("x", "n", state="PreparingUpdate")])
+    assert labels_written(result) == {"lifecycle.apps.kruise.io/state": "Normal"}
+
+
+def test_a_pod_without_a_revision_gets_no_hash_of_one() -> None:
+    bare = pod("x", "n", state="PreparingNormal", ready=False)
+    del bare.metadata.labels["controller-revision-hash"]
+    del bare.metadata.labels["pod-template-hash"]
+    result = planned(cloneset().replicas(1).paused(), [bare])
+    assert "pod-template-hash" not in labels_written(result)
+    assert "PodUnreadable" not in codes(result)
+
+
+def test_a_pod_is_written_by_one_step() -> None:
+    draft, one = Draft(), pod("a")
+    assert [draft.touch(one), draft.touch(one), draft.touch(pod("b"))] == [True, False, True]
+
+
+def test_claims_that_nobody_controls_are_not_ours() -> None:
+    loose = msgspec.structs.replace(
+        claim("a"), metadata=msgspec.structs.replace(claim("a").metadata, owner_references=[])
+    )
+    assert own_claims(cloneset().build(), [loose, claim("b")]).by_id.keys() == {"b"}
+
+
+def test_a_counted_collision_is_part_of_a_new_revision() -> None:
+    def created(**status: Any) -> str:
+        result = planned(cloneset().replicas(0).stored(**status), [], revisions=())
+        return next(action.name for action in actions(result) if action.resource.kind == "ControllerRevision")
+
+    assert created() == created(collisionCount=0)
+    assert created(collisionCount=1) != created()
+
+
+class Asked:
+    """Makes tables, and keeps what was asked for."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, str] = {}
+        self.made: dict[str, Table[Any]] = {}
+
+    def add(self, resource: Any, kind: type[Any], indexes: Any = None) -> Table[Any]:
+        self.kinds[resource.kind] = kind.__name__
+        return self.made.setdefault(resource.kind, Table[Any](indexes))
+
+
+@pytest.mark.parametrize("pull_ahead", [False, True])
+def test_tables_are_of_their_kinds(pull_ahead: bool) -> None:
+    asked, mine = Asked(), Table[Pod]({OWNER: owner_uids})
+    tables = CloneSetTables.of(asked, mine, pull_ahead=pull_ahead)
+    kinds = {"CloneSet", "ControllerRevision", NODE.kind, CLAIM.kind} | ({IMAGE_PULL_JOB.kind} if pull_ahead else set())
+    assert asked.kinds == {kind: kind for kind in kinds}
+    assert tables.pods is mine
+    assert tables.nodes is asked.made[NODE.kind]
+    assert tables.pull_jobs is asked.made.get(IMAGE_PULL_JOB.kind)
+    for table in (tables.claims, tables.revisions, *([tables.pull_jobs] if tables.pull_jobs is not None else [])):
+        assert list(table.by_index(OWNER, REFERENCE["uid"])) == []
