@@ -207,7 +207,9 @@ def test_row_28_in_place_only_and_impossible() -> None:
     ((phase, text),) = result.errors
     assert phase == "update"
     assert text == "find Pod sample-o1 update strategy is InPlaceOnly but can not update in-place"
-    assert "InPlaceImpossible" in codes(result)
+    assert codes(result) == {"InPlaceImpossible"}
+    again = planned(builder, "5o", revisions=revisions(new=with_env()), failures={phase: text})
+    assert codes(again) == {"InPlaceImpossible"}
 
 
 def test_row_28_condition_in_the_next_status() -> None:

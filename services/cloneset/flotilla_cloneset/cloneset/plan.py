@@ -52,6 +52,8 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     else:
         draft.reason("Terminating", "the CloneSet is being deleted: its pods are left to garbage collection")
     for phase, text in snapshot.failures.items():
+        if (phase, text) in draft.errors:
+            continue  # this pass met it again, before any write, and has said so
         draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
     return _finish(here, draft, _status(here, now))
 

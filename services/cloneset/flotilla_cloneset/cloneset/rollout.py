@@ -47,14 +47,14 @@ def plan_update(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     chosen = _walk(here, head, target, numbers.update_budget)
     mine = [pod for pod in chosen if pod.metadata.uid not in draft.touched][:MAX_CHAINS_PER_PASS]
     try:
-        return plan_pod_updates(here, mine, target, draft)
+        changed = plan_pod_updates(here, mine, target, draft)
     except UpdateRefused as error:
         draft.errors.append(("update", str(error)))
         draft.reason("InPlaceImpossible", str(error), error.pods)
-        return bool(error.planned)
-    finally:
-        if len(chosen) < len(head):
-            _say_what_blocks(here, numbers, chosen, draft)
+        return bool(error.planned)  # whatever the limits allow: this is what stands in the way
+    if len(chosen) < len(head):
+        _say_what_blocks(here, numbers, chosen, draft)
+    return changed
 
 
 def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
