@@ -11,6 +11,7 @@ from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged
 from flotilla_jobs.containerrecreate.snapshot import pod_uid
 from tests.unit.recreate.world import START, World, request_document, state
+from tests.unit.webhook.fakes import merge
 
 Json = dict[str, Any]
 
@@ -54,3 +55,36 @@ def test_the_unready_grace_period_is_the_cause_of_its_write():
     world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 10}))
     world.report(phase="Recreating")
     assert "request unready grace period" in world.log
+
+
+def over(world: World) -> None:
+    """The agent is done with everything, but for what it says late."""
+    world.report(phase="Recreating")
+    world.report(state("app", "Recreating", killed=True), phase="Recreating")
+    world.report(phase="Completed", message="why")
+
+
+def test_what_comes_late_is_written_although_the_request_waits_for_its_deletion():
+    world = World(request_document("app", ttlSecondsAfterFinished=60))
+    over(world)
+    world.report(state("app", "Failed", "late", killed=True), phase="Completed")
+    assert [one["phase"] for one in world.status()["containerRecreateStates"]] == ["Failed"]
+    assert "WaitingForTtl" in world.codes()
+
+
+def test_a_request_that_is_being_deleted_is_not_deleted_once_more():
+    world = World(request_document("app", ttlSecondsAfterFinished=60))
+    over(world)
+    world.put("containerrecreaterequests", merge(world.request(), {"metadata": {"finalizers": ["example.com/held"]}}))
+    world.delete_request()
+    assert "delete" not in world.passes(120)
+    assert world.codes() == ["Deleting"]
+
+
+def test_the_grace_period_leaves_other_conditions_alone():
+    other = {"type": "Other", "status": "True"}
+    document = request_document("app", strategy={"unreadyGracePeriodSeconds": 10})
+    document["status"] = {"phase": "Recreating", "conditions": [other]}
+    world = World(document)
+    world.passes()
+    assert [one["type"] for one in world.status()["conditions"]] == ["Other", "PreRecreateGrace"]

@@ -48,9 +48,8 @@ class Facts(Frozen):
 
 
 class StatusPlan(Frozen):
-    """The status as it should be; `patch` is None when nothing that matters differs from the stored one."""
+    """What becomes of the status; `patch` is None when nothing that matters differs from the stored one."""
 
-    status: CloneSetStatus
     patch: Patch | None = None
     urgent: bool = False
     wake_at: datetime | None = None  # when the progress deadline ends
@@ -88,7 +87,7 @@ def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> StatusPlan:
     urgent = named or (counted and _at_rest(facts, cloneset.spec.replicas))
     due = urgent or counted or _newly_failed(stored.conditions, status.conditions)
     patch = _patch(cloneset, status) if due else None
-    return StatusPlan(status=status, patch=patch, urgent=urgent, wake_at=wake_at)
+    return StatusPlan(patch=patch, urgent=urgent, wake_at=wake_at)
 
 
 def _at_rest(facts: Facts, replicas: int) -> bool:
