@@ -1,5 +1,6 @@
 """Copies of pull secrets that are odd or many, and the order of nodes where little is said (imagepull.md §5.5, §6)."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -7,11 +8,13 @@ import pytest
 
 from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.nodeimage import NodeImage
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.order import node_order
 from flotilla_jobs.imagepull.secrets import references_of
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
 from tests.unit.imagepull.build import (
+    NOW,
     Json,
     begun,
     copy_of,
@@ -22,13 +25,16 @@ from tests.unit.imagepull.build import (
     node_image,
     planned,
     pod,
+    pulling,
     secret,
     summary,
     tag,
+    written_tag,
 )
 from tests.unit.imagepull.test_secrets import bodies
 
 TWO: Json = {"pullSecrets": ["s1", "s2"], "status": begun()}
+COPY = {"namespace": "kruise-daemon-config", "name": "s1-copy", "mode": "batch"}
 UNMARKED = secret("odd", "kruise-daemon-config")
 OWNER = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "C", "uid": "c", "controller": True}
 
@@ -144,7 +150,11 @@ def test_a_node_that_is_about_to_go_concerns_all_and_then_only_what_changes():
 
 def test_jobs_that_are_over_wake_for_no_secret_and_no_label():
     over = {"completionTime": "2026-01-01T00:00:00Z"}
-    found = triggers(job("over", pullSecrets=["s1"], status=over), job("pods", podSelector={"matchLabels": {"a": "b"}}))
+    labelled = {"matchLabels": {"pool": "a"}}
+    found = triggers(
+        job("over", pullSecrets=["s1"], selector=labelled, status=over),
+        job("pods", podSelector={"matchLabels": {"a": "b"}}),
+    )
     assert found.of_source(("ns", "s1")) == set()
     assert found.sources(lambda *_: True) == {}
     assert found.of_node_image(node_image("n1"), node_image("n1", labels={"pool": "a"})) == set()
@@ -162,3 +172,48 @@ def test_a_list_that_is_gone_wakes_nobody():
 def test_pods_that_come_and_go_without_a_node_are_nothing():
     found = triggers(job("pods", podSelector={"matchLabels": {"app": "web"}}))
     assert found.of_pod(None, pod("p", "", phase="Failed")) == set()
+
+
+IMAGES = ["a", "b", "c", "d", "e", "f"]
+
+
+def several(changed: str = "", *, without: str = "") -> NodeImage:
+    """A NodeImage with one tag and its entry for each image."""
+    images = {one: {"tags": [tag("x", version=int(one == changed))]} for one in IMAGES}
+    statuses = {one: {"tags": [entry("Pulling")]} for one in IMAGES if one != without}
+    metadata = {"name": "n1", "uid": "uid-n1", "resourceVersion": "7"}
+    return decoded({"metadata": metadata, "spec": {"images": images}, "status": {"imageStatuses": statuses}}, NodeImage)
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_of_many_images_the_one_that_changed_wakes_its_jobs(image: str):
+    found = triggers(*(job(one, image=f"{one}:1.25") for one in IMAGES))
+    assert woken(found.of_node_image(several(), several(image))) == {image}
+    assert woken(found.of_node_image(several(), several(without=image))) == {image}
+
+
+def test_of_two_tags_the_one_that_changed_wakes_its_jobs():
+    found = triggers(job("one"), job("two", image="nginx:2"))
+    held = [entry("Pulling"), entry("Pulling", name="2")]
+    old, new = (node_image("n1", [tag("x"), tag("x", name="2", version=version)], held) for version in (0, 1))
+    assert woken(found.of_node_image(old, new)) == {"two"}
+
+
+def test_a_node_is_not_told_of_a_secret_twice():
+    held = node_image("n1", [tag("X", name="1.24")], secrets=[COPY])
+    plan = planned(
+        job(pullSecrets=["s1"], status=begun()), [held], sources={"s1": secret()}, copies=[copy_of("s1", "ns/J")]
+    )
+    assert bodies(plan)[0]["spec"]["images"]["nginx"].keys() == {"tags"}
+
+
+def test_limits_of_a_pull_are_those_of_its_job():
+    policy = {"timeoutSeconds": 77, "backoffLimit": 7}
+    written = written_tag(planned(job(pullPolicy=policy, status=begun()), fresh("n1")), "n1")["pullPolicy"]
+    assert (written["timeoutSeconds"], written["backoffLimit"]) == (77, 7)
+
+
+def test_a_job_is_looked_at_once_a_second_at_most():
+    policy = {"type": "Always", "activeDeadlineSeconds": 30}
+    plan = planned(job(completionPolicy=policy, status=begun(29.5)), [pulling("n1")])
+    assert plan.wake_at == NOW + timedelta(seconds=1)

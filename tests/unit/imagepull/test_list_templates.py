@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flotilla_jobs.imagelistpull.children import template_hash, template_of
-from tests.unit.imagepull.build import Json, actions, list_job
+from tests.unit.imagepull.build import Json, actions, list_job, status_of
 from tests.unit.imagepull.test_list_examples import child, passed
 
 NAMED = {"names": ["n1"]}
@@ -82,3 +82,9 @@ def test_failed_images_are_told_in_order_of_their_names():
     result = passed(parent, [child("c", parent, **failed), child("b", parent, **failed), child("a", parent, **failed)])
     assert result.status is not None
     assert [one["name"] for one in result.status.body["status"]["failedImageStatuses"]] == ["a", "b", "c"]
+
+
+def test_a_list_that_is_as_it_was_is_not_written():
+    parent = list_job("a")
+    told = status_of(passed(parent, [child("a", parent)]))
+    assert passed(list_job("a", status=told), [child("a", parent)]).status is None

@@ -53,8 +53,9 @@ def test_the_request_that_is_waited_for_is_named():
 
 def test_the_unready_grace_period_is_the_cause_of_its_write():
     world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 10}))
-    world.report(phase="Recreating")
-    assert "request unready grace period" in world.log
+    world.put("containerrecreaterequests", merge(world.request(), {"status": {"phase": "Recreating"}}))
+    causes = world.passes()
+    assert causes == ["request unready grace period", "pod unready grace period", "request unready grace period"]
 
 
 def over(world: World) -> None:

@@ -155,3 +155,9 @@ def test_limits_are_compared_with_limits_and_requests_with_requests() -> None:
     wanted: Any = {"nginx": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}}
     spec = UpdateSpec(revision="r", resources=wanted)
     assert apply_batch(PodEdit(held, ""), spec, InPlaceState(), NOW)[1] == {"nginx": {"limits": {"cpu": "1"}}}
+
+
+def test_metadata_that_is_right_already_costs_nothing() -> None:
+    edit = PodEdit(pod(labels={"a": "1"}, annotations={"b": "2"}), "")
+    edit.merge_metadata({"labels": {"a": "1"}, "annotations": {"b": "2"}})
+    assert not edit.changed
