@@ -143,3 +143,13 @@ def test_tables_are_of_their_kinds(pull_ahead: bool) -> None:
     assert tables.pull_jobs is asked.made.get(IMAGE_PULL_JOB.kind)
     for table in (tables.claims, tables.revisions, *([tables.pull_jobs] if tables.pull_jobs is not None else [])):
         assert list(table.by_index(OWNER, REFERENCE["uid"])) == []
+
+
+def test_counts_are_urgent_while_a_pod_prepares_its_deletion() -> None:
+    """Whoever drains it waits for the status, though pods are still on their way."""
+    first = planned(cloneset().replicas(3), "3n")
+    assert first.status is not None
+    stored = first.status.body["status"]
+    for notation, urgent in (("2n 1n!", False), ("1n 1n! 1n^", True)):
+        again = planned(cloneset().replicas(3).stored(**stored), notation)
+        assert (again.status is not None, again.urgent_status) == (True, urgent)
