@@ -1,11 +1,14 @@
 """What only shows when something else goes wrong: empty epochs, misfits, switches between bus and apiserver."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.bus import subjects
 from flotilla_common.mirror import table as table_module
 from flotilla_common.mirror.mirror import TEND_SECONDS
 from flotilla_common.mirror.table import Table
@@ -17,6 +20,35 @@ async def started() -> Bench:
     bench = Bench()
     await bench.start()
     return bench
+
+
+def shown(name: str) -> float | None:
+    return REGISTRY.get_sample_value(f"flotilla_mirror_{name}", {"resource": POD.id})
+
+
+async def test_a_mirror_shows_what_it_holds_and_how_fresh_that_is() -> None:
+    bench = await started()
+    await bench.publish("e1", 10, body("a", 1), body("b", 2), body("odd", 3, size="wrong"))
+    bench.clock.time += 5.0
+    names = ("objects", "undecodable_objects", "lag_seconds", "direct")
+    assert [shown(name) for name in names] == [2.0, 1.0, 5.0, 0.0]
+    bench.clock.time += 25.0
+    await bench.feed.tend()
+    assert shown("direct") == 1.0
+    await bench.feed.stop()
+
+
+async def test_the_whole_stream_of_a_resource_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, followed = Bench(), list[tuple[str, str]]()
+    follow = bench.bus.follow
+
+    async def noted(stream: str, subject: str, *listeners: Any) -> Any:
+        followed.append((stream, subject))
+        return await follow(stream, subject, *listeners)
+
+    monkeypatch.setattr(bench.bus, "follow", noted)
+    await bench.start()
+    assert followed == [(subjects.kube_stream(POD).name, ">")]
 
 
 async def test_an_epoch_without_objects_empties_the_table() -> None:
@@ -32,6 +64,25 @@ async def test_what_is_as_old_as_its_epoch_and_was_not_in_it_is_gone() -> None:
     bench.mirror.written(POD, body("b", 20))
     await bench.publish("e2", 20, body("a", 1))
     assert bench.held == {"a": "1"}
+
+
+async def test_what_is_known_already_is_not_even_decoded() -> None:
+    """Our own writes come back by the thousand; a body that cannot be decoded shows whether it was tried."""
+    bench = await started()
+    bench.mirror.written(POD, body("a", 1))
+    await bench.say("MODIFIED", body("a", 1, size="wrong"))
+    assert not bench.mirror.is_misfit(POD, "u-a")
+    await bench.say("MODIFIED", body("a", 2, size="wrong"))
+    assert bench.mirror.is_misfit(POD, "u-a")
+
+
+async def test_a_message_that_does_not_say_its_version_is_decoded() -> None:
+    bench = await started()
+    bench.mirror.written(POD, body("a", 1))
+    await bench.bus.publish(
+        subjects.kube(POD, "ns", "a"), body("a", 2), {"op": "MODIFIED", "uid": "u-a", "epoch": "e1"}
+    )
+    assert bench.held == {"a": "2"}
 
 
 async def test_a_misfit_that_is_not_in_the_next_epoch_is_gone_but_a_newer_one_stays() -> None:
