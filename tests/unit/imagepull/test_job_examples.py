@@ -1,7 +1,5 @@
 """The worked examples of imagepull.md §12 for ImagePullJobs, and the rules behind them (§5, §8.1)."""
 
-import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from tests.unit.imagepull.build import (
     NOW,
     Json,
     actions,
-    ago,
     begun,
     codes,
     entry,
@@ -349,48 +346,6 @@ def test_a_job_of_a_running_list_is_not_deleted_by_its_ttl():
 def test_reasons(spec: Json, nodes: list[NodeImage], expected: set[str]):
     plan = planned(job(status=begun(), **spec), nodes)
     assert codes(plan) == expected
-
-
-NO_AGENT = "no node agent has answered since <{}> on {}; see that it runs there and reaches the bus"
-
-
-def asked(name: str, seconds: float) -> NodeImage:
-    """A node that has not answered for so long."""
-    return node_image(name, [tag("J", created=seconds)])
-
-
-@pytest.mark.parametrize(
-    ("nodes", "said"),
-    [
-        pytest.param([asked("n1", 9), pulling("n2")], ["waiting: 2 nodes at work: n1, n2"], id="it may come"),
-        pytest.param([asked("n1", 10)], [NO_AGENT.format(10, "1 node: n1")], id="nobody there"),
-        pytest.param(
-            [asked("n1", 30), asked("n2", 40), pulling("n3")],
-            [NO_AGENT.format(40, "2 nodes: n1, n2"), "waiting: 1 node at work: n3"],
-            id="two of three",
-        ),
-        pytest.param(
-            [asked("n1", 30), *fresh("n2", "n3")],
-            [NO_AGENT.format(30, "1 node: n1"), "waiting: no node is at work; 2 more wait, parallelism is 1"],
-            id="others wait for it",
-        ),
-        pytest.param(
-            [node_image("n1", [tag("J", created=30, version=1)], [entry("Succeeded")])],
-            [NO_AGENT.format(30, "1 node: n1")],
-            id="only of an earlier round",
-        ),
-    ],
-)
-def test_nodes_without_an_agent(nodes: list[NodeImage], said: list[str]):
-    """They are not at work, and it is said since when."""
-    plan = planned(job(status=begun()), nodes)
-    wanted = [re.sub(r"<(\d+)>", lambda found: ago(float(found[1])), one) for one in said]
-    assert [reason.message for reason in plan.reasons] == wanted
-
-
-def test_silence_is_looked_for_by_itself():
-    assert planned(job(status=begun()), [asked("n1", 4)]).wake_at == NOW + timedelta(seconds=6)
-    assert planned(job(status=begun()), [asked("n1", 14), pulling("n2")]).wake_at is None
 
 
 def test_a_failure_is_quoted():

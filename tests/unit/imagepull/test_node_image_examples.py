@@ -16,7 +16,6 @@ from tests.unit.imagepull.build import (
     NOW,
     Json,
     actions,
-    ago,
     codes,
     decoded,
     entry,
@@ -276,28 +275,6 @@ def test_reasons():
     assert codes(passed(node_image("n1", [tag("J")], [entry("Pulling")]))) == {"PullingImages"}
     assert codes(passed(node_image("n1", [tag("J")], [entry("Succeeded")]))) == set()
     assert codes(passed(None, node("n1", ready=10))) == {"WaitingForReadyNode"}
-
-
-@pytest.mark.parametrize(
-    ("image", "since"),
-    [
-        pytest.param(node_image("n1", [tag("J", created=60)]), 60, id="says nothing of a tag"),
-        pytest.param(node_image("n1", creationTimestamp=ago(30)), 30, id="has never said anything"),
-        pytest.param(
-            node_image("n1", [tag("J", created=20)], creationTimestamp=ago(30)), 30, id="since the node is there"
-        ),
-    ],
-)
-def test_a_node_without_an_agent(image: NodeImage, since: float):
-    first = passed(image).reasons[0]
-    assert (first.code, first.objects) == ("WaitingForNodeAgent", ("n1",))
-    assert f"since {ago(since)} on 1 node: n1; see that it runs there" in first.message
-    heard = report(entry("Waiting"))
-    assert codes(passed(image, report=heard)) <= {"PullingImages"}
-
-
-def test_silence_is_looked_for_by_itself():
-    assert seconds(passed(node_image("n1", creationTimestamp=ago(3)))) == 7
 
 
 @pytest.mark.parametrize(
