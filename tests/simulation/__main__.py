@@ -3,6 +3,7 @@
 python -m tests.simulation list
 python -m tests.simulation sweep [SCENARIO …]
 python -m tests.simulation slice EVERY FIRST [SCENARIO …]   each so-many-th fault only
+python -m tests.simulation exhaustive EVERY FIRST [SCENARIO …]   the same of all faults, also where a sweep takes a part
 python -m tests.simulation explore FIRST COUNT
 python -m tests.simulation replay SCENARIO [FAULT …]      as a failure prints it
 python -m tests.simulation replay seed:N | SCRIPT
@@ -13,8 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tests.simulation.exploration.explore import explore
-from tests.simulation.exploration.script import Script, draw
+from tests.simulation.exploration.explore import AnyScript, explore, script_of
 from tests.simulation.perturbation.fault import Fault
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import Tally, sweep, verdict
@@ -42,9 +42,9 @@ def replay(words: Sequence[str]) -> int:
 def _meant(words: Sequence[str]) -> tuple[Scenario, Sequence[Fault], int | None]:
     first, *others = words
     if first.startswith("{"):
-        script = msgspec.json.decode(first, type=Script)
+        script: AnyScript = msgspec.json.decode(first, type=AnyScript)
     elif first.startswith("seed:"):
-        script = draw(int(first.removeprefix("seed:")))
+        script = script_of(int(first.removeprefix("seed:")))
     else:
         return every_scenario()[first], [Fault.parse(text) for text in others], None
     for step in script.steps:
@@ -70,6 +70,8 @@ def main(words: Sequence[str]) -> int:
             return _swept(sweep(names))
         case ["slice", every, first, *names]:
             return _swept(sweep(names, every=int(every), first=int(first)))
+        case ["exhaustive", every, first, *names]:
+            return _swept(sweep(names, every=int(every), first=int(first), exhaustive=True))
         case ["explore", first, count]:
             return 1 if explore(range(int(first), int(first) + int(count))) else 0
         case ["replay", _, *_]:

@@ -6,6 +6,7 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How much of what has no end is run."""
     parser.addoption("--seeds", type=int, default=200, help="random scripts to explore")
+    parser.addoption("--exhaustive", action="store_true", help="try all faults of all scenarios")
 
 
 @pytest.fixture
@@ -14,3 +15,9 @@ def seeds(request: pytest.FixtureRequest) -> range:
     count = request.config.getoption("--seeds")
     assert isinstance(count, int)
     return range(count)
+
+
+@pytest.fixture
+def exhaustive(request: pytest.FixtureRequest) -> bool:
+    """Whether all faults of all scenarios are wanted."""
+    return bool(request.config.getoption("--exhaustive"))

@@ -21,12 +21,7 @@ from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.mirror import bus_source
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
-from tests.simulation.oracles.outcome import differences
-from tests.simulation.perturbation.fault import Fault
-from tests.simulation.perturbation.play import run
-from tests.simulation.scenarios import every_scenario
-
-Removal = Callable[[pytest.MonkeyPatch], None]
+from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 
 
 def no_write_through(patch: pytest.MonkeyPatch) -> None:
@@ -101,11 +96,6 @@ def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(create, "fresh_ids", fresh_ids)
 
 
-def each(*kinds: str, points: int = 8) -> list[list[str]]:
-    """The same faults at several points: which one matters depends on what the service writes when."""
-    return [[kind.format(number, number + 2) for kind in kinds] for number in range(points)]
-
-
 GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
     "write-through": (no_write_through, "scaled-out", each("held@cloneset-0/pods:{}")),
     "versions move forward": (no_monotonicity, "scaled-in-and-out-again", each("bus-away@:{}", points=3)),
@@ -120,22 +110,10 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
 }
 
 
-def passes(scenario: str, faults: list[str]) -> bool:
-    """The scenario comes out right with these faults, as it does without."""
-    played = every_scenario()[scenario]
-    parsed = [Fault.parse(text) for text in faults]
-    outcome, _, _ = run(played, parsed)
-    reference, _, _ = run(played)
-    return not [*outcome.problems, *differences(reference, outcome, exact=played.exact)]
-
-
 @pytest.mark.parametrize(
     ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
 )
 def test_without_the_guard_the_simulation_fails(
     remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    telling = [faults for faults in attempts if passes(scenario, faults)]
-    assert telling, "the simulation fails with the guard in place"
-    remove(monkeypatch)
-    assert not all(passes(scenario, faults) for faults in telling)
+    shown_to_be_needed(remove, scenario, attempts, monkeypatch)

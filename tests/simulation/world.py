@@ -22,13 +22,28 @@ import structlog
 
 from flotilla_cloneset.app import service as cloneset_service
 from flotilla_common.api.crds import manifests
-from flotilla_common.api.resources import CLAIM, CLONE_SET, EVENT, LEASE, NAMESPACE, NODE, POD, REVISION, Resource
+from flotilla_common.api.resources import (
+    CLAIM,
+    CLONE_SET,
+    EVENT,
+    IMAGE_LIST_PULL_JOB,
+    IMAGE_PULL_JOB,
+    LEASE,
+    NAMESPACE,
+    NODE,
+    NODE_IMAGE,
+    POD,
+    RECREATE_REQUEST,
+    REVISION,
+    Resource,
+)
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Service
 from flotilla_common.settings import Settings
 from flotilla_jobs.app import service as jobs_service
+from flotilla_watcher.app import RESOURCES
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
@@ -57,9 +72,12 @@ SERVICES: dict[str, Callable[[], Service]] = {
 REPLICAS = {"watcher": 1, "cloneset": 1}
 """What does, unless a run asks for something else."""
 
-FOLLOWED = (POD, NODE, CLAIM, REVISION, CLONE_SET)
-"""What the watcher publishes where nothing but CloneSets is served, and no gate is changed. Every resource more costs
-a lease that is renewed and a stream that is looked after each second."""
+FOLLOWED: dict[str, tuple[Resource, ...]] = {
+    "cloneset": (POD, NODE, CLAIM, REVISION, CLONE_SET),
+    "jobs": (POD, NODE, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, NODE_IMAGE, RECREATE_REQUEST),
+}
+"""What a service follows if no gate is changed. The watcher publishes no more: every resource costs a lease that is
+renewed and a stream that is looked after each second."""
 
 SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=8.0, cloneset_workers=4)
 """Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. The
@@ -230,8 +248,10 @@ class World:
 
     def _service(self, name: str) -> Service:
         """A service as it is installed here."""
-        little = self._served <= REPLICAS.keys() and not self.settings.feature_gates
-        return watcher_service(FOLLOWED) if name == "watcher" and little else SERVICES[name]()
+        if name != "watcher" or self.settings.feature_gates:
+            return SERVICES[name]()
+        followed = {resource for service in self._served for resource in FOLLOWED.get(service, ())}
+        return watcher_service([resource for resource in RESOURCES if resource in followed])
 
     def _running(self) -> Iterable[Process]:
         return (process for process in self.processes.values() if process.alive and not process.paused)

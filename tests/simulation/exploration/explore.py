@@ -4,12 +4,20 @@ import multiprocessing
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
+from tests.simulation.exploration.node_script import NodeScript, draw_for_nodes
 from tests.simulation.exploration.script import Script, draw
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import REPLAY, cores
+
+AnyScript = Script | NodeScript
+S = TypeVar("S", bound=AnyScript)
+
+NODES_EVERY = 5
+"""One seed in so many, the last of them, is about nodes."""
 
 MOST_SHRINKS = 200
 """Runs that are spent on making one failing script smaller."""
@@ -18,7 +26,7 @@ MOST_SHRINKS = 200
 class Found(msgspec.Struct, frozen=True):
     """A script that fails."""
 
-    script: Script
+    script: AnyScript
     problems: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -29,7 +37,12 @@ class Found(msgspec.Struct, frozen=True):
         )
 
 
-def attempt(script: Script) -> tuple[str, ...]:
+def script_of(seed: int) -> AnyScript:
+    """The script of a seed."""
+    return draw_for_nodes(seed) if seed % NODES_EVERY == NODES_EVERY - 1 else draw(seed)
+
+
+def attempt(script: AnyScript) -> tuple[str, ...]:
     """What goes wrong in a script; empty if nothing does."""
     try:
         outcome, _, _ = run(script.scenario(), script.faults, seed=script.seed)
@@ -38,7 +51,7 @@ def attempt(script: Script) -> tuple[str, ...]:
     return outcome.problems
 
 
-def shrink(script: Script, fails: Callable[[Script], bool]) -> Script:
+def shrink(script: S, fails: Callable[[S], bool]) -> S:
     """Leave out steps and faults, one at a time, as long as it still fails."""
     left = MOST_SHRINKS
     smaller = True
@@ -56,7 +69,7 @@ def shrink(script: Script, fails: Callable[[Script], bool]) -> Script:
 
 def explore_one(seed: int) -> Found | None:
     """Run the script of a seed; a failing one comes back shrunk."""
-    script = draw(seed)
+    script = script_of(seed)
     if not attempt(script):
         return None
     script = shrink(script, lambda candidate: bool(attempt(candidate)))
@@ -81,7 +94,7 @@ def explore(seeds: Sequence[int], say: Callable[[str], None] = print) -> list[Fo
     return found
 
 
-def _without_one(script: Script) -> Iterator[Script]:
+def _without_one(script: S) -> Iterator[S]:
     for index in range(len(script.faults)):
         yield msgspec.structs.replace(script, faults=script.faults[:index] + script.faults[index + 1 :])
     for index in range(len(script.steps)):

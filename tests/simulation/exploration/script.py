@@ -33,7 +33,7 @@ WRITES, EVENTS, MESSAGES = 40, 60, 80
 """Up to which number points are drawn: about as many as a script passes."""
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True):
+class Script(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="clonesets"):
     """One exploration."""
 
     seed: int
@@ -87,6 +87,7 @@ def draw(seed: int) -> Script:
     faults = [_fault(dice) for _ in range(dice.randint(0, MOST_FAULTS))]
     return msgspec.convert(
         {
+            "about": "clonesets",
             "seed": seed,
             "document": _document(dice),
             "steps": msgspec.to_builtins(steps),

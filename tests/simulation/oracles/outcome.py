@@ -71,9 +71,11 @@ _CHANCE = frozenset(
 )
 """Members that differ from run to run without meaning anything."""
 
-_WAYS = frozenset({"restartCount", "lastState", keys.IN_PLACE_STATE, "revision", "imageID", keys.PULLED_AHEAD})
+_WAYS = frozenset(
+    {"restartCount", "lastState", keys.IN_PLACE_STATE, "revision", "imageID", keys.PULLED_AHEAD, "version"}
+)
 """Members that tell the way to the end: how often a container was changed, how often a revision was raised, whether the
-runtime could still be asked what a pulled image is."""
+runtime could still be asked what a pulled image is, whether an image was wanted anew before a node had forgotten it."""
 
 
 _HOLLOW = frozenset({"spec", "images"})

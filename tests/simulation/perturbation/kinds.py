@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from flotilla_common.api.resources import NODE_IMAGE, RECREATE_REQUEST
+from flotilla_common.bus.jetstream import DELIVERY_HEARTBEAT_SECONDS
 from flotilla_common.bus.nats import ACK_SECONDS
+from flotilla_nodeagent.channel.reader import SILENCE_SECONDS as READER_SILENCE
 from flotilla_nodeagent.channel.reporting import ANSWER_SECONDS
 from flotilla_nodeagent.images.pull import AWAY_PAUSE
 from tests.simulation.nodes.agent import NAME as AGENT
@@ -23,6 +26,7 @@ from tests.simulation.perturbation.strikes import (
     HOLD_SECONDS,
     PAUSE_SECONDS,
     RESTART_SECONDS,
+    UNRULY_SECONDS,
 )
 
 HOUR = 3600.0
@@ -36,6 +40,12 @@ SILENCE_SECONDS = ANSWER_SECONDS + 1.0
 AGENT_SECONDS = RESTART_SECONDS + 5.5
 """Until an agent that was started again has read everything; the watcher may have to be asked twice."""
 
+UNHEARD_SECONDS = READER_SILENCE + 2.0
+"""Until an agent sees that nothing comes any more, and has asked for it again."""
+
+GAP_SECONDS = UNRULY_SECONDS + DELIVERY_HEARTBEAT_SECONDS + 1.0
+"""Until a heartbeat has told an agent that it missed something, and it has asked for it again."""
+
 AWAY_SECONDS = AWAY_PAUSE + 1.0
 """Until an agent looks again for a runtime that was away."""
 
@@ -44,6 +54,7 @@ class Setting(msgspec.Struct, frozen=True):
     """What a world must be like for a fault."""
 
     replicas: int = 1  # of the service
+    watchers: int = 1  # two of them share the resources
     skew: float = 0.0  # seconds by which the second replica's wall clock is ahead
 
 
@@ -61,6 +72,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     blind: float = SIGHT
     services: Sequence[str] = (CONTROLLERS,)  # whose points these are; "" for the bus and the scenario
     per_resource: bool = False  # once for every resource whose events matter
+    resources: Sequence[str] = ()  # once for each of these whose events matter
+    with_agents: bool = False  # concerns nobody else
     ends_channel: bool = False  # node agents can do nothing from then on
     swept: bool = True  # at every point of every scenario; others are for tests of their own, and for exploration
     drawn: bool = True  # by the exploration
@@ -69,6 +82,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 BOTH = (CONTROLLERS, "watcher")
 NOBODY = ("",)
 AGENTS = (AGENT,)
+CHANNEL = (NODE_IMAGE.plural, RECREATE_REQUEST.plural)
 LATE = HOLD_SECONDS + SIGHT
 
 KINDS: Mapping[str, Kind] = {
@@ -88,11 +102,11 @@ KINDS: Mapping[str, Kind] = {
         outage=FAILOVER_SECONDS + HOLD_SECONDS,
         blind=FAILOVER_SECONDS + LATE,
     ),
-    "paused": Kind(strike=strikes.Pause, place=Place.WRITE, setting=Setting(2), outage=PAUSE_SECONDS),
+    "paused": Kind(strike=strikes.Pause, place=Place.WRITE, setting=Setting(replicas=2), outage=PAUSE_SECONDS),
     "skewed": Kind(
         strike=strikes.CrashLeader,
         place=Place.STEP,
-        setting=Setting(2, HOUR),
+        setting=Setting(2, skew=HOUR),
         outage=FAILOVER_SECONDS,
         blind=6,
         services=NOBODY,
@@ -155,6 +169,35 @@ KINDS: Mapping[str, Kind] = {
         services=AGENTS,
         drawn=False,
     ),
+    "copies-lost": Kind(
+        strike=agent_strikes.LoseCopies,
+        place=Place.MESSAGE,
+        outage=GAP_SECONDS,
+        blind=GAP_SECONDS + 1,
+        services=NOBODY,
+        with_agents=True,
+        drawn=False,
+    ),
+    "watcher-gone": Kind(
+        strike=agent_strikes.LoseWatcher,
+        place=Place.CALL,
+        setting=Setting(watchers=2),
+        outage=FAILOVER_SECONDS,
+        blind=FAILOVER_SECONDS + 1,
+        services=AGENTS,
+        resources=CHANNEL,
+        drawn=False,
+    ),
+    "watcher-gone-wiped": Kind(
+        strike=agent_strikes.LoseWatcherAndBus,
+        place=Place.CALL,
+        setting=Setting(watchers=2),
+        outage=FAILOVER_SECONDS + UNHEARD_SECONDS,
+        blind=FAILOVER_SECONDS + UNHEARD_SECONDS,
+        services=AGENTS,
+        resources=CHANNEL,
+        drawn=False,
+    ),
     "bus-dead": Kind(strike=strikes.KillBus, place=Place.STEP, outage=10, blind=11, services=NOBODY, ends_channel=True),
     "bus-away": Kind(
         strike=strikes.BlackOut,
@@ -189,7 +232,9 @@ def blindness(faults: Sequence[Fault]) -> float:
 
 def setting_of(faults: Sequence[Fault]) -> Setting:
     """The world that the faults need."""
-    return max((KINDS[fault.kind].setting for fault in faults), key=lambda one: one.replicas, default=Setting())
+    return max(
+        (KINDS[fault.kind].setting for fault in faults), key=lambda one: (one.replicas, one.watchers), default=Setting()
+    )
 
 
 def faults_at(
@@ -197,12 +242,20 @@ def faults_at(
 ) -> list[Fault]:
     """Every fault at every point of an undisturbed run in worlds of this setting. `services`: those of the scenario,
     beside the watcher and so many node agents."""
-    watched = sorted({point.resource for point in points if point.place is Place.EVENT and point.writer == "watcher-0"})
+    watched = sorted(
+        {point.resource for point in points if point.place is Place.EVENT and point.writer.startswith("watcher")}
+    )
     return [
         Fault(name, point.writer, point.number, resource)
         for name, kind in KINDS.items()
-        if kind.setting == setting and kind.swept and not (kind.ends_channel and agents)
+        if kind.setting == setting and kind.swept and not (kind.ends_channel if agents else kind.with_agents)
         for point in points
         if point.place is kind.place and _concerns(kind, point.writer.rpartition("-")[0], services)
-        for resource in (watched if kind.per_resource else [""])
+        for resource in _resources(kind, watched)
     ]
+
+
+def _resources(kind: Kind, watched: Sequence[str]) -> Sequence[str]:
+    if kind.per_resource:
+        return watched
+    return [one for one in kind.resources if one in watched] if kind.resources else [""]

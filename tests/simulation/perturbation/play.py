@@ -91,8 +91,9 @@ class Run:
             await world.clock.sleep(CONVERGENCE_SECONDS)
         else:
             await world.settle(quiet=scenario.quiet)
-        while (rest := self._until_over()) > 0:  # while a fault lasts, a quiet world is not a settled one
-            await world.clock.sleep(rest)
+        while world.loop.time() < (over := self._over()) + scenario.quiet:
+            # While a fault lasts, a quiet world is not a settled one: what it kept back may come in its last moment.
+            await world.clock.sleep(max(over - world.loop.time(), 0))
             await world.settle(quiet=scenario.quiet)
         self._settled = self._last_change() - self._began
         self._last = len(world.history.versions)
@@ -101,10 +102,10 @@ class Run:
         if not scenario.restless and not self._faults:
             await self._stay_still()
 
-    def _until_over(self) -> float:
-        """Fake seconds until what went wrong is over."""
+    def _over(self) -> float:
+        """When what went wrong is over, in fake seconds; 0 if nothing did."""
         strikes = self._saboteur.strikes
-        return strikes[-1] + outage(self._faults) - self._world.loop.time() if strikes else 0.0
+        return strikes[-1] + outage(self._faults) if strikes else 0.0
 
     async def _stay_still(self) -> None:
         """A change that asks for nothing makes no write, and neither does time."""
@@ -163,7 +164,11 @@ def in_world(
         body,
         seed=seed or 0,
         shuffle=seed is not None,
-        replicas={"watcher": 1, **dict.fromkeys(scenario.services, setting.replicas), AGENT: scenario.agents},
+        replicas={
+            "watcher": setting.watchers,
+            **dict.fromkeys(scenario.services, setting.replicas),
+            AGENT: scenario.agents,
+        },
         skews={f"{service}-1": setting.skew for service in scenario.services},
         settings=PROMPT,
         gates=scenario.gates,

@@ -91,9 +91,7 @@ def sweep_unit(unit: Unit) -> Tally:
     scenario, tally = every_scenario()[unit.scenario], Tally()
 
     def choose(points: Sequence[Point]) -> list[Fault]:
-        return faults_at(points, unit.setting, scenario.services, scenario.agents)[
-            unit.first :: unit.every * scenario.every
-        ]
+        return faults_at(points, unit.setting, scenario.services, scenario.agents)[unit.first :: unit.every]
 
     reference, *runs = branch(scenario, unit.setting, choose)
     tally.runs = 1 + len(runs)
@@ -110,19 +108,28 @@ def sweep_unit(unit: Unit) -> Tally:
     return tally
 
 
-def units(names: Sequence[str], every: int = 1, first: int = 0) -> Iterator[Unit]:
+def units(names: Sequence[str], every: int, first: int, *, exhaustive: bool) -> Iterator[Unit]:
     """The work; what takes longest, all the faults that ask for nothing, comes first, so that all cores end together.
-    Wall clocks that differ mean nothing to a scenario that hangs on them."""
+    Wall clocks that differ mean nothing to a scenario that hangs on them, and two watchers nothing where no agents
+    are."""
     scenarios = every_scenario()
     for setting in SETTINGS:
         for name in names or scenarios:
-            if not (setting.skew and scenarios[name].timed):
-                yield Unit(name, setting, every, first)
+            if not (setting.skew and scenarios[name].timed) and (setting.watchers == 1 or scenarios[name].agents):
+                yield Unit(name, setting, every if exhaustive else every * scenarios[name].every, first)
 
 
-def sweep(names: Sequence[str] = (), *, every: int = 1, first: int = 0, say: Callable[[str], None] = print) -> Tally:
-    """All of it, or the named scenarios, or a slice of the faults of each; tells how it gets on."""
-    work, total, started = list(units(names, every, first)), Tally(), time.monotonic()
+def sweep(
+    names: Sequence[str] = (),
+    *,
+    every: int = 1,
+    first: int = 0,
+    exhaustive: bool = False,
+    say: Callable[[str], None] = print,
+) -> Tally:
+    """All of it, or the named scenarios, or a slice of the faults of each; tells how it gets on. An `exhaustive` one
+    tries each fault of scenarios of which only some are tried otherwise (`Scenario.every`)."""
+    work, total, started = list(units(names, every, first, exhaustive=exhaustive)), Tally(), time.monotonic()
     total.scenarios = len({unit.scenario for unit in work})
     said = started
     with multiprocessing.get_context("fork").Pool(cores(), maxtasksperchild=1) as pool:

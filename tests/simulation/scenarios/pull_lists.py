@@ -1,34 +1,18 @@
 """Lists of images: a job for each (imagepull.md §7, §8.2)."""
 
+from functools import partial
+
 from tests.simulation.scenarios.node_steps import SetNode, WaitStatus, WaitTag
-from tests.simulation.scenarios.pull_manifests import ONE, SERVICES, THREE, TWO, Pulled, everywhere, images
-from tests.simulation.scenarios.pulls import EVERY
-from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.scenarios.steps import Change, Create, Remove, Step
+from tests.simulation.scenarios.pull_manifests import ONE, THREE, TWO, Pulled, everywhere, images
+from tests.simulation.scenarios.pulls import pulling
+from tests.simulation.scenarios.steps import Change, Create, Remove
 
 DONE = {"desired": 2, "active": 0, "completed": 2, "succeeded": 2}
 SLOW = SetNode(node="node-1", pull_seconds=1.0)
 
 
-def listed(
-    name: str, *, when: tuple[Step, ...], then: Pulled, given: tuple[Step, ...] = (), under_way: bool = False
-) -> Scenario:
-    """A scenario about the list `pull`, which may be `under_way` when it begins to count."""
-    return Scenario(
-        name=name,
-        given=given,
-        when=when,
-        then=then,
-        workload="pull",
-        kind="ImageListPullJob",
-        services=SERVICES,
-        agents=1,
-        exact=False,
-        at_rest=not under_way,
-        every=EVERY,
-        timed=True,
-    )
-
+listed = partial(pulling, kind="ImageListPullJob", agents=1)
+"""A scenario about the list `pull`."""
 
 SCENARIOS = (
     listed(

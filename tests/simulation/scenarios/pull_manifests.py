@@ -77,20 +77,28 @@ class Pulled(Frozen):
         yield from self._of_nodes(stage)
 
     def _of_nodes(self, stage: Stage) -> Iterator[str]:
-        living = {found["metadata"]["uid"] for found in stage.sight.all(IMAGE_PULL_JOB, NAMESPACE_NAME)}
-        tasks: dict[str, dict[str, str]] = {}
-        for document in stage.sight.all(NODE_IMAGE, ""):
-            image = msgspec.convert(document, type=NodeImage)
-            for reference, phase, owners in _tasks(image):
-                tasks.setdefault(image.metadata.name, {})[reference] = phase
-                if owners - living:
-                    yield f"{image.metadata.name} still has {reference} for a job that is gone"
-        if tasks != self.nodes:
-            yield f"nodes have {tasks}, not {self.nodes}"
-        for machine in stage.world.machines.values():
-            for reference, times in machine.images.items():
-                if times > self.most:
-                    yield f"{machine.name} has pulled {reference} {times} times"
+        images = _images(stage)
+        tasks = {image.metadata.name: {name: phase for name, phase, _ in _tasks(image)} for image in images}
+        if (named := {node: found for node, found in tasks.items() if found}) != self.nodes:
+            yield f"nodes have {named}, not {self.nodes}"
+        yield from left_over(stage, self.most)
+
+
+def left_over(stage: Stage, most: int = 1) -> Iterator[str]:
+    """What nodes have of jobs that are gone, and images that came to a node more than `most` times."""
+    living = {found["metadata"]["uid"] for found in stage.sight.all(IMAGE_PULL_JOB, NAMESPACE_NAME)}
+    for image in _images(stage):
+        for reference, _, owners in _tasks(image):
+            if owners - living:
+                yield f"{image.metadata.name} still has {reference} for a job that is gone"
+    for machine in stage.world.machines.values():
+        for reference, times in machine.images.items():
+            if times > most:
+                yield f"{machine.name} has pulled {reference} {times} times"
+
+
+def _images(stage: Stage) -> list[NodeImage]:
+    return [msgspec.convert(document, type=NodeImage) for document in stage.sight.all(NODE_IMAGE, "")]
 
 
 def _tasks(image: NodeImage) -> Iterator[tuple[str, str, set[str]]]:

@@ -8,7 +8,7 @@ from tests.simulation.scenarios.steps import Change, Create, Remove, Sleep, Step
 DONE = {"desired": 3, "active": 0, "succeeded": 3, "failed": 0, "message": "job has completed"}
 SINGLE = DONE | {"desired": 1, "succeeded": 1}
 SLOW = SetNode(node="node-1", pull_seconds=2.0)
-EVERY = 11
+EVERY = 6
 """All faults of all scenarios of pulls would take as long as those of all CloneSets."""
 
 
@@ -19,17 +19,19 @@ def pulling(
     then: Ending,
     given: tuple[Step, ...] = (),
     under_way: bool = False,
+    kind: str = "ImagePullJob",
+    agents: int = 3,
 ) -> Scenario:
-    """A scenario about the job `pull`, which may be `under_way` when it begins to count."""
+    """A scenario about the job or list `pull`, which may be `under_way` when it begins to count."""
     return Scenario(
         name=name,
         given=given,
         when=when,
         then=then,
         workload="pull",
-        kind="ImagePullJob",
+        kind=kind,
         services=SERVICES,
-        agents=3,
+        agents=agents,
         exact=False,
         at_rest=not under_way,
         every=EVERY,

@@ -1,0 +1,165 @@
+"""A script about nodes: image pulls and restarts that users ask for, what happens to nodes and their agents, and what
+goes wrong meanwhile; drawn from a seed, or read from JSON.
+
+It ends in calm as well: all agents run, and every image can be had. So everything that is still asked for gets its
+answer, nothing is left of what is not, and nothing was done twice.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from flotilla_common.api.resources import IMAGE_PULL_JOB, RECREATE_REQUEST, Resource
+from flotilla_common.control.plan import Frozen, Json
+from flotilla_common.kube.interface import ApiError
+from tests.simulation.perturbation.fault import Fault, Place
+from tests.simulation.perturbation.kinds import CHANNEL, CONTROLLERS, KINDS
+from tests.simulation.scenarios.manifests import cloneset, running
+from tests.simulation.scenarios.node_steps import SetNode, StartAgent, StopAgent
+from tests.simulation.scenarios.pull_manifests import ONE, THREE, TWO, job, left_over
+from tests.simulation.scenarios.restarts import Restart, WaitRestarted
+from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Remove, RemovePod, Sleep, Stage, Step
+
+NODES = ("node-1", "node-2", "node-3")
+MOST_STEPS, MOST_FAULTS, PODS = 7, 2, 2
+NUMBERS = {Place.WRITE: 40, Place.EVENT: 60, Place.MESSAGE: 60, Place.STEP: MOST_STEPS, Place.CALL: 8, Place.REPORT: 10}
+"""Up to which number points are drawn: about as many as a script passes."""
+
+
+class IfItCan(Step):
+    """A step that the apiserver may refuse, because what it is about is there already, or not any more."""
+
+    step: Create | Change | Remove | Restart
+
+    async def play(self, stage: Stage) -> None:
+        try:
+            await self.step.play(stage)
+        except ApiError as error:
+            if error.code not in (400, 403, 404, 409, 422):
+                raise
+
+
+AnyNodeStep = IfItCan | SetNode | StartAgent | StopAgent | RemovePod | Sleep
+
+
+class AllAnswered(Frozen):
+    """Every job is over and every request is completed; nothing is left of others; nothing was done twice."""
+
+    def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
+        """What is not so."""
+        del kind
+        for one in stage.sight.all(IMAGE_PULL_JOB, NAMESPACE_NAME):
+            if "completionTime" not in one.get("status", {}):
+                yield f"job {one['metadata']['name']} is not over: {one.get('status')}"
+        requests = list(stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME))
+        for one in requests:
+            if one.get("status", {}).get("phase") != "Completed":
+                yield f"request {one['metadata']['name']} is not completed: {one.get('status')}"
+        if not all(pod.serving for pod in stage.sight.pods(NAMESPACE_NAME, name)):
+            yield "a pod does not serve"
+        yield from left_over(stage)
+        asked = Counter(one["spec"]["podName"] for one in requests)
+        for machine in stage.world.machines.values():
+            for (pod, _), times in Counter(machine.stops).items():
+                if times > asked[pod]:
+                    yield f"{pod} was stopped {times} times for {asked[pod]} requests"
+
+
+class NodeScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="nodes"):
+    """One exploration."""
+
+    seed: int
+    steps: tuple[AnyNodeStep, ...]
+    faults: tuple[Fault, ...]
+
+    def scenario(self) -> Scenario:
+        """The script as a scenario, with calm in the end."""
+        calm = [step for node in NODES for step in (SetNode(node=node), StartAgent(node=node))]
+        return Scenario(
+            name=f"seed:{self.seed}",
+            given=running(cloneset(PODS)),
+            when=(*self.steps, *calm, WaitRestarted()),
+            then=AllAnswered(),
+            services=("cloneset", "jobs"),
+            agents=len(NODES),
+            exact=False,
+            timed=True,
+        )
+
+    def __str__(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def draw_for_nodes(seed: int) -> NodeScript:
+    """The script of a seed."""
+    dice = random.Random(seed)
+    steps: list[Step] = []
+    for number in range(dice.randint(2, MOST_STEPS)):
+        steps.append(dice.choice(ACTIONS)(dice, number))
+        if dice.random() < 0.6:
+            steps.append(Sleep(seconds=dice.choice((0.002, 0.01, 0.05, 0.3, 1.0, 3.0))))
+    faults = [_fault(dice) for _ in range(dice.randint(0, MOST_FAULTS))]
+    drawn = {"about": "nodes", "seed": seed, "steps": msgspec.to_builtins(steps), "faults": msgspec.to_builtins(faults)}
+    return msgspec.convert(drawn, type=NodeScript)
+
+
+def _fault(dice: random.Random) -> Fault:
+    kinds = sorted(
+        name for name, kind in KINDS.items() if kind.swept and not kind.ends_channel and not kind.setting.skew
+    )
+    name = dice.choice(kinds)
+    kind = KINDS[name]
+    service = dice.choice(kind.services).replace(CONTROLLERS, "jobs")
+    resources = ("pods", "imagepulljobs", *CHANNEL) if kind.per_resource else kind.resources
+    number = f"-{dice.randint(1, len(NODES))}" if service == "agent" else "-0"
+    writer = f"{service}{number}" if service else ""
+    return Fault(name, writer, dice.randrange(NUMBERS[kind.place]), dice.choice(resources) if resources else "")
+
+
+def _job(dice: random.Random, _: int) -> Step:
+    nodes = dice.sample(NODES, dice.randint(1, len(NODES)))
+    image = dice.choice((ONE, ONE, TWO, THREE))
+    return IfItCan(step=Create(document=job(*nodes, name=_name(dice), image=image, parallelism=dice.randint(1, 3))))
+
+
+def _change(dice: random.Random, _: int) -> Step:
+    change = dice.choice(({"image": TWO}, {"image": ONE}, {"parallelism": 3}, {"parallelism": 1}))
+    return IfItCan(step=Change(patch={"spec": change}, name=_name(dice), kind="ImagePullJob"))
+
+
+def _restart(dice: random.Random, number: int) -> Step:
+    """Only one pod is ever taken out of service for it: users are not bound to maxUnavailable, but the oracle is."""
+    strategies: Sequence[Json] = ({}, {}, {"forceRecreate": True}, {"unreadyGracePeriodSeconds": 1})
+    strategy, nth = dice.choice(strategies), dice.randrange(PODS)
+    if "unreadyGracePeriodSeconds" in strategy:
+        nth = 0
+    return IfItCan(step=Restart(name=f"restart-{number}", nth=nth, strategy=strategy))
+
+
+def _node(dice: random.Random, _: int) -> Step:
+    broken = (ONE,) if dice.random() < 0.3 else ()
+    return SetNode(node=dice.choice(NODES), pull_seconds=dice.choice((0.01, 0.2, 1.0, 3.0)), broken=broken)
+
+
+def _name(dice: random.Random) -> str:
+    return dice.choice(("pull", "second"))
+
+
+ACTIONS: Sequence[Callable[[random.Random, int], Step]] = (
+    _job,
+    _job,
+    _job,
+    _change,
+    lambda dice, _: IfItCan(step=Remove(name=_name(dice), kind="ImagePullJob")),
+    _restart,
+    _restart,
+    _restart,
+    lambda dice, _: RemovePod(nth=dice.randrange(PODS)),
+    _node,
+    lambda dice, _: StopAgent(node=dice.choice(NODES)),
+    lambda dice, _: StartAgent(node=dice.choice(NODES)),
+)
+"""What a user, or fate, may do next."""

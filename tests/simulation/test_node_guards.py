@@ -1,0 +1,124 @@
+"""Each guard that image pulls and restarts rest on is needed: taken out, the simulation fails."""
+
+# pyright: reportPrivateUsage=false
+# Taking a guard out means reaching into what it guards.
+
+import asyncio
+
+import msgspec
+import pytest
+
+from flotilla_common.api.nodeimage import ImageTag, NodeImage, TagStatus
+from flotilla_common.bus.interface import Message
+from flotilla_common.control.controller import Key
+from flotilla_common.node.reports import Answer, NodeImageReport
+from flotilla_jobs.inbox import Inbox
+from flotilla_jobs.nodeimage import status
+from flotilla_nodeagent.channel import reader
+from flotilla_nodeagent.channel.delivery import Ended, Heartbeat, Object
+from flotilla_nodeagent.channel.delivery import read_delivery as real
+from tests.simulation.nodes.machine import DiskJournal
+from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
+
+PullInbox = Inbox[NodeImage, NodeImageReport]
+
+
+def no_rounds(patch: pytest.MonkeyPatch) -> None:
+    """A report counts, whichever round of pulls it speaks of."""
+    newer = status._newer
+
+    def take(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> TagStatus | None:
+        return newer(tag, held, None if said is None else msgspec.structs.replace(said, version=tag.version))
+
+    patch.setattr(status, "_newer", take)
+
+
+def no_final_word(patch: pytest.MonkeyPatch) -> None:
+    """What a round came to may change."""
+    newer = status._newer
+
+    def take(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> TagStatus | None:
+        return newer(tag, None, said) or held
+
+    patch.setattr(status, "_newer", take)
+
+
+def no_identity(patch: pytest.MonkeyPatch) -> None:
+    """A report counts, whichever NodeImage of that name it speaks of."""
+    written = PullInbox.written
+
+    async def find(inbox: PullInbox, key: Key, uid: str) -> NodeImage | None:
+        del uid
+        return inbox._table.get(*key)
+
+    async def taken(inbox: PullInbox, key: Key, report: NodeImageReport) -> Answer | None:
+        image = inbox._table.get(*key)
+        named = report if image is None else msgspec.structs.replace(report, uid=image.metadata.uid)
+        return await written(inbox, key, named)
+
+    patch.setattr(Inbox, "find", find)
+    patch.setattr(Inbox, "written", taken)
+
+
+def no_waiting_for_the_write(patch: pytest.MonkeyPatch) -> None:
+    """A report is accepted as soon as it is heard."""
+    written = PullInbox.written
+    writing: list[asyncio.Future[Answer | None]] = []
+
+    async def heard(inbox: PullInbox, key: Key, report: NodeImageReport) -> Answer | None:
+        writing.append(asyncio.ensure_future(written(inbox, key, report)))
+        return Answer(accepted=True)
+
+    patch.setattr(Inbox, "written", heard)
+
+
+def no_journal(patch: pytest.MonkeyPatch) -> None:
+    """An agent that starts again knows nothing of what it has begun."""
+
+    def load(journal: DiskJournal) -> None:
+        del journal
+
+    patch.setattr(DiskJournal, "load", load)
+
+
+def no_counting(patch: pytest.MonkeyPatch) -> None:
+    """An agent takes what comes, and does not ask what did not."""
+
+    def read_delivery(message: Message) -> Object | Heartbeat | Ended:
+        read = real(message)
+        return Heartbeat(None) if isinstance(read, Heartbeat) else read
+
+    def take(follow: reader.Reader, delivered: Object) -> None:
+        follow._expected = delivered.number
+        counted(follow, delivered)
+
+    counted = reader.Reader._take
+    patch.setattr(reader, "read_delivery", read_delivery)
+    patch.setattr(reader.Reader, "_take", take)
+
+
+GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
+    "reports of other rounds do not count": (no_rounds, "reports-of-other-rounds", [[]]),
+    "what a round came to stays": (no_final_word, "report-on-what-is-over", [[]]),
+    "reports on a namesake do not count": (no_identity, "reports-of-other-rounds", [[]]),
+    "accepted is written": (
+        no_waiting_for_the_write,
+        "pulled-node-by-node",
+        each("crash-before@jobs-0:{}", first=4, points=5),
+    ),
+    "begun stops are in the journal": (
+        no_journal,
+        "container-restarted-twice-by-force",
+        each("agent-crash-after@agent-1:{}", first=11, points=4),
+    ),
+    "gaps are noticed": (no_counting, "pulled-node-by-node", each("copies-lost@:{}", points=4)),
+}
+
+
+@pytest.mark.parametrize(
+    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
+)
+def test_without_the_guard_the_simulation_fails(
+    remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown_to_be_needed(remove, scenario, attempts, monkeypatch)
