@@ -88,3 +88,11 @@ def test_a_list_that_is_as_it_was_is_not_written():
     parent = list_job("a")
     told = status_of(passed(parent, [child("a", parent)]))
     assert passed(list_job("a", status=told), [child("a", parent)]).status is None
+
+
+def test_reasons_name_five_and_no_more():
+    images = [f"i{number}" for number in range(7)]
+    parent = list_job(*images, status={"startTime": "2026-03-01T11:00:00Z"})
+    for status in ({"desired": 1, "active": 1}, {"desired": 1, "failed": 1}):
+        reasons = passed(parent, [child(image, parent, **status) for image in images]).reasons
+        assert {len(reason.objects) for reason in reasons if reason.objects} == {5}

@@ -48,3 +48,9 @@ def test_a_tag_without_a_time_is_not_given_up():
     undated = {key: value for key, value in tag("J").items() if key != "createdAt"}
     image = node_image("n1", [undated])
     assert "imageStatuses" not in status_of(passed(image), {})
+
+
+def test_a_node_with_many_images_to_pull_names_five():
+    image = node_image("n1", [tag("J", name=f"1.{number}") for number in range(7)])
+    (reason,) = [reason for reason in passed(image).reasons if reason.code == "PullingImages"]
+    assert len(reason.objects) == 5

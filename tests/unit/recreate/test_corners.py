@@ -89,3 +89,12 @@ def test_the_grace_period_leaves_other_conditions_alone():
     world = World(document)
     world.passes()
     assert [one["type"] for one in world.status()["conditions"]] == ["Other", "PreRecreateGrace"]
+
+
+def test_a_request_whose_forerunner_is_gone_waits_for_another():
+    document = request_document("app")
+    document["status"] = {"phase": "Pending"}
+    world = World(document)
+    world.passes()
+    message = world.last.reasons[0].message
+    assert message == "waiting for another request: the agent works on one request of a pod at a time"
