@@ -16,6 +16,7 @@ from flotilla_common.mirror.table import Table
 from tests.unit.cloneset.build import NOW, actions, claim, cloneset, codes, planned, pod, pods, summary
 from tests.unit.cloneset.build import OWNER as REFERENCE
 from tests.unit.cloneset.test_census import census, names
+from tests.unit.cloneset.test_refresh import half_started
 
 GRACE = "apps.kruise.io/inplace-update-grace"
 
@@ -153,3 +154,12 @@ def test_counts_are_urgent_while_a_pod_prepares_its_deletion() -> None:
     for notation, urgent in (("2n 1n!", False), ("1n 1n! 1n^", True)):
         again = planned(cloneset().replicas(3).stored(**stored), notation)
         assert (again.status is not None, again.urgent_status) == (True, urgent)
+
+
+def test_nothing_is_updated_while_a_deletion_ends() -> None:
+    assert summary(planned(cloneset().replicas(3).max_unavailable(2), "3o 1n^")) == ["delete n1"]
+
+
+def test_the_last_pod_that_has_begun_its_update_is_not_taken_back() -> None:
+    begun = half_started("x")
+    assert summary(planned(cloneset().replicas(3).max_unavailable(1).in_place(), [*pods("2n"), begun])) == ["update x"]
