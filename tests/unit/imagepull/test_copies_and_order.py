@@ -211,6 +211,8 @@ def test_limits_of_a_pull_are_those_of_its_job():
     policy = {"timeoutSeconds": 77, "backoffLimit": 7}
     written = written_tag(planned(job(pullPolicy=policy, status=begun()), fresh("n1")), "n1")["pullPolicy"]
     assert (written["timeoutSeconds"], written["backoffLimit"]) == (77, 7)
+    kept = written["ttlSecondsAfterFinished"] - 77 * 7  # for as long as all tries may take, and some minutes more
+    assert 300 <= kept < 600
 
 
 def test_a_job_is_looked_at_once_a_second_at_most():
