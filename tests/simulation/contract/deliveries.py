@@ -20,7 +20,7 @@ FILTERS = (subjects.node_marker(POD, "n1"), subjects.node_filter("n1", POD))
 INBOX = subjects.node_inbox("n1") + ".x1"
 
 HEARTBEAT_SECONDS = 0.4
-INACTIVE_SECONDS = 1.2
+INACTIVE_SECONDS = 2.0
 SILENCE_SECONDS = 3 * HEARTBEAT_SECONDS
 
 
@@ -81,6 +81,11 @@ class Post:
         await self.agent.stream_state(SPEC.name)
         return reader, follow
 
+    async def leave(self, follow: Follow) -> None:
+        """Listen no more; returns when the server knows of it."""
+        await follow.stop()
+        await self.agent.stream_state(SPEC.name)
+
     async def deliver(
         self, inbox: str = INBOX, filters: Sequence[str] = FILTERS, *, created: str = "", after: int = 0
     ) -> Delivery:
@@ -130,8 +135,7 @@ class DeliveryContract:
             reader, _ = await it.listen()
             await it.deliver()
             await it.bus.publish(copy("b"), b"b", {"rv": "7"})
-            for number in range(20):
-                await it.store(str(number).encode(), name="c")
+            await it.store(*(str(number).encode() for number in range(20)))
             await eventually(lambda: len(reader.objects) == 22)
             await asyncio.sleep(HEARTBEAT_SECONDS)
             assert reader.bodies == [b"a", b"b", *(str(number).encode() for number in range(20))]
@@ -150,6 +154,7 @@ class DeliveryContract:
             await it.store(b"another", node="n2")
             reader, _ = await it.listen()
             await it.deliver()
+            await eventually(lambda: len(reader.objects) == 2)  # what is replaced before it is sent is never sent
             await it.store(b"third", node="n2")
             await it.store(b"second")
             await it.bus.publish(FILTERS[0], b"marker")
@@ -219,12 +224,11 @@ class DeliveryContract:
             it = await post(bench)
             reader, _ = await it.listen()
             await it.deliver()
-            await eventually(lambda: len(reader.heartbeats) == 2)
+            await eventually(lambda: len(reader.heartbeats) >= 2)
             assert set(reader.heartbeats) == {0}
             await it.store(b"a", b"b")
             await it.store(b"other", node="n2")
-            await eventually(lambda: len(reader.heartbeats) >= 5)
-            assert reader.heartbeats[-2:] == [2, 2]
+            await eventually(lambda: reader.heartbeats[-2:] == [2, 2])
             assert not reader.ended
 
         play(scene)
@@ -254,8 +258,7 @@ class DeliveryContract:
             assert await it.delivering() == {INBOX}
             reader, follow = await it.listen()
             await eventually(lambda: len(reader.objects) == 2)
-            await follow.stop()
-            await asyncio.sleep(INACTIVE_SECONDS / 3)
+            await it.leave(follow)
             await it.store(b"c")
             back, _ = await it.listen()
             await eventually(lambda: bool(back.messages))  # at once, not with the next heartbeat
@@ -272,7 +275,7 @@ class DeliveryContract:
             _, follow = await it.listen()
             await it.deliver()
             await it.deliver(INBOX + "2")
-            await follow.stop()
+            await it.leave(follow)
             for _ in range(100):
                 if not await it.delivering():
                     break
