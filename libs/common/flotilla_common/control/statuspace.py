@@ -1,6 +1,6 @@
 """When a status is written: at once, with the next pass, or when it is its turn.
 
-A status write is dear: a custom resource that is served in two versions costs the apiserver as much as five writes of
+A status write is dear: a custom resource that is served in two versions costs the apiserver as much as three writes of
 pods (docs/performance.md). So an urgent status of a pass that also writes dependents is left to the next pass, which
 follows at once and knows what came of them: one write says both. Statuses that only change counts keep a distance,
 from those of the same object and from those of all others. The end of a rollout is urgent: nobody waits for it.
