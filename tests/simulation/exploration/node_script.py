@@ -87,6 +87,7 @@ class NodeScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", t
             agents=len(NODES),
             exact=False,
             timed=True,
+            quiet=10,  # an agent that has just come back may ask for its copies only then
         )
 
     def __str__(self) -> str:
