@@ -20,6 +20,9 @@ RETRY_SECONDS = 2.0
 REMEMBERED = 10_000
 """Answers that are kept."""
 
+Again = Callable[[str, str], None]
+"""Plans an object, by namespace and name, again."""
+
 
 class Asking:
     """Remembers what the apiserver has said about absent objects, each under a tag of its own such as its uid."""
@@ -33,27 +36,37 @@ class Asking:
         self._clock = clock
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._askers: dict[str, dict[Key, Again]] = {}  # who waits for the answer
         self._log = structlog.get_logger()
 
-    def surely_gone(self, key: Key, tag: str, then: Callable[[], None]) -> bool:
-        """The apiserver has said so. If it has not been asked yet, it is, and `then` is called after."""
+    def surely_gone(self, key: Key, tag: str, asker: Key, again: Again) -> bool:
+        """The apiserver has said so. If it has not been asked yet, it is, and everybody who asked meanwhile is planned
+        `again` after."""
         if tag in self._gone:
             return True
+        self._askers.setdefault(tag, {})[asker] = again
         if tag not in self._asking:
-            task = self._asking[tag] = asyncio.get_running_loop().create_task(self._ask(key, tag, then))
-            task.add_done_callback(lambda _: self._asking.pop(tag, None))
+            self._asking[tag] = asyncio.get_running_loop().create_task(self._ask(key, tag))
         return False
 
-    async def _ask(self, key: Key, tag: str, then: Callable[[], None]) -> None:
-        while True:
-            try:
-                await self._read(*key)
-                break
-            except (ApiError, Unreachable) as error:
-                self._log.warning("cannot look an object up", object="/".join(key), error=str(error))
-                await self._clock.sleep(RETRY_SECONDS)
+    async def _ask(self, key: Key, tag: str) -> None:
+        try:
+            await self._answer(key)
+        finally:
+            del self._asking[tag]
         if not self._held(key, tag):
             self._gone[tag] = None
             if len(self._gone) > REMEMBERED:
                 self._gone.popitem(last=False)
-        then()
+        for asker, again in self._askers.pop(tag).items():
+            again(*asker)
+
+    async def _answer(self, key: Key) -> None:
+        while True:
+            try:
+                await self._read(*key)
+            except (ApiError, Unreachable) as error:
+                self._log.warning("cannot look an object up", object="/".join(key), error=str(error))
+                await self._clock.sleep(RETRY_SECONDS)
+            else:
+                return

@@ -32,9 +32,9 @@ class Apiserver:
         self.gone = gone
         self.asked: list[tuple[Any, str]] = []
 
-    def surely_gone(self, key: Any, uid: str, again: Any) -> bool:
+    def surely_gone(self, key: Any, uid: str, asker: Any, again: Any) -> bool:
         self.asked.append((key, uid))
-        again()
+        again(*asker)
         return self.gone
 
 

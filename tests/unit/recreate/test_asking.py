@@ -17,12 +17,12 @@ class Asked:
         self.answers = list(answers)
         self.held = ""
         self.reads = 0
-        self.told = 0
+        self.told: list[str] = []
         self.clock = FakeClock()
         self.asking = Asking(read=self._read, held=lambda _, uid: uid == self.held, clock=self.clock)
 
-    def surely_gone(self) -> bool:
-        return self.asking.surely_gone(POD, "p1", self._tell)
+    def surely_gone(self, asker: str = "r") -> bool:
+        return self.asking.surely_gone(POD, "p1", ("ns", asker), lambda _, name: self.told.append(name))
 
     async def settle(self) -> None:
         await asyncio.gather(*self.asking._asking.values())
@@ -35,16 +35,21 @@ class Asked:
         self.held = answer
         return None
 
-    def _tell(self) -> None:
-        self.told += 1
-
 
 async def test_gone_is_said_only_after_the_apiserver():
     asked = Asked()
     assert not asked.surely_gone()
     assert not asked.surely_gone()
     await asked.settle()
-    assert (asked.reads, asked.told, asked.surely_gone()) == (1, 1, True)
+    assert (asked.reads, asked.told, asked.surely_gone()) == (1, ["r"], True)
+
+
+async def test_everybody_who_asked_meanwhile_is_told():
+    asked = Asked()
+    for asker in ("one", "two", "one"):
+        assert not asked.surely_gone(asker)
+    await asked.settle()
+    assert (asked.reads, asked.told) == (1, ["one", "two"])
 
 
 async def test_a_namesake_is_not_the_pod():
@@ -58,7 +63,7 @@ async def test_a_pod_that_the_mirror_had_not_heard_of_is_not_gone():
     asked = Asked("p1", "p1")
     asked.surely_gone()
     await asked.settle()
-    assert (asked.told, asked.surely_gone()) == (1, False)
+    assert (asked.told, asked.surely_gone()) == (["r"], False)
     await asked.settle()
 
 

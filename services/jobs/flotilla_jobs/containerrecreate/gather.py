@@ -73,11 +73,11 @@ class Gatherer:
         )
 
     def _surely_gone(self, request: ContainerRecreateRequest) -> bool:
-        namespace, name, uid = request.metadata.namespace, request.metadata.name, pod_uid(request)
+        namespace, uid = request.metadata.namespace, pod_uid(request)
         if self._unreadable(uid):
             return False
         pod = (namespace, request.spec.pod_name)
-        return self._asking.surely_gone(pod, uid, lambda: self._again(namespace, name))
+        return self._asking.surely_gone(pod, uid, (namespace, request.metadata.name), self._again)
 
     def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
         """Requests that the agent works on, or will, before this one."""

@@ -90,7 +90,7 @@ class Gatherer:
         if self._jobs.was_deleted(owner.uid):
             return True
         key = (owner.namespace, owner.name)
-        return self._asking.surely_gone(key, owner.uid, lambda: self._again("", name))
+        return self._asking.surely_gone(key, owner.uid, ("", name), self._again)
 
     def _is_running(self, owner: JobReference) -> bool:
         job = self._held(owner)
