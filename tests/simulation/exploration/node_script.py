@@ -87,7 +87,7 @@ class NodeScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", t
             agents=len(NODES),
             exact=False,
             timed=True,
-            quiet=10,  # an agent that has just come back may ask for its copies only then
+            quiet=15,  # an agent that came back misses an answer after ten seconds, and asks for its copies again
         )
 
     def __str__(self) -> str:
