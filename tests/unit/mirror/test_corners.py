@@ -166,7 +166,9 @@ async def test_a_watch_moves_objects_until_it_says_that_they_are_gone() -> None:
     assert made.held == {"a": "11"}
 
 
-async def test_a_reading_that_finds_nothing_takes_the_object_that_was_held_and_no_namesake() -> None:
+async def test_a_reading_that_finds_nothing_takes_the_object_that_was_held_and_no_namesake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bench = await started()
     bench.mirror.written(POD, body("a", 5, uid="first"))
 
@@ -174,7 +176,7 @@ async def test_a_reading_that_finds_nothing_takes_the_object_that_was_held_and_n
         bench.mirror.written(POD, body("a", 7, uid="second"))
         return await type(bench.api).get(bench.api, POD, "ns", "a")
 
-    bench.api.get = gone  # type: ignore[method-assign]
+    monkeypatch.setattr(bench.api, "get", gone)
     assert await bench.mirror.read(POD, "ns", "a") is None
     assert bench.held == {"a": "7"}
 
