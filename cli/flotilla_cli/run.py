@@ -28,6 +28,7 @@ from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config
 from flotilla_common.service import Service, run_process
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
+from flotilla_common.stopping import STOP_SECONDS
 
 RESTART_FIRST = 1.0
 """Seconds before a dead service is started again …"""
@@ -35,8 +36,8 @@ RESTART_FIRST = 1.0
 RESTART_MOST = 30.0
 """… doubling up to this while it keeps dying."""
 
-END_WITHIN = 15.0
-"""Seconds that a service has to end when it is told to; then it is killed. It needs one or two."""
+END_WITHIN = STOP_SECONDS + 5
+"""Seconds until a service that was told to end is killed. It needs one or two; one that hangs says where by itself."""
 
 
 @click.command(

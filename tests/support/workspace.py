@@ -153,7 +153,7 @@ class Workspace:
     def settled(self, name: str = "sample", seconds: float = PATIENCE, **fields: Any) -> Json:
         """Wait until the status, being up to date, has these fields, and no pod is terminating.
 
-        Statuses and pods come through watches of their own: the pods that the status calls ready are waited for too.
+        Statuses and pods come through watches of their own: everything that happened to pods before is waited for too.
         """
 
         def reached() -> bool:
@@ -166,7 +166,22 @@ class Workspace:
             )
 
         self.until(reached, seconds)
+        self.catch_up(seconds)
         return self.status(name)
+
+    def catch_up(self, seconds: float = PATIENCE) -> None:
+        """Wait until the record of pods has come to what the apiserver says now."""
+        listed = json.loads(self.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{self.name}/pods"))
+        now = int(listed["metadata"]["resourceVersion"])
+        versions = {pod["metadata"]["name"]: version_of(pod) for pod in listed["items"]}
+
+        def caught_up() -> bool:
+            seen = {event.object["metadata"]["name"]: version_of(event.object) for event in self.history()}
+            return all(seen.get(name, 0) >= version for name, version in versions.items()) and all(
+                name in versions or version_of(pod) > now for name, pod in self.pods.items()
+            )
+
+        self.until(caught_up, seconds)
 
     def event(self, reason: str, message: str, seconds: float = PATIENCE) -> None:
         """Wait for an event about a CloneSet."""
@@ -224,6 +239,11 @@ def fresh(cluster: Cluster, recorder: Recorder, title: str) -> Workspace:
 def image(pod: Json) -> str:
     """The image of the first container."""
     return pod["spec"]["containers"][0]["image"]
+
+
+def version_of(pod: Json) -> int:
+    """The resourceVersion; versions of one kind can be compared."""
+    return int(pod["metadata"]["resourceVersion"])
 
 
 def revision_of(pod: Json) -> str:

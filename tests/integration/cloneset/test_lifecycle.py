@@ -47,7 +47,7 @@ def test_new_pods_become_normal(space: Workspace):
     first = {name: next(event.object for event in space.history() if event.object["metadata"]["name"] == name)
              for name in space.pods}  # fmt: skip
     assert {state(pod) for pod in first.values()} == {"PreparingNormal"}
-    assert {state(pod) for pod in space.pods.values()} == {"Normal"}
+    space.until(lambda: {state(pod) for pod in space.pods.values()} == {"Normal"})
     assert all("lifecycle.apps.kruise.io/timestamp" in pod["metadata"]["annotations"] for pod in space.pods.values())
 
 
@@ -120,7 +120,7 @@ def test_a_deletion_by_hand_asks_no_hook(space: Workspace):
     space.kubectl("delete", "pod", before[0], "--wait=false")
     space.until(lambda: len(space.pods) == 3 and sum(map(available, space.pods.values())) == 2)
     assert terminating(space.pod(before[0]))
-    assert state(space.pod(before[0])) == "Normal"
+    space.until(lambda: state(space.pod(before[0])) == "Normal")
     space.set_finalizers(before[0])
     space.until(lambda: before[0] not in space.pods)
 

@@ -7,7 +7,7 @@ import pytest
 from flotilla_common.api.resources import Resource
 from flotilla_common.control import shards as shards_module
 from flotilla_common.control.shards import LeaseTerms, Shards, shard_of
-from flotilla_common.kube.interface import Page, Unreachable
+from flotilla_common.kube.interface import ApiError, Page, Unreachable
 from tests.unit.control.fakes import ManualClock, ScriptedApi
 
 TERMS = LeaseTerms(duration=15, retry=2)
@@ -234,8 +234,95 @@ async def test_an_apiserver_that_hangs_does_not_keep_a_replica_from_ending(monke
 
     api.replace = never  # type: ignore[assignment, method-assign]
     async with asyncio.timeout(5):
-        await replica.shards._release_all()
+        await ended(asyncio.create_task(replica.shards.run()))
     assert replica.shards.serving == frozenset()
+
+
+async def ended(running: asyncio.Task[None]) -> None:
+    """Let it begin, and stop it as a service that ends does."""
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+
+
+def holders(api: ScriptedApi) -> set[str]:
+    return {lease["spec"]["holderIdentity"] for lease in api.objects.values()}  # type: ignore[index]
+
+
+class Late(ScriptedApi):
+    """An apiserver that acts on a write at once or late, and answers it later still."""
+
+    def __init__(self, *, acts_late: bool) -> None:
+        super().__init__()
+        self.acts_late = acts_late
+        self.entered, self.answers_now = asyncio.Event(), asyncio.Event()
+        self.answers_now.set()
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes:
+        if self.acts_late:
+            await self._wait()
+            return await super().replace(resource, namespace, name, body, subresource)
+        reply = await super().replace(resource, namespace, name, body, subresource)
+        await self._wait()
+        return reply
+
+    async def _wait(self) -> None:
+        self.entered.set()
+        await self.answers_now.wait()
+
+
+@pytest.mark.parametrize("acts_late", [False, True])
+async def test_a_replica_that_ends_in_the_middle_of_a_renewal_releases_its_lease(acts_late: bool) -> None:
+    """The renewal has a new version already, or is yet to come."""
+    api = Late(acts_late=acts_late)
+    a = Replica(api, "a")
+    await a.tick()
+    a.clock.advance(4.5)
+    api.entered.clear()
+    api.answers_now.clear()
+    running = asyncio.create_task(a.shards.run())
+    await api.entered.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    api.answers_now.set()
+    await asyncio.wait([running])
+    assert holders(api) == {""}
+
+
+async def test_a_replica_whose_last_renewal_got_no_answer_releases_its_lease() -> None:
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    await a.tick()
+    a.clock.advance(4.5)
+    store = api.replace
+
+    async def answer_lost(*arguments: object) -> bytes:
+        api.replace = store  # type: ignore[method-assign]
+        await store(*arguments)  # type: ignore[arg-type]
+        raise Unreachable("connection reset", sent=True)
+
+    api.replace = answer_lost  # type: ignore[assignment, method-assign]
+    await ended(asyncio.create_task(a.shards.run()))
+    assert holders(api) == {""}
+
+
+async def test_a_replica_that_ends_leaves_what_others_took_alone() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a"), Replica(api, "b")
+    await a.tick()
+    await b.tick()
+    await b.tick(16)
+    await ended(asyncio.create_task(a.shards.run()))
+    assert holders(api) == {"b"}
+
+
+async def test_leases_that_may_not_be_released_do_not_keep_a_replica_from_ending() -> None:
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    await a.tick()
+    api.answers = [ApiError(403, "Forbidden", "not allowed") for _ in range(9)]
+    await ended(asyncio.create_task(a.shards.run()))
+    assert holders(api) == {"a"}
 
 
 async def test_a_lease_that_lapsed_is_taken_over_again_though_nobody_else_held_it() -> None:

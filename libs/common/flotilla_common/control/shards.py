@@ -40,7 +40,8 @@ RENEWALS_AT_ONCE = 8
 """How many leases are renewed side by side; there are a few per replica."""
 
 RELEASE_SECONDS = 5.0
-"""How long a replica that ends tries to release its leases; it takes milliseconds."""
+RELEASE_TRIES = 3
+"""How long and how often a replica that ends tries to release its leases; it takes milliseconds."""
 
 
 class LeaseTerms(msgspec.Struct, frozen=True):
@@ -147,12 +148,14 @@ class LeaseHold:
             return False
         return await self._write(self._identity, started=now)
 
-    async def release(self) -> None:
-        """Give the lease up at once, so that a standby need not wait for it to expire."""
-        held, self._deadline = self.valid, 0.0
-        if held:
+    async def release(self) -> bool:
+        """Give the lease up at once, so that a standby need not wait for it to expire. False when it may be ours still.
+        If somebody else took it meanwhile, the write conflicts."""
+        self._deadline = 0.0
+        if self.holder == self._identity:
             await self._write("", started=self._clock.monotonic())
             self._deadline = 0.0
+        return self.holder != self._identity
 
     async def _write(self, holder: str, started: float) -> bool:
         now = micro_time(self._clock.now())
@@ -277,23 +280,39 @@ class Shards:
 
     async def run(self) -> None:
         """Keep the leases for as long as the service lives; release them when cancelled."""
+        under_way: asyncio.Task[bool] | None = None
         try:
             while True:
-                answered = await self.tick()
+                under_way = asyncio.create_task(self.tick())
+                answered = await asyncio.shield(under_way)
                 await self._clock.sleep(self._terms.retry if answered else 0)
         finally:
-            self._serving.clear()
+            self.retire()
             if self._taking is not None:
                 self._taking.cancel()
-            await self._release_all()
+            await self._hand_over([under_way] if under_way else [])
 
-    async def _release_all(self) -> None:
-        """Hand over at once. An apiserver that does not answer must not keep us from ending: then the leases expire."""
+    async def _hand_over(self, under_way: Sequence[asyncio.Task[bool]]) -> None:
+        """Release everything at once. A renewal that was cut off would happen before the release, which then conflicts,
+        or after it: so the last round is waited for. An apiserver that does not answer must not keep us from ending:
+        then the leases expire."""
+        error = "they are still ours"
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
-                await asyncio.gather(*(lease.release() for lease in [*self._leases, self._member]))
+                await asyncio.gather(*under_way, return_exceptions=True)
+                for _ in range(RELEASE_TRIES):
+                    if await self._release_all():
+                        return
         except TimeoutError:
-            self._log.warning("leases not released, they will expire", seconds=RELEASE_SECONDS)
+            error = f"no answer in {RELEASE_SECONDS:g} s"
+        except (ApiError, Unreachable) as failure:
+            error = str(failure)
+        self._log.warning("leases not released, they will expire", error=error)
+
+    async def _release_all(self) -> bool:
+        """Release what the apiserver calls ours, which is more than we know after an answer that did not come."""
+        await self._observe()
+        return all(await asyncio.gather(*(lease.release() for lease in [*self._leases, self._member])))
 
     async def tick(self) -> bool:
         """One round: look at all leases, renew ours, take or shed shards, take over what was gained. False when a
