@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from flotilla_common.kube.interface import ApiError, Unreachable, WatchEvent
-from flotilla_common.kube.watch import watch_events
+from flotilla_common.kube.watch import BREATH_SECONDS, Unhurried, watch_events
+from tests.unit.control.fakes import ManualClock
 
 
 class Body:
@@ -54,3 +55,34 @@ async def test_an_error_event_is_an_error() -> None:
     with pytest.raises(ApiError) as error:
         await read(line("ERROR", kind="Status", code=410, reason="Expired", message="too old"), 50)
     assert (error.value.code, error.value.reason, error.value.message) == (410, "Expired", "too old")
+
+
+class Trickle:
+    """One more byte every millisecond, all of which wait to be read together."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._read = 0
+
+    async def readany(self) -> bytes:
+        come = round((self._clock.elapsed - 1000) / 0.001)
+        chunk, self._read = b"x" * (come - self._read), come
+        return chunk
+
+
+async def test_a_busy_watch_is_read_a_breath_at_a_time() -> None:
+    clock = ManualClock()
+    chunks = Unhurried(Trickle(clock), clock)
+    clock.advance(0.003)
+    assert len(await chunks.readany()) == 3, "the first look waits for nothing"
+    assert [len(await chunks.readany()) for _ in range(5)] == [10] * 5
+
+
+async def test_what_comes_after_a_pause_is_read_at_once() -> None:
+    clock = ManualClock()
+    chunks = Unhurried(Trickle(clock), clock)
+    await chunks.readany()
+    clock.advance(BREATH_SECONDS * 3)
+    before = clock.elapsed
+    await chunks.readany()
+    assert clock.elapsed == before

@@ -48,6 +48,9 @@ HISTORY_SECONDS = 30.0
 SOON_LIMIT = 10_000
 """Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
 
+SOON_SECONDS = 0.05
+"""Fire-and-forget messages leave together, this often when there are many: each departure wakes the server."""
+
 DROPPED = Counter("flotilla_bus_dropped_total", "Acts, reasons and heartbeats that were not sent.")
 
 FAREWELL_SECONDS = 1.0
@@ -287,6 +290,8 @@ class NatsBus:
                 self._drop()
             finally:
                 self._soon.task_done()
+            if self._soon.empty():
+                await self._clock.sleep(SOON_SECONDS)
 
 
 class LiveFollow:

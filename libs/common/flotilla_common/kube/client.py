@@ -18,9 +18,10 @@ from prometheus_client import Counter
 from yarl import URL
 
 from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.config import ApiConfig, ConfigError
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
-from flotilla_common.kube.watch import bookmark, watch_events
+from flotilla_common.kube.watch import Unhurried, bookmark, watch_events
 
 CONNECTIONS = 128
 """Most connections at once: twice the writes that one process has under way (kube-max-writes), plus its watches."""
@@ -70,8 +71,10 @@ class KubeClient:
         user_agent: str,
         connections: int = CONNECTIONS,
         timeout: float = REQUEST_SECONDS,
+        clock: Clock | None = None,
     ) -> None:
         self._config = config
+        self._clock = clock or SystemClock()
         self._connections = connections
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
@@ -124,7 +127,7 @@ class KubeClient:
         response = await self._open("GET", resource.path(namespace), params=params, timeout=self._watch_timeout)
         try:
             yield WatchEvent("BOOKMARK", bookmark(resource_version))
-            async for event in watch_events(response.content):
+            async for event in watch_events(Unhurried(response.content, self._clock)):
                 yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"watch of {resource.plural}: {_told(error)}") from error
