@@ -75,7 +75,7 @@ async def test_a_busy_watch_is_read_a_breath_at_a_time() -> None:
     chunks = Unhurried(Trickle(clock), clock)
     clock.advance(0.003)
     assert len(await chunks.readany()) == 3, "the first look waits for nothing"
-    assert [len(await chunks.readany()) for _ in range(5)] == [10] * 5
+    assert [len(await chunks.readany()) for _ in range(5)] == [BREATH_SECONDS * 1000] * 5
 
 
 async def test_what_comes_after_a_pause_is_read_at_once() -> None:

@@ -48,7 +48,7 @@ HISTORY_SECONDS = 30.0
 SOON_LIMIT = 10_000
 """Most fire-and-forget messages that wait for the socket; beyond it they are dropped: one large rollout's acts."""
 
-SOON_SECONDS = 0.05
+SOON_SECONDS = 0.1
 """Fire-and-forget messages leave together, this often when there are many: each departure wakes the server."""
 
 DROPPED = Counter("flotilla_bus_dropped_total", "Acts, reasons and heartbeats that were not sent.")
