@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from flotilla_common.api.resources import CLONE_SET
-from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, Recorder
+from flotilla_common.api.resources import CLONE_SET, Resource
+from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, LONGEST_REST, REST_SHARE, Recorder
 from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_HOLD, MOST, Limiter
 from flotilla_common.control.plan import Notice
 from flotilla_common.control.subject import Subject
@@ -86,6 +86,39 @@ async def test_the_oldest_event_makes_room() -> None:
 async def test_one_object_cannot_flood_the_apiserver() -> None:
     api = await written(*["a"] * 1000)
     assert len(api.requests) == BURST
+
+
+class SlowApi(ScriptedApi):
+    """An apiserver that takes its time to create something."""
+
+    def __init__(self, clock: ManualClock, seconds: float) -> None:
+        super().__init__()
+        self._clock, self._seconds = clock, seconds
+        self.at: list[float] = []
+
+    async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
+        self.at.append(self._clock.elapsed)
+        self._clock.advance(self._seconds)
+        return await super().create(resource, namespace, body, dry_run=dry_run)
+
+
+@pytest.mark.parametrize(
+    ("took", "apart"), [(0.003, 0.033), (0.05, 0.55), (20, 20 + LONGEST_REST)], ids=["idle", "busy", "hardly alive"]
+)
+async def test_events_wait_while_the_apiserver_is_busy(took: float, apart: float) -> None:
+    assert REST_SHARE == 10
+    clock = ManualClock()
+    api = SlowApi(clock, took)
+    recorder = Recorder(api, clock, NoChance(), "cloneset-controller")
+    for text in ("a", "b", "c"):
+        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=text))
+    task = asyncio.create_task(recorder.run())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    first, second, third = api.at
+    assert [second - first, third - second] == pytest.approx([apart, apart])
 
 
 class LongHold(FakeClock):

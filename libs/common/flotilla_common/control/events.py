@@ -3,7 +3,7 @@
 Identical events become one with a count. After a few different messages of the same reason on one object in a row,
 further ones are combined into a single event, and each object may cause only so many event writes: the rules that users
 know from Kubernetes' own recorders. Events are written in the background, what is said again meanwhile with the same
-write, and are dropped rather than ever holding up a rollout.
+write; they wait while the apiserver is busy, and are dropped rather than ever holding up a rollout.
 """
 
 import asyncio
@@ -33,6 +33,13 @@ WINDOW_SECONDS = 600.0
 
 BACKLOG = 1000
 """Events waiting to be written; beyond it the oldest are dropped."""
+
+REST_SHARE = 10.0
+"""After an event, the next one waits for this many times the time that it took: a busy apiserver gets few of them, an
+idle one thirty a second."""
+
+LONGEST_REST = 5.0
+"""Seconds between two events, however slow the apiserver is."""
 
 REMEMBERED = 4096
 """Series that are remembered."""
@@ -96,17 +103,24 @@ class Recorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Write what is recorded, one event at a time: events never compete with a rollout."""
+        """Write what is recorded, one event at a time: events do not compete with a rollout."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            await self.flush()
+            while self._backlog:
+                started = self._clock.monotonic()
+                await self._write_next()
+                took = self._clock.monotonic() - started
+                await self._clock.sleep(min(took * REST_SHARE, LONGEST_REST))
 
     async def flush(self) -> None:
-        """Write what is waiting."""
+        """Write what is waiting, without a rest."""
         while self._backlog:
-            written, (subject, notice, message) = self._backlog.popitem(last=False)
-            await self._write(subject, notice, message, written)
+            await self._write_next()
+
+    async def _write_next(self) -> None:
+        written, (subject, notice, message) = self._backlog.popitem(last=False)
+        await self._write(subject, notice, message, written)
 
     def _drop(self) -> None:
         self.dropped += 1

@@ -14,8 +14,8 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import ApiError, Unreachable, WatchEvent
 
 BREATH_SECONDS = 0.02
-"""Between two looks at a busy watch, seconds. An event after a pause is read at once; a kubelet takes fifty times as long
-to start a container."""
+"""Between two looks at a busy watch, seconds. An event after a pause is read at once; a kubelet takes fifty times as
+long to start a container."""
 
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
