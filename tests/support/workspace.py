@@ -15,7 +15,7 @@ from zlib import crc32
 import pytest
 
 from tests.support.cluster import Cluster
-from tests.support.recorder import Event, Recorder
+from tests.support.recorder import Event, Recorder, key
 
 Json = dict[str, Any]
 PATIENCE = 60.0  # seconds; far above what anything here takes, so that only a real stop fails
@@ -173,12 +173,12 @@ class Workspace:
         """Wait until the record of pods has come to what the apiserver says now."""
         listed = json.loads(self.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{self.name}/pods"))
         now = int(listed["metadata"]["resourceVersion"])
-        versions = {pod["metadata"]["name"]: version_of(pod) for pod in listed["items"]}
+        versions = {("Pod", self.name, pod["metadata"]["name"]): version_of(pod) for pod in listed["items"]}
 
         def caught_up() -> bool:
-            seen = {event.object["metadata"]["name"]: version_of(event.object) for event in self.history()}
-            return all(seen.get(name, 0) >= version for name, version in versions.items()) and all(
-                name in versions or version_of(pod) > now for name, pod in self.pods.items()
+            seen = {key(event.object): version_of(event.object) for event in self._recorder.events}
+            return all(seen.get(pod, 0) >= version for pod, version in versions.items()) and all(
+                ("Pod", self.name, name) in versions or version_of(pod) > now for name, pod in self.pods.items()
             )
 
         self.until(caught_up, seconds)

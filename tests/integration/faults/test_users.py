@@ -155,7 +155,7 @@ async def wait_for_quota(place: Scene) -> None:
 
 
 async def wait_for_event(place: Scene, reason: str, text: str) -> None:
-    for _ in range(50):
+    for _ in range(300):
         events = (await place.read("events", f"--field-selector=reason={reason}"))["items"]
         if any(text in event["message"] for event in events):
             return

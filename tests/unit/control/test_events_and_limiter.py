@@ -121,6 +121,16 @@ async def test_events_wait_while_the_apiserver_is_busy(took: float, apart: float
     assert [second - first, third - second] == pytest.approx([apart, apart])
 
 
+async def test_warnings_go_first() -> None:
+    api = ScriptedApi()
+    recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
+    for text in ("a", "b"):
+        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=text))
+        recorder.record(SUBJECT, Notice(reason="FailedCreate", message=f"no {text}", warning=True))
+    await recorder.flush()
+    assert [body["message"] for _, _, body in api.requests] == ["no a", "no b", "a", "b"]
+
+
 class LongHold(FakeClock):
     """A hold that is over when the test says so."""
 

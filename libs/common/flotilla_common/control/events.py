@@ -3,7 +3,7 @@
 Identical events become one with a count. After a few different messages of the same reason on one object in a row,
 further ones are combined into a single event, and each object may cause only so many event writes: the rules that users
 know from Kubernetes' own recorders. Events are written in the background, what is said again meanwhile with the same
-write; they wait while the apiserver is busy, and are dropped rather than ever holding up a rollout.
+write; warnings go first. They wait while the apiserver is busy, and are dropped rather than ever holding up a rollout.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ REST_SHARE = 10.0
 """After an event, the next one waits for this many times the time that it took: a busy apiserver gets few of them, an
 idle one thirty a second."""
 
-LONGEST_REST = 5.0
+LONGEST_REST = 1.0
 """Seconds between two events, however slow the apiserver is."""
 
 REMEMBERED = 4096
@@ -119,7 +119,9 @@ class Recorder:
             await self._write_next()
 
     async def _write_next(self) -> None:
-        written, (subject, notice, message) = self._backlog.popitem(last=False)
+        warnings = (written for written, (_, notice, _) in self._backlog.items() if notice.warning)
+        written = next(warnings, None) or next(iter(self._backlog))
+        subject, notice, message = self._backlog.pop(written)
         await self._write(subject, notice, message, written)
 
     def _drop(self) -> None:
