@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare
-from flotilla_cli.replay.passes import Act, Pass, act_of, last_why, passes
+from flotilla_cli.replay.passes import IDLE, Act, Pass, act_of, in_order, last_why, passes
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
@@ -23,8 +23,8 @@ from flotilla_common.control.plan import Outcome, OutcomeKind, Plan
 MOST_STATES = 200
 """States that are tried for one pass: a service that is further behind than so many changes is behind by seconds."""
 
-IDLE = timedelta(seconds=2)
-"""A service that has heard nothing for so long has planned everything that it heard."""
+HEARD_LATE = timedelta(milliseconds=100)
+"""A change may be heard so much later than the words of the service that saw it: they are subjects of their own."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,13 +44,14 @@ class Replay:
     """One bundle on a bench."""
 
     def __init__(self, bundle: Bundle, kind: Offline) -> None:
-        self._bundle = bundle
+        self._bundle = bundle = msgspec.structs.replace(bundle, heard=in_order(bundle.heard))
         self._tables = RecordedTables((*bundle.known, *bundle.heard))
         self._decide = kind.bench(self._tables, bundle.header.planning or Planning())
         self._key = (bundle.header.namespace, bundle.header.name)
         self._memory = Memory()
         self._replica = ""
         self._seen = 0  # of the messages that were heard: all before this one are in the tables
+        self._learned = 0  # of the messages that were heard: writes before this one are in the tables
         self._said = last_why(bundle.known)
         self.missing = 0  # versions that writes left and that the file does not hold
         for recorded in bundle.known:
@@ -81,6 +82,7 @@ class Replay:
 
     def _search(self, done: Pass) -> Step | None:
         best: Step | None = None
+        latest = self._latest(done.position)
         while True:
             decision = self._decision(done.at)
             if decision is not None:
@@ -89,8 +91,14 @@ class Replay:
                     best = self._made(decision, done, verdict)
                 if not verdict.differences:
                     return best
-            if not self._see_next(done.position):
+            if not self._see_next(latest):
                 return best
+
+    def _latest(self, position: int) -> int:
+        """The first of the messages that it cannot have seen before it spoke."""
+        heard = self._bundle.heard
+        until = heard[position].at + HEARD_LATE
+        return next((place for place in range(position, len(heard)) if heard[place].at > until), len(heard))
 
     def _decision(self, now: datetime) -> Decision | None:
         decision = self._decide(self._key, self._memory, now)
@@ -134,10 +142,11 @@ class Replay:
 
     def _learn_writes(self, position: int) -> None:
         """Its own writes before that place are in the tables, whatever else it has not seen."""
-        for recorded in self._bundle.heard[self._seen : position]:
-            act = act_of(recorded)
+        while self._learned < position:
+            act = act_of(self._bundle.heard[self._learned])
             if act is not None and act.replica == self._replica and not self._tables.wrote(act):
                 self.missing += 1
+            self._learned += 1
 
     def _advance(self, position: int) -> None:
         while self._seen < position:

@@ -1,12 +1,15 @@
 """What the service said and did, pass by pass: messages that bear the same trace."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.tree.why import Why
+
+IDLE = timedelta(seconds=2)
+"""A service that has said nothing for so long has published all that it did, and planned everything that it heard."""
 
 
 class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -37,11 +40,25 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     position: int  # of its first message among those that were heard
     why: Why | None  # None: its reasons and numbers were those of the pass before it
     acts: tuple[Act, ...]
+    whole: bool  # all that it published was surely heard: it was not the last thing before the end
 
     @property
     def complete(self) -> bool:
-        """Everything that it sent went well, so nothing was held back."""
-        return all(act.outcome in ("Ok", "NotFound") for act in self.acts)
+        """Everything that it sent is known and went well, so nothing was held back."""
+        return self.whole and all(act.outcome in ("Ok", "NotFound") for act in self.acts)
+
+
+def in_order(heard: Sequence[Recorded]) -> tuple[Recorded, ...]:
+    """The messages, those of each replica in the order in which it sent them.
+
+    Words and writes are subjects of their own, and what comes together on several subjects is heard in any order. So
+    each replica's messages change places among themselves."""
+    sorted_ = list(heard)
+    for places in _by_replica(heard).values():
+        sent = sorted((heard[place] for place in places), key=_sequence)
+        for place, recorded in zip(places, sent, strict=True):
+            sorted_[place] = recorded
+    return tuple(sorted_)
 
 
 def act_of(recorded: Recorded) -> Act | None:
@@ -62,7 +79,8 @@ def passes(bundle: Bundle) -> list[Pass]:
         trace = _trace(recorded)
         if trace and trace not in earlier:
             heard.setdefault(trace, []).append(position)
-    found = [_pass(trace, positions, bundle.heard) for trace, positions in heard.items()]
+    ended = _ended(bundle)
+    found = [_pass(trace, positions, bundle.heard, trace in ended) for trace, positions in heard.items()]
     return [one for one in found if one.why is not None or one.at > bundle.begin]
 
 
@@ -71,7 +89,31 @@ def last_why(messages: Sequence[Recorded]) -> Why | None:
     return next((why for why in map(why_of, reversed(messages)) if why is not None), None)
 
 
-def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded]) -> Pass:
+def _ended(bundle: Bundle) -> set[str]:
+    """The passes that were surely over when the recording ended: the replica began another, or was quiet since."""
+    traces = {trace for trace in map(_trace, bundle.heard) if trace}
+    for places in _by_replica(bundle.heard).values():
+        last = bundle.heard[places[-1]]
+        if bundle.end - last.at < IDLE:
+            traces.discard(_trace(last))
+    return traces
+
+
+def _by_replica(heard: Iterable[Recorded]) -> dict[tuple[object, ...], list[int]]:
+    """The places of what each replica published."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for place, recorded in enumerate(heard):
+        if _trace(recorded):
+            found.setdefault((recorded.body.get("service"), recorded.body.get("replica")), []).append(place)
+    return found
+
+
+def _sequence(recorded: Recorded) -> int:
+    sequence = recorded.body.get("sequence")
+    return sequence if isinstance(sequence, int) else 0
+
+
+def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded], whole: bool) -> Pass:
     whys = [why for why in (why_of(heard[position]) for position in positions) if why is not None]
     acts = [act for act in (act_of(heard[position]) for position in positions) if act is not None]
     why = whys[0] if whys else None
@@ -83,6 +125,7 @@ def _pass(trace: str, positions: Sequence[int], heard: Sequence[Recorded]) -> Pa
         position=positions[0],
         why=why,
         acts=tuple(acts),
+        whole=whole,
     )
 
 

@@ -47,6 +47,7 @@ class Recording:
         self._decide = CLONE_SETS.bench(self._tables, planning or Planning())
         self._wire = Wire()
         self._traces = 0
+        self._journals: dict[str, Journal] = {}
 
     def kube(self, kind: str, body: Json, operation: str = subjects.MODIFIED) -> Recorded:
         """The watcher's message of an object, at its next version."""
@@ -81,7 +82,8 @@ class Recording:
         """Publish a pass: its words, and its first `writes` writes; returns what the writes left, not yet published."""
         self._traces += 1
         trace = f"trace{self._traces}"
-        journal = Journal(cast("Bus", self._wire), self.clock, "cloneset", replica)
+        new = Journal(cast("Bus", self._wire), self.clock, "cloneset", replica)
+        journal = self._journals.setdefault(replica, new)
         if words:
             journal.why(subject, plan, trace=trace)
         left: list[Recorded] = []

@@ -111,8 +111,34 @@ def test_what_the_service_did_beyond_the_plan_is_told():
 def test_what_the_service_left_undone_is_told():
     made = recording()
     made.say(*made.plan(), writes=2)
-    told = differences(made.bundle())[0]
+    told = differences(made.bundle(quiet=5))[0]
     assert next(line for line in told if "did not do it" in line).startswith("create Pod web-")
+
+
+def test_the_end_of_the_recording_may_cut_a_pass():
+    made = recording()
+    made.say(*made.plan(), writes=2)
+    assert differences(made.bundle(quiet=1))[0] == ()
+
+
+def test_words_and_writes_may_be_heard_in_any_order():
+    made = recording()
+    left = made.say(*made.plan())
+    made.say(*made.plan())
+    made.heard.sort(key=lambda recorded: recorded.subject)  # all writes, then all words
+    made.heard += left
+    assert differences(made.bundle()) == [(), (), ()]
+
+
+@pytest.mark.parametrize(("late", "explained"), [(0.09, True), (0.2, False)])
+def test_what_a_service_saw_may_be_heard_a_moment_after_its_words(late: float, explained: bool):
+    made = first_pass()
+    change = made.kube("CloneSet", clone(replicas=5))
+    made.see(change)
+    made.say(*made.plan())
+    made.clock.time += late
+    made.heard.append(msgspec.structs.replace(change, at=made.clock.now()))
+    assert (differences(made.bundle())[1] == ()) is explained
 
 
 def test_after_a_failure_the_rest_of_a_plan_is_held_back():

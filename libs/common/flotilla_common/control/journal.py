@@ -28,6 +28,7 @@ class Journal:
         self._service = service
         self._replica = replica
         self._writes = WriteMetrics(service)
+        self._sent = 0
 
     def act(
         self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, version: str, trace: str
@@ -39,6 +40,7 @@ class Journal:
             "at": rfc3339(self._clock),
             "service": self._service,
             "replica": self._replica,
+            "sequence": self._next(),
             "trace": trace,
             "action": verb,
             "subresource": action.subresource if isinstance(action, Patch) else "",
@@ -67,6 +69,7 @@ class Journal:
             "at": rfc3339(self._clock),
             "service": self._service,
             "replica": self._replica,
+            "sequence": self._next(),
             "trace": trace,
             "reasons": plan.reasons,
             "numbers": plan.numbers,
@@ -77,6 +80,11 @@ class Journal:
         self._bus.publish_soon(
             subjects.why(subject.resource, subject.namespace, subject.name), msgspec.json.encode(message)
         )
+
+    def _next(self) -> int:
+        """Numbers what is published: who listens to several subjects may hear them in another order."""
+        self._sent += 1
+        return self._sent
 
 
 def _verb(action: Action) -> str:
