@@ -215,6 +215,24 @@ async def test_no_more_than_the_limit_run_at_once() -> None:
     assert limiter.running == 0
 
 
+async def test_what_is_begun_gets_on_first_and_creates_get_every_fourth_place() -> None:
+    limiter = Limiter(ManualClock(), initial=1)
+    order: list[str] = []
+
+    async def work(name: str, *, begins: bool) -> None:
+        async with limiter.slot(begins=begins):
+            order.append(name)
+
+    async with limiter.slot():
+        tasks = [asyncio.create_task(work(f"create {number}", begins=True)) for number in range(3)]
+        tasks += [asyncio.create_task(work(f"patch {number}", begins=False)) for number in range(5)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert order == [
+        "patch 0", "patch 1", "patch 2", "create 0", "patch 3", "patch 4", "create 1", "create 2",
+    ]  # fmt: skip
+
+
 async def test_a_cancelled_waiter_does_not_keep_a_place() -> None:
     limiter = Limiter(ManualClock(), initial=1)
     async with limiter.slot():

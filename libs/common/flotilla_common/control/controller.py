@@ -35,7 +35,7 @@ PLANNING_SHARE = 10.0
 """After a pass, the same object rests for this many times the time that planning took: planning one large object takes
 at most a tenth of a core, whatever its size."""
 
-BEGINNING_SHARE = 5
+BEGINNING_SHARE = 10
 """One worker in so many begins with objects that were idle; the others get on with what is begun."""
 
 
