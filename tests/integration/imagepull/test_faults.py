@@ -86,9 +86,10 @@ async def test_a_bus_that_is_away_for_a_while(space: PullSpace, running: Running
     space.agents.answers[node, "nginx:bus"] = HANG
     space.apply(job("nginx:bus", selector={"names": [node]}))
     await asyncio.to_thread(space.done, active=1)
+    await eventually(lambda: (node, "nginx:bus", 0) in space.agents.pulls)  # the job counts it before its agent hears
     await running.fleet.kill_bus()
     del space.agents.answers[node, "nginx:bus"]
-    await eventually(lambda: (node, "nginx:bus", 0) in space.agents.ended, 30)
+    await eventually(lambda: (node, "nginx:bus", 0) in space.agents.ended)
     assert space.job()["active"] == 1, "nobody hears of it meanwhile"
     await running.fleet.start_bus()
     await asyncio.to_thread(space.done, succeeded=1, message="job has completed", seconds=60)
