@@ -19,9 +19,10 @@ from flotilla_common.control.controller import Controller, Gather, Key, Memory, 
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
+from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.queue import Backoff
-from flotilla_common.control.shards import LeaseTerms, Shards
+from flotilla_common.control.shards import Shards
 from flotilla_common.control.undecodable import UndecodableReporter
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.mirror.door import Misfit

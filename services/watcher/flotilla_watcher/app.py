@@ -21,7 +21,8 @@ from flotilla_common.api.resources import (
     REVISION,
     Resource,
 )
-from flotilla_common.control.shards import LeaseTerms, Shards
+from flotilla_common.control.leases import LeaseTerms
+from flotilla_common.control.shards import Shards
 from flotilla_common.service import Context, Service
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins

@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from flotilla_common.api.resources import Resource
+from flotilla_common.control import leases as leases_module
 from flotilla_common.control import shards as shards_module
-from flotilla_common.control.shards import LeaseTerms, Shards, shard_of
+from flotilla_common.control.leases import LeaseTerms
+from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.kube.interface import ApiError, Page, Unreachable
 from tests.unit.control.fakes import ManualClock, ScriptedApi
 
@@ -114,6 +116,12 @@ class Swallowing(ScriptedApi):
         await self._perhaps("replace")
         return await super().replace(resource, namespace, name, body, subresource)
 
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""
+    ) -> bytes:
+        await self._perhaps("delete")
+        return await super().delete(resource, namespace, name, uid=uid, resource_version=resource_version)
+
     async def _perhaps(self, verb: str) -> None:
         if verb in self.loses:
             self.loses.remove(verb)
@@ -124,7 +132,7 @@ class Swallowing(ScriptedApi):
 async def test_a_renewal_that_vanishes_leaves_time_for_another(monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """One second of the lease is a millisecond here, for requests only."""
     assert LeaseTerms().request == pytest.approx(3.75)
-    monkeypatch.setattr(shards_module, "REQUEST_SHARE", shards_module.REQUEST_SHARE / 1000)
+    monkeypatch.setattr(leases_module, "REQUEST_SHARE", leases_module.REQUEST_SHARE / 1000)
     api = Swallowing()
     a = Replica(api, "a")
     await a.tick()
@@ -359,3 +367,95 @@ async def test_what_a_pass_began_in_an_earlier_tenure_is_not_written_in_a_later_
     await a.tick(60)
     assert a.shards.owns("ns", "x")
     assert not fence()
+
+
+def names(api: ScriptedApi) -> set[str]:
+    return set(api.objects)
+
+
+async def test_a_replica_that_ends_takes_its_membership_with_it() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", count=2), Replica(api, "b", count=2)
+    for _ in range(2):
+        await a.tick(2)
+        await b.tick(2)
+    assert {"flotilla-cloneset-member-a", "flotilla-cloneset-member-b"} <= names(api)
+    await ended(asyncio.create_task(a.shards.run()))
+    assert names(api) == {"flotilla-cloneset-0", "flotilla-cloneset-1", "flotilla-cloneset-member-b"}
+
+
+async def test_the_membership_of_a_killed_replica_is_removed_once() -> None:
+    """Each replica has a name of its own: what killed ones leave would pile up for ever."""
+    api = ScriptedApi()
+    a, b, c = (Replica(api, name, count=2) for name in "abc")
+    for replica in (a, b, c):
+        await replica.tick()
+    for _ in range(29):  # 58 of 60 s since it was first seen
+        for replica in (b, c):
+            await replica.tick(2)
+    assert "flotilla-cloneset-member-a" in names(api)
+    for _ in range(3):
+        for replica in (b, c):
+            await replica.tick(2)
+    members = {"flotilla-cloneset-member-b", "flotilla-cloneset-member-c"}
+    assert names(api) == {"flotilla-cloneset-0", "flotilla-cloneset-1", *members}
+    assert [verb for verb, _, _ in api.requests].count("delete") == 1
+
+
+async def test_a_replica_that_only_slept_is_a_member_again() -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", count=2), Replica(api, "b", count=2)
+    await a.tick()
+    for _ in range(33):
+        await b.tick(2)
+    assert "flotilla-cloneset-member-a" not in names(api)
+    for _ in range(3):
+        await a.tick(66)
+        await b.tick(2)
+    assert "flotilla-cloneset-member-a" in names(api)
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        (ApiError(404, "NotFound", "gone"), False),
+        (ApiError(409, "Conflict", "it renewed"), True),
+        (ApiError(403, "Forbidden", "no"), True),
+        (Unreachable("reset"), True),
+    ],
+    ids=["another was faster", "it is back", "not allowed", "no answer"],
+)
+async def test_a_membership_that_cannot_be_removed_costs_no_shard(answer: Exception, left: bool) -> None:
+    api = ScriptedApi()
+    a, b = Replica(api, "a", count=2), Replica(api, "b", count=2)
+    await a.tick()
+    remove = api.delete
+
+    async def refuse(resource: Resource, namespace: str, name: str, **options: str) -> bytes:
+        assert options["resource_version"] == api.objects[name]["metadata"]["resourceVersion"]  # type: ignore[index]
+        if not left:
+            await remove(resource, namespace, name)
+        raise answer
+
+    api.delete = refuse  # type: ignore[method-assign]
+    for _ in range(40):
+        await b.tick(2)
+    assert b.shards.serving == {0, 1}
+    assert ("flotilla-cloneset-member-a" in names(api)) is left
+    api.delete = remove  # type: ignore[method-assign]
+    await b.tick(2)
+    assert "flotilla-cloneset-member-a" not in names(api)
+
+
+async def test_a_removal_that_vanishes_leaves_no_time_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases_module, "REQUEST_SHARE", leases_module.REQUEST_SHARE / 1000)
+    api = Swallowing()
+    a, b = Replica(api, "a", count=2), Replica(api, "b", count=2)
+    await a.tick()
+    for _ in range(30):
+        await b.tick(2)
+    api.loses = ["delete"]
+    b.clock.advance(2)
+    assert not await b.shards.tick()
+    assert await b.shards.tick()
+    assert "flotilla-cloneset-member-a" not in names(api)

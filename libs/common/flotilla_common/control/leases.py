@@ -1,0 +1,212 @@
+"""One Lease: who holds it, surely holds it, or may take it (DESIGN §5).
+
+Two rules keep two replicas from writing for one key. A holder writes only until a *monotonic* deadline that counts from
+the moment its last successful renewal was *sent*; and a challenger takes a Lease over only after it has seen it
+unchanged for the whole lease duration on its own monotonic clock. So neither skewed wall clocks nor a paused process
+break the fence: a replica that wakes up from a pause finds its deadline passed and writes nothing.
+"""
+
+import asyncio
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import LEASE
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+RENEW_SHARE = 0.3
+"""A lease is renewed when this share of its duration has passed: at least two tries before the fence falls."""
+
+FENCE_SHARE = 2 / 3
+"""A holder stops writing after this share of the duration; the rest is for requests that are still on their way."""
+
+REQUEST_SHARE = 0.25
+"""An answer about leases is waited for during this share of the duration. A first renewal that vanishes then leaves
+time for a second one, which follows at once, before the fence falls: 0.3 + 0.25 are less than 2/3."""
+
+FORGET_AFTER = 4
+"""A member lease that has not changed for so many durations is deleted: its replica was killed. One that only slept
+makes a new one when it wakes up."""
+
+
+class LeaseTerms(msgspec.Struct, frozen=True):
+    """Seconds. The defaults are those of `--leader-election-*` (install.md §4)."""
+
+    duration: float = 15.0
+    retry: float = 2.0
+
+    @property
+    def request(self) -> float:
+        """How long one request may take; the client itself would wait much longer than a lease lasts."""
+        return self.duration * REQUEST_SHARE
+
+
+class LeaseSpec(Model):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+def micro_time(now: datetime) -> str:
+    """A Kubernetes MicroTime."""
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class LeaseHold:
+    """One Lease as seen and, at times, held by this replica."""
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        namespace: str,
+        name: str,
+        identity: str,
+        terms: LeaseTerms,
+        labels: dict[str, str],
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._namespace = namespace
+        self.name = name
+        self._identity = identity
+        self._terms = terms
+        self._labels = labels
+        self._seen_version = ""
+        self._seen_at = 0.0
+        self._lease: Lease | None = None
+        self._renewed_at = 0.0
+        self._deadline = 0.0
+        self.unanswered = False
+        """The last write has vanished: it may have happened or not."""
+        self.tenure = 0
+        """Counts the times that validity began. What was known in an earlier one is out of date, even if nobody else
+        held the lease in between: nothing was planned meanwhile."""
+
+    @property
+    def valid(self) -> bool:
+        """This replica surely holds the lease now, with time left for a request."""
+        return self._clock.monotonic() < self._deadline
+
+    @property
+    def stale(self) -> bool:
+        """The lease has not changed for its whole duration, or nobody holds it: it may be taken."""
+        if self._lease is None or not self._lease.spec.holder_identity:
+            return True
+        return self._clock.monotonic() - self._seen_at >= self._terms.duration
+
+    @property
+    def forgotten(self) -> bool:
+        """There is a lease, and it has not changed for so long that its holder will not come back for it."""
+        unchanged = self._clock.monotonic() - self._seen_at
+        return self._lease is not None and unchanged >= self._terms.duration * FORGET_AFTER
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease as far as we know."""
+        return (self._lease.spec.holder_identity or "") if self._lease else ""
+
+    def observe(self, lease: Lease | None) -> None:
+        """Take in the lease as it was just read."""
+        self.unanswered = False
+        version = lease.metadata.resource_version if lease else ""
+        if lease is None or version != self._seen_version:
+            self._seen_version = version
+            self._seen_at = self._clock.monotonic()
+        self._lease = lease
+        if lease is not None and lease.spec.holder_identity != self._identity:
+            self._deadline = 0.0
+
+    async def acquire_or_renew(self) -> bool:
+        """Take the lease if it is free or ours, renew it when it is time. True while it is validly held."""
+        now = self._clock.monotonic()
+        ours = self._lease is not None and self._lease.spec.holder_identity == self._identity
+        if ours and self.valid and now - self._renewed_at < self._terms.duration * RENEW_SHARE:
+            return True
+        if not ours and not self.stale:
+            return False
+        return await self._write(self._identity, started=now)
+
+    async def release(self) -> bool:
+        """Give the lease up at once, so that a standby need not wait for it to expire. False when it may be ours still.
+        If somebody else took it meanwhile, the write conflicts."""
+        self._deadline = 0.0
+        if self.holder == self._identity:
+            await self._write("", started=self._clock.monotonic())
+            self._deadline = 0.0
+        return self.holder != self._identity
+
+    async def remove(self) -> bool:
+        """Delete the lease as it was last seen. False when it may be there still: somebody changed it, or there was no
+        answer. Raises ApiError and Unreachable."""
+        self._deadline = 0.0
+        if self._lease is None:
+            return True
+        version = self._lease.metadata.resource_version
+        try:
+            async with asyncio.timeout(self._terms.request):
+                await self._api.delete(LEASE, self._namespace, self.name, resource_version=version)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+            return error.code == 404
+        except TimeoutError:
+            self.unanswered = True
+            return False
+        self.observe(None)
+        return True
+
+    async def _write(self, holder: str, started: float) -> bool:
+        now = micro_time(self._clock.now())
+        old = self._lease.spec if self._lease else LeaseSpec()
+        changed = old.holder_identity != holder
+        body = {
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.kind,
+            "metadata": {
+                "name": self.name,
+                "namespace": self._namespace,
+                "labels": self._labels,
+                **({"resourceVersion": self._lease.metadata.resource_version} if self._lease else {}),
+            },
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": max(int(self._terms.duration), 1),
+                "acquireTime": now if changed or not old.acquire_time else old.acquire_time,
+                "renewTime": now,
+                "leaseTransitions": (old.lease_transitions or 0) + (1 if changed else 0),
+            },
+        }
+        data = msgspec.json.encode(body)
+        try:
+            async with asyncio.timeout(self._terms.request):
+                if self._lease is None:
+                    reply = await self._api.create(LEASE, self._namespace, data)
+                else:
+                    reply = await self._api.replace(LEASE, self._namespace, self.name, data)
+        except ApiError as error:
+            if error.code in (404, 409):  # somebody else was faster; the next tick sees who
+                self._deadline = 0.0
+                return False
+            return self.valid
+        except TimeoutError:
+            self.unanswered = True
+            return self.valid
+        except Unreachable:
+            return self.valid  # unknown outcome: the old deadline stands, the next tick reads again
+        self.observe(msgspec.json.decode(reply, type=Lease))
+        if holder == self._identity:
+            if not self.valid:
+                self.tenure += 1
+            self._renewed_at = started
+            self._deadline = started + self._terms.duration * FENCE_SHARE
+        return self.valid
