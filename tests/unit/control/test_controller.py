@@ -33,7 +33,7 @@ Planner = Callable[[Snap, datetime], Plan]
 class Loop:
     """A controller around one object, and everything that it touched."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Planner, workers: int = 3) -> None:
         self.api, self.clock, self.bus = ScriptedApi(), ManualClock(), SilentBus()
         self.snaps: list[Snap] = []
         self.rereads: list[Key] = []
@@ -60,6 +60,7 @@ class Loop:
             shards=self.shards,
             clock=self.clock,
             entropy=NoChance(),
+            workers=workers,
         )
 
     def _gather(self, key: Key, memory: Memory) -> Snap | None:
@@ -106,8 +107,8 @@ def status(**body: object) -> Patch:
     )
 
 
-async def loop_of(planner: Planner) -> Loop:
-    loop = Loop(planner)
+async def loop_of(planner: Planner, workers: int = 3) -> Loop:
+    loop = Loop(planner, workers)
     await loop.start()
     return loop
 
@@ -300,3 +301,26 @@ async def test_a_stopped_controller_finishes_what_is_on_its_way_and_records_all_
     assert loop.writes == [("create", "first")]
     acts = [(message["name"], message["outcome"]) for subject, message in loop.bus.published if "act" in subject]
     assert acts == [("first", "Ok"), ("second", "Fenced")]
+
+
+def creates(count: int, slow_start: int) -> Plan:
+    chains = tuple(create(f"pod-{number}").chains[0] for number in range(count))
+    return Plan(stages=(Stage(chains=chains, slow_start=slow_start),))
+
+
+@pytest.mark.parametrize(
+    ("plan", "begun"),
+    [(creates(3, 1), 1), (creates(1, 1), 2), (creates(3, 0), 2)],
+    ids=["three, one after the other", "one", "three at once"],
+)
+async def test_fewer_objects_are_begun_while_one_creates_its_pods_in_slow_start(plan: Plan, begun: int) -> None:
+    loop = await loop_of(lambda *_: plan, workers=10)  # two of them begin
+
+    async def never(*_: Any, **__: Any) -> bytes:
+        return await asyncio.get_running_loop().create_future()
+
+    loop.api.create = never  # type: ignore[method-assign]
+    for name in ("a", "b", "c"):
+        loop.controller.enqueue("default", name)
+    await loop.settle()
+    assert [snap.subject.name for snap in loop.snaps] == ["a", "b", "c"][:begun]

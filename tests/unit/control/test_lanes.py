@@ -1,6 +1,6 @@
 """What is begun gets on, and idle keys get their few places."""
 
-from flotilla_common.control.lanes import BEGINNING, RETURNING, Lanes
+from flotilla_common.control.lanes import BEGINNING, RETURNING, SLOW_PLACES, Lanes
 
 
 def lanes(*keys: str, places: int = 1) -> Lanes[str]:
@@ -64,6 +64,40 @@ def test_a_slow_pass_gives_its_place_up() -> None:
     assert ready.take(BEGINNING / 2) is None
     assert ready.next_free(BEGINNING / 2) == BEGINNING
     assert ready.take(BEGINNING) == "next"
+
+
+def test_a_slow_pass_takes_more_places_than_one() -> None:
+    ready = lanes("a", "b", "c", "d", "e", places=2 * SLOW_PLACES)
+    for key in ("a", "b"):
+        assert ready.take(0.0) == key
+        ready.slow(key)
+    assert ready.take(0.5) is None
+    assert ready.next_free(0.5) == BEGINNING
+    ready.done("a", 0.5)
+    assert [ready.take(0.5) for _ in range(3)] == ["c", "d", None]
+    assert ready.next_free(0.5) == BEGINNING, "of b, which gives up two at once"
+
+
+def test_the_next_pass_of_a_slow_key_is_like_any_other() -> None:
+    ready = lanes("a", places=2)
+    ready.take(0.0)
+    ready.slow("a")
+    ready.done("a", 0.0)
+    ready.add("a", RETURNING)
+    ready.add("b", RETURNING)
+    assert [ready.take(RETURNING), ready.take(RETURNING)] == ["a", "b"]
+
+
+def test_a_returning_key_takes_no_place_however_slow_it_is() -> None:
+    ready = lanes("a", places=2)
+    ready.take(0.0)
+    ready.done("a", 0.0)
+    ready.add("a", 0.1)
+    ready.take(0.1)
+    ready.slow("a")
+    ready.add("b", 0.1)
+    ready.add("c", 0.1)
+    assert [ready.take(0.1), ready.take(0.1)] == ["b", "c"]
 
 
 def test_nothing_is_free_when_nothing_is_ready() -> None:

@@ -35,7 +35,7 @@ PLANNING_SHARE = 10.0
 """After a pass, the same object rests for this many times the time that planning took: planning one large object takes
 at most a tenth of a core, whatever its size."""
 
-BEGINNING_SHARE = 10
+BEGINNING_SHARE = 5
 """One worker in so many begins with objects that were idle; the others get on with what is begun."""
 
 
@@ -169,6 +169,8 @@ class Controller(Generic[S]):
             self._metrics.planned(planning)
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
+            if plan.starts_slowly:
+                self.queue.slow(key)
             return self._settle(key, plan, await self._carry_out(key, subject, plan, trace, fence))
 
     def _planned(self, snapshot: S) -> Plan:

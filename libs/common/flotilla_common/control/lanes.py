@@ -3,13 +3,17 @@
 A key that was worked on a moment ago is in the middle of something, its pods coming up, say; it goes before keys that
 were idle, and only a few idle ones are begun at a time. Without this, 50 rollouts that start together all create their
 pods first, and each pod waits seconds for its readiness conditions; the kubelets then write every status twice
-(docs/performance.md). Idle keys cannot starve: their few places are theirs alone, and a slow pass gives its place up.
+(docs/performance.md). So passes that create pods take more of the places than those that update them, which have all
+they need. Idle keys cannot starve: their few places are theirs alone, and a slow pass gives its places up.
 """
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
+
+SLOW_PLACES = 2
+"""What a pass that creates pods in slow start takes: it lasts several rounds, while its first pods wait already."""
 
 RETURNING = 5.0
 """A key that was worked on so many seconds ago is in the middle of something: as long as pods take to come up."""
@@ -28,6 +32,7 @@ class Lanes(Generic[K]):
         self._idle: dict[K, None] = {}
         self._returning: dict[K, None] = {}
         self._begun: dict[K, float] = {}
+        self._slow: set[K] = set()
         self._done: dict[K, float] = {}  # in order of time
 
     def __len__(self) -> int:
@@ -50,13 +55,19 @@ class Lanes(Generic[K]):
             return key
         return _first(self._returning) if self._returning else None
 
+    def slow(self, key: K) -> None:
+        """What is done for the key takes long: if it was begun, it takes more places than one."""
+        if key in self._begun:
+            self._slow.add(key)
+
     def done(self, key: K, now: float) -> None:
-        """The key was worked on, and gives its place up."""
+        """The key was worked on, and gives its places up."""
         self._done.pop(key, None)
         self._done[key] = now
         while now - self._done[oldest := next(iter(self._done))] >= RETURNING:
             del self._done[oldest]
         self._begun.pop(key, None)
+        self._slow.discard(key)
 
     def next_free(self, now: float) -> float | None:
         """When the next key may be taken, `now` or later; None when there is none."""
@@ -70,8 +81,12 @@ class Lanes(Generic[K]):
 
     def _free_at(self, now: float) -> float:
         """When there is a place (at the latest: a pass may end before)."""
-        recent = sorted(begun for begun in self._begun.values() if begun > now - BEGINNING)
-        return now if len(recent) < self._places else recent[-self._places] + BEGINNING
+        taken = 0
+        for key, begun in reversed(self._begun.items()):
+            taken += SLOW_PLACES if key in self._slow else 1
+            if taken >= self._places:
+                return max(begun + BEGINNING, now)
+        return now
 
 
 def _first(lane: dict[K, None]) -> K:

@@ -120,6 +120,11 @@ class Plan(Frozen, kw_only=True):
     wake_at: datetime | None = None  # plan again at this time even if nothing changes
     errors: tuple[tuple[str, str], ...] = ()  # (phase, text): decisions that are impossible; retried with back-off
 
+    @property
+    def starts_slowly(self) -> bool:
+        """It takes several rounds of writes."""
+        return any(0 < stage.slow_start < len(stage.chains) for stage in self.stages)
+
 
 class OutcomeKind(StrEnum):
     """The closed set of what can become of a write. Unknown is not a failure: the write may have happened."""
