@@ -21,7 +21,6 @@ from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
-from tests.perf.yardstick import Yardstick
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import Fleet, cpu_seconds, fleet
 
@@ -111,11 +110,10 @@ class Pods:
 class Bench:
     """A control plane with Flotilla, and what is needed to drive and measure it."""
 
-    def __init__(self, cluster: Cluster, flotilla: Fleet, api: KubeClient, pods: Pods, yardstick: Yardstick) -> None:
+    def __init__(self, cluster: Cluster, flotilla: Fleet, api: KubeClient, pods: Pods) -> None:
         self.cluster = cluster
         self.flotilla = flotilla
         self.pods = pods
-        self.yardstick = yardstick
         self._api = api
         self._clock = SystemClock()
 
@@ -215,8 +213,7 @@ async def bench(state_dir: Path, nodes: int = 10) -> AsyncGenerator[Bench]:
         pods = Pods()
         watching = asyncio.create_task(pods.follow(api))
         try:
-            with Yardstick() as yardstick:
-                yield Bench(cluster, flotilla, api, pods, yardstick)
+            yield Bench(cluster, flotilla, api, pods)
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
