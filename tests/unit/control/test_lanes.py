@@ -70,7 +70,7 @@ def test_a_slow_pass_takes_more_places_than_one() -> None:
     ready = lanes("a", "b", "c", "d", "e", places=2 * SLOW_PLACES)
     for key in ("a", "b"):
         assert ready.take(0.0) == key
-        ready.slow(key)
+        ready.mark_slow(key)
     assert ready.take(0.5) is None
     assert ready.next_free(0.5) == BEGINNING
     ready.done("a", 0.5)
@@ -81,7 +81,7 @@ def test_a_slow_pass_takes_more_places_than_one() -> None:
 def test_the_next_pass_of_a_slow_key_is_like_any_other() -> None:
     ready = lanes("a", places=2)
     ready.take(0.0)
-    ready.slow("a")
+    ready.mark_slow("a")
     ready.done("a", 0.0)
     ready.add("a", RETURNING)
     ready.add("b", RETURNING)
@@ -94,7 +94,7 @@ def test_a_returning_key_takes_no_place_however_slow_it_is() -> None:
     ready.done("a", 0.0)
     ready.add("a", 0.1)
     ready.take(0.1)
-    ready.slow("a")
+    ready.mark_slow("a")
     ready.add("b", 0.1)
     ready.add("c", 0.1)
     assert [ready.take(0.1), ready.take(0.1)] == ["b", "c"]

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.control import leases as leases_module
@@ -382,6 +383,29 @@ async def test_a_replica_that_ends_takes_its_membership_with_it() -> None:
     assert {"flotilla-cloneset-member-a", "flotilla-cloneset-member-b"} <= names(api)
     await ended(asyncio.create_task(a.shards.run()))
     assert names(api) == {"flotilla-cloneset-0", "flotilla-cloneset-1", "flotilla-cloneset-member-b"}
+
+
+@pytest.mark.parametrize("verb", ["replace", "delete"])
+async def test_a_replica_that_ends_tries_again_after_an_answer_that_did_not_come(verb: str) -> None:
+    """Of the release of a shard, or of the removal of its membership."""
+    api = ScriptedApi()
+    a = Replica(api, "a", count=2)
+    await a.tick()
+    answers = getattr(api, verb)
+
+    async def answer_lost(*arguments: object, **options: str) -> bytes:
+        setattr(api, verb, answers)
+        await answers(*arguments, **options)
+        raise Unreachable("connection reset", sent=True)
+
+    running = asyncio.create_task(a.shards.run())
+    await asyncio.sleep(0)
+    setattr(api, verb, answer_lost)
+    with capture_logs() as logs:
+        await ended(running)
+    assert names(api) == {"flotilla-cloneset-0", "flotilla-cloneset-1"}
+    assert holders(api) == {""}
+    assert logs == [], "nothing to warn of: it was done in the end"
 
 
 async def test_the_membership_of_a_killed_replica_is_removed_once() -> None:

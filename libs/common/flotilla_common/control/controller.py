@@ -170,7 +170,7 @@ class Controller(Generic[S]):
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
             if plan.starts_slowly:
-                self.queue.slow(key)
+                self.queue.mark_slow(key)
             return self._settle(key, plan, await self._carry_out(key, subject, plan, trace, fence))
 
     def _planned(self, snapshot: S) -> Plan:

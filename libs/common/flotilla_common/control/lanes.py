@@ -55,7 +55,7 @@ class Lanes(Generic[K]):
             return key
         return _first(self._returning) if self._returning else None
 
-    def slow(self, key: K) -> None:
+    def mark_slow(self, key: K) -> None:
         """What is done for the key takes long: if it was begun, it takes more places than one."""
         if key in self._begun:
             self._slow.add(key)

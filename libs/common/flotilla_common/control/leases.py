@@ -147,7 +147,7 @@ class LeaseHold:
 
     async def remove(self) -> bool:
         """Delete the lease as it was last seen. False when it may be there still: somebody changed it, or there was no
-        answer. Raises ApiError and Unreachable."""
+        answer. Raises ApiError when it is refused."""
         self._deadline = 0.0
         if self._lease is None:
             return True
@@ -162,6 +162,8 @@ class LeaseHold:
         except TimeoutError:
             self.unanswered = True
             return False
+        except Unreachable:
+            return False  # unknown outcome: the next look tells
         self.observe(None)
         return True
 

@@ -152,9 +152,9 @@ class KeyedQueue(Generic[K]):
         if seconds > 0:
             self._hold_until[key] = self._clock.monotonic() + seconds
 
-    def slow(self, key: K) -> None:
+    def mark_slow(self, key: K) -> None:
         """The worker will take long over the key: fewer idle ones are begun meanwhile (see `lanes`)."""
-        self._ready.slow(key)
+        self._ready.mark_slow(key)
 
     async def get(self) -> K | None:
         """The next key, to be given back with `done`; None when the queue is closed."""

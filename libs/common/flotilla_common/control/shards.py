@@ -142,7 +142,7 @@ class Shards:
         """Release what the apiserver calls ours, which is more than we know after an answer that did not come."""
         await self._observe()
         released = all(await asyncio.gather(*(lease.release() for lease in self._leases)))
-        return await self._member.remove() and released
+        return released and await self._member.remove()
 
     async def tick(self) -> bool:
         """One round: look at all leases, renew ours, take or shed shards, take over what was gained. False when a
@@ -185,7 +185,7 @@ class Shards:
         """Delete the membership of replicas that were killed: nobody else would, and each had a name of its own."""
         dead = [peer for peer in self._peers.values() if peer.forgotten]
         for answer in await asyncio.gather(*(peer.remove() for peer in dead), return_exceptions=True):
-            if isinstance(answer, (ApiError, Unreachable)):
+            if isinstance(answer, ApiError):
                 self._log.warning("lease of a dead replica not deleted, trying again", error=str(answer))
             elif isinstance(answer, BaseException):
                 raise answer
