@@ -42,7 +42,7 @@ def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
             table._forget(held)
         table._deleted.clear()
         table._objects[(obj.metadata.namespace, obj.metadata.name)] = table._by_uid[obj.metadata.uid] = obj
-        table._index(obj)
+        table._file(obj, table._keys(obj))
         table._notify(held, obj)
         return True
 

@@ -20,6 +20,7 @@ from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.progress import Progress
+from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import ApiError, Unreachable
 
@@ -118,11 +119,29 @@ async def _up(folder: Path, wishes: work.Wishes, demo_wanted: bool | None) -> No
     console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else LOG_WIDTH)
     local_set.claim(folder)
     with local_set.only_one(folder):
-        started = await work.start(folder, wishes, clock, Progress(clock, console))
+        try:
+            started = await work.start(folder, wishes, clock, Progress(clock, console))
+        except (ClusterError, ApiError, Unreachable) as error:
+            raise _half_way(error, folder) from error
         if demo_wanted or (demo_wanted is None and not started.demo_done):
             await _demo(started, clock, console)
             local_set.write(folder, msgspec.structs.replace(started, demo_done=True))
     _what_next(started, folder)
+
+
+def _half_way(error: Exception, folder: Path) -> ClusterError:
+    """What stopped `up`, and what to do about the part of the set that runs already."""
+    if not Records(folder).running():
+        return ClusterError(str(error))
+    return ClusterError(
+        f"{error}\nPart of the set runs already: `flotilla up{_state_option(folder)}` goes on from there,"
+        f" `flotilla down{_state_option(folder)}` removes it."
+    )
+
+
+def _state_option(folder: Path) -> str:
+    """What has to be said to mean this state folder."""
+    return "" if folder == default_state_dir().absolute() else f" --state {folder}"
 
 
 async def _demo(started: LocalSet, clock: Clock, console: Console) -> None:
@@ -151,7 +170,7 @@ async def _down(folder: Path, *, keep: bool) -> None:
 
 
 def _what_next(started: LocalSet, folder: Path) -> None:
-    option = "" if folder == default_state_dir().absolute() else f" --state {folder}"
+    option = _state_option(folder)
     homes = {"flotilla": Path(sys.executable).parent, "kubectl": Path(started.programs["kubectl"]).parent}
     missing = [str(home) for name, home in homes.items() if not which(name)]
     path = f"  export PATH={':'.join(missing)}:$PATH\n" if missing else ""

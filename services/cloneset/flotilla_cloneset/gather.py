@@ -34,6 +34,8 @@ def orphan_namespace(obj: Object) -> Iterable[str]:
 
 def keys_of(old: Object | None, new: Object | None) -> set[Key]:
     """The CloneSets that a change of a dependent concerns: its owners before and after."""
+    if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
+        old = None  # they are the same, as nearly always
     return {(obj.metadata.namespace, name) for obj in (old, new) if obj is not None for _, name in _owners(obj)}
 
 

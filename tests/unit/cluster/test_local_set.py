@@ -1,19 +1,26 @@
 """State folders: marked, locked, readable by every verb."""
 
+import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from click.testing import CliRunner
 
 from flotilla_cli import connection
 from flotilla_cli.cluster import local_set, services
+from flotilla_cli.cluster import up as work
 from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.ports import free_ports, is_free, require_free
+from flotilla_cli.cluster.process import Process, boot_id, start_ticks
 from flotilla_cli.cluster.records import Records
+from flotilla_cli.main import main
 
 SET = LocalSet(
     kubeconfig="/state/kubeconfig",
@@ -49,6 +56,23 @@ def test_no_set_is_none_and_a_damaged_one_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "set.json").write_text("{")
     with pytest.raises(ClusterError, match="flotilla down"):
         local_set.read(tmp_path)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_up_that_stops_half_way_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, begun: bool
+) -> None:
+    async def start(*_: object) -> None:
+        if begun:
+            this = Process("etcd", os.getpid(), start_ticks(os.getpid()) or 0, boot_id(), [], "")
+            write_private(tmp_path / "run" / "etcd.json", msgspec.json.encode(this))
+        raise ClusterError("no apiserver")
+
+    monkeypatch.setattr(work, "start", start)
+    reply = CliRunner().invoke(main, ["up", "--state", str(tmp_path)])
+    assert reply.exit_code == 1
+    assert "Error: no apiserver" in reply.stderr
+    assert (f"`flotilla down --state {tmp_path}` removes it" in reply.stderr) == begun
 
 
 def test_only_empty_or_own_folders_are_taken(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class World:
         self.away = False
         self.late: Pod | None = None
         self.writes: list[Any] = []
-        self.outcome = outcome or Outcome(kind=OutcomeKind.OK, body=b'{"metadata":{"resourceVersion":"9"}}')
+        self.outcome = outcome or Outcome(kind=OutcomeKind.OK, version="9")
 
     async def read(self, resource: Any, namespace: str, name: str) -> None:
         if self.away:

@@ -91,11 +91,10 @@ class Recording:
         actions += [plan.status] if plan.status is not None else []
         for index, action in enumerate(actions[:writes]):
             outcome = (outcomes or {}).get(index, Outcome(kind=OutcomeKind.OK))
-            version = ""
             if outcome.ok and not isinstance(action, Delete):
                 left.append(self._result(action))
-                version = left[-1].headers[subjects.RV]
-            journal.act(subject, action, outcome, latency=0.001, version=version, trace=trace)
+                outcome = msgspec.structs.replace(outcome, version=left[-1].headers[subjects.RV])
+            journal.act(subject, action, outcome, latency=0.001, trace=trace)
         self.heard += [
             Recorded(at=self.clock.now(), subject=name, body=msgspec.json.decode(data))
             for name, data in self._wire.published

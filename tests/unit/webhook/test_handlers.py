@@ -144,6 +144,13 @@ async def test_claim_templates(spec: Json, expected: str) -> None:
     assert answer.message == (f"spec.volumeClaimTemplates[0]: Invalid value: {expected}" if expected else "")
 
 
+async def test_a_claim_template_needs_a_name() -> None:
+    answer = await Case().admission.validate(create(cloneset(volumeClaimTemplates=[{"spec": {}}])))
+    assert answer.message == (
+        "spec.volumeClaimTemplates[0].metadata.name: Required value: it is the name of the pods' volume"
+    )
+
+
 @pytest.mark.parametrize("failure", [ApiError(500, "InternalError", "no quorum"), Unreachable("no quorum")])
 async def test_without_a_judge_nothing_is_admitted(failure: Exception) -> None:
     case = Case()
@@ -215,6 +222,12 @@ async def test_tolerances_and_claims() -> None:
     assert sent["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "hostPort": 80}]
     assert sent["spec"]["volumes"] == [{"name": "tmp", "emptyDir": {}}, {"name": "data", "emptyDir": {}}]
     assert "hostPort" not in template["spec"]["containers"][0]["ports"][0]
+
+
+async def test_a_claim_without_a_name_is_no_volume() -> None:
+    """It is refused under its own path; a volume without a name would be refused under one that nobody wrote."""
+    _, sent = await judged(TEMPLATE, [{"metadata": {}}])
+    assert sent == TEMPLATE
 
 
 class PruningApi:

@@ -155,8 +155,7 @@ class Executor:
     async def single(self, subject: Subject, action: Action, fence: Fence, trace: str) -> Outcome:
         """Carry out one action by itself, such as a status write."""
         report = Report()
-        outcome, _ = await _Run(self, subject, fence, trace, report).action(action, "")
-        return outcome
+        return await _Run(self, subject, fence, trace, report).action(action, "")
 
     async def send(self, action: Action, previous: str, fence: Fence) -> Outcome:
         """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left.
@@ -177,8 +176,7 @@ class Executor:
             except Unreachable as error:
                 return Outcome(kind=OutcomeKind.UNKNOWN, message=str(error))
             self._limiter.answered(self.clock.monotonic() - started)
-        self._learn(action, body)
-        return Outcome(kind=OutcomeKind.OK, body=body)
+        return Outcome(kind=OutcomeKind.OK, version=self._learn(action, body))
 
     async def look(self, action: Action, outcome: Outcome) -> Outcome:
         """A refused write: read the object. One that turns out to be our own earlier create is a success."""
@@ -191,17 +189,13 @@ class Executor:
                 return _already_ours(action, found, outcome)
         return outcome
 
-    def record(self, subject: Subject, action: Action, outcome: Outcome, latency: float, trace: str) -> str:
-        """Tell the bus, and users through events. Returns the version that the write left behind."""
-        version = ""
-        if outcome.ok and outcome.body:
-            version = msgspec.json.decode(outcome.body, type=Envelope).metadata.resource_version
-        self._journal.act(subject, action, outcome, latency=latency, version=version, trace=trace)
+    def record(self, subject: Subject, action: Action, outcome: Outcome, latency: float, trace: str) -> None:
+        """Tell the bus, and users through events."""
+        self._journal.act(subject, action, outcome, latency=latency, trace=trace)
         if outcome.ok and action.on_success is not None:
             self._recorder.record(subject, action.on_success)
         elif is_failure(outcome) and action.on_failure is not None:
             self._recorder.record(subject, action.on_failure, outcome.message)
-        return version
 
     async def _request(self, action: Action, previous: str) -> bytes:
         match action:
@@ -225,13 +219,17 @@ class Executor:
                     resource_version=action.resource_version,
                 )
 
-    def _learn(self, action: Action, body: bytes) -> None:
+    def _learn(self, action: Action, body: bytes) -> str:
+        """Take the reply into the mirror. Returns the version that the write left behind."""
         if isinstance(action, Delete):
             reply = msgspec.json.decode(body, type=Envelope)
             if reply.kind == "Status" or reply.metadata.deletion_timestamp is None:
                 self._store.deleted(action.resource, action.namespace, action.name, action.uid)
-                return
-        self._store.written(action.resource, body)
+                return reply.metadata.resource_version
+        meta = getattr(self._store.written(action.resource, body), "metadata", None)
+        if not isinstance(meta, ObjectMeta):  # no table of it, or it cannot be decoded
+            meta = msgspec.json.decode(body, type=Envelope).metadata
+        return meta.resource_version
 
 
 class _Run:
@@ -264,21 +262,22 @@ class _Run:
     async def _chain(self, chain: Chain) -> bool:
         previous = ""
         for action in chain:
-            outcome, previous = await self.action(action, previous)
+            outcome = await self.action(action, previous)
+            previous = outcome.version
             if not outcome.ok and not (isinstance(action, Delete) and outcome.kind is OutcomeKind.NOT_FOUND):
                 return False
         return True
 
-    async def action(self, action: Action, previous: str) -> tuple[Outcome, str]:
-        """Send one action; returns its outcome and the version that it left behind."""
+    async def action(self, action: Action, previous: str) -> Outcome:
+        """Send one action. `previous`: the version that the chain's last write left behind."""
         clock = self._executor.clock
         started = clock.monotonic()
         outcome = await self._executor.send(action, previous, self._fence)
         if not outcome.ok:
             outcome = await self._executor.look(action, outcome)
         self._report.add(action, outcome)
-        version = self._executor.record(self._subject, action, outcome, clock.monotonic() - started, self._trace)
-        return outcome, version
+        self._executor.record(self._subject, action, outcome, clock.monotonic() - started, self._trace)
+        return outcome
 
 
 def _conditional(action: Patch, previous: str) -> Json:

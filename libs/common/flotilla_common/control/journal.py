@@ -30,9 +30,7 @@ class Journal:
         self._writes = WriteMetrics(service)
         self._sent = 0
 
-    def act(
-        self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, version: str, trace: str
-    ) -> None:
+    def act(self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, trace: str) -> None:
         """A write and what became of it. `latency` is in seconds."""
         verb = _verb(action)
         self._writes.count(action.resource.kind, verb, outcome.kind.value)
@@ -52,7 +50,7 @@ class Journal:
             "outcome": outcome.kind.value,
             "message": outcome.message,
             "latencyMs": round(latency * 1000, 1),
-            "resourceVersion": version,
+            "resourceVersion": outcome.version,
         }
         subject_name = subjects.act(self._service, action.resource, action.namespace, action.name)
         self._bus.publish_soon(subject_name, msgspec.json.encode(message))

@@ -142,11 +142,11 @@ class OutcomeKind(StrEnum):
 
 
 class Outcome(Frozen, kw_only=True):
-    """What became of one action. `body` is the object as the apiserver returned it."""
+    """What became of one action. `version` is the resourceVersion that the write left behind, if it is known."""
 
     kind: OutcomeKind
     message: str = ""
-    body: bytes = b""
+    version: str = ""
     retry_after: float = 0.0  # seconds that the apiserver asked us to wait
 
     @property

@@ -13,6 +13,8 @@ from flotilla_common.api.meta import Object
 T = TypeVar("T", bound=Object)
 Indexer = Callable[[T], Iterable[Hashable]]
 Listener = Callable[[T | None, T | None], None]
+Filing = list[frozenset[Hashable]]
+"""The keys under which each index files one object. They are kept, so that an indexer is asked once per version."""
 
 DELETED_MEMORY = 100_000
 """Uids of deleted objects that are remembered so that a late message cannot revive one: more than can be on the way."""
@@ -35,8 +37,10 @@ class Table(Generic[T]):
         self._objects: dict[tuple[str, str], T] = {}
         self._by_uid: dict[str, T] = {}
         self._deleted: dict[str, None] = {}
-        self._indexers = indexes or {}
-        self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {name: {} for name in self._indexers}
+        indexes = indexes or {}
+        self._indexers = list(indexes.values())
+        self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {name: {} for name in indexes}
+        self._filed: dict[str, Filing] = {}  # by uid
         self._listeners: list[Listener[T]] = []
 
     def __len__(self) -> int:
@@ -80,11 +84,9 @@ class Table(Generic[T]):
             self._notify(held, None)
         else:
             held_for_listeners = held
-            if held is not None:
-                self._unindex(held, obj)
         self._objects[key] = obj
         self._by_uid[meta.uid] = obj
-        self._index(obj)
+        self._file(obj, self._keys(obj))
         self._notify(held_for_listeners, obj)
         return True
 
@@ -116,7 +118,8 @@ class Table(Generic[T]):
     def _forget(self, obj: T) -> None:
         del self._objects[(obj.metadata.namespace, obj.metadata.name)]
         self._by_uid.pop(obj.metadata.uid, None)
-        self._unindex(obj, None)
+        self._file(obj, [frozenset() for _ in self._indexers])
+        del self._filed[obj.metadata.uid]
         self._remember_deleted(obj.metadata.uid)
 
     def _remember_deleted(self, uid: str) -> None:
@@ -124,23 +127,24 @@ class Table(Generic[T]):
         if len(self._deleted) > DELETED_MEMORY:
             del self._deleted[next(iter(self._deleted))]
 
-    def _index(self, obj: T) -> None:
-        for name, indexer in self._indexers.items():
-            for key in indexer(obj):
-                self._indexes[name].setdefault(key, {})[obj.metadata.uid] = obj
+    def _keys(self, obj: T) -> Filing:
+        return [frozenset(indexer(obj)) for indexer in self._indexers]
 
-    def _unindex(self, old: T, new: T | None) -> None:
-        """Take `old` out of the indexes that `new` no longer belongs to (keeping places of those it stays in)."""
-        for name, indexer in self._indexers.items():
-            kept = set(indexer(new)) if new is not None else set[Hashable]()
-            for key in indexer(old):
-                if key in kept:
-                    continue
-                bucket = self._indexes[name].get(key)
-                if bucket is not None:
-                    bucket.pop(old.metadata.uid, None)
-                    if not bucket:
-                        del self._indexes[name][key]
+    def _file(self, obj: T, filing: Filing) -> None:
+        """Put the object into the indexes under these keys, and take it out of where it was filed before. Where it
+        stays, it keeps its place."""
+        uid = obj.metadata.uid
+        before = self._filed.get(uid)
+        self._filed[uid] = filing
+        for position, index in enumerate(self._indexes.values()):
+            keys = filing[position]
+            for key in keys:
+                index.setdefault(key, {})[uid] = obj
+            for key in before[position] - keys if before else ():
+                bucket = index[key]
+                del bucket[uid]
+                if not bucket:
+                    del index[key]
 
     def _notify(self, old: T | None, new: T | None) -> None:
         for listener in self._listeners:

@@ -10,7 +10,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
-from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.plan import Outcome, OutcomeKind, Patch, PatchType
@@ -25,10 +25,6 @@ SIZE_LIMIT = 64 << 10
 """Bytes of the annotation: 250 containers. What is larger is not the agent's writing."""
 
 _HOPELESS = frozenset({OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.INVALID, OutcomeKind.DENIED})
-
-
-class _Written(Model):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class _Named(Model):
@@ -110,6 +106,5 @@ def problem(pod: Pod | None, sender: Sender, report: PodReport) -> str:
 
 def _answer(outcome: Outcome) -> Answer:
     if outcome.ok:
-        written = msgspec.json.decode(outcome.body, type=_Written)
-        return Answer(accepted=True, resource_version=written.metadata.resource_version)
+        return Answer(accepted=True, resource_version=outcome.version)
     return Answer(why=f"{outcome.kind}: {outcome.message}", again=outcome.kind not in _HOPELESS)

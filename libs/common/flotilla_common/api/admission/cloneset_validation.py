@@ -96,12 +96,15 @@ def template_changed(document: Json, old: Json | None) -> bool:
 
 
 def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
-    """Claim templates that cannot be read: no pod could be made with them, and no revision either."""
+    """Claim templates that cannot be read, or have no name: no pod could be made with them, and no revision either."""
     for index, claim in enumerate(claims):
+        path = f"spec.volumeClaimTemplates[{index}]"
         try:
             canonical_object("PersistentVolumeClaimTemplate", msgspec.json.encode(claim))
         except ValueError as error:
-            yield ForeignError(f"spec.volumeClaimTemplates[{index}]", f"Invalid value: {error}")
+            yield ForeignError(path, f"Invalid value: {error}")
+        if not member(claim, "metadata").get("name"):
+            yield required(f"{path}.metadata.name", "it is the name of the pods' volume")
 
 
 def name_warning(name: str, *, short_hash: bool) -> str:
