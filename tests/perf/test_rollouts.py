@@ -88,15 +88,20 @@ class Round(NamedTuple):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def rounds(site: Bench) -> list[Round]:
     """A shared machine is now faster and now slower, by a fifth and within a minute: what is compared runs side by side
-    in time, and several times."""
-    return [
-        Round(
-            native=await live(site, DEPLOYMENT, 1, THOUSAND),
-            one=await live(site, CLONE_SET, 1, THOUSAND),
-            many=await live(site, CLONE_SET, 50, THOUSAND // 50),
-        )
-        for _ in range(ROUNDS)
-    ]
+    in time, and several times, every other time in reverse order. So a machine that slows down for long harms each of
+    them as often as the others."""
+    return [await round_of(site, backwards=bool(number % 2)) for number in range(ROUNDS)]
+
+
+async def round_of(site: Bench, *, backwards: bool) -> Round:
+    """The three right after one another: the one large CloneSet in the middle, beside both that it is compared with."""
+    lives = {
+        "native": (DEPLOYMENT, 1, THOUSAND),
+        "one": (CLONE_SET, 1, THOUSAND),
+        "many": (CLONE_SET, 50, THOUSAND // 50),
+    }
+    order = reversed(lives) if backwards else lives
+    return Round(**{name: await live(site, *lives[name]) for name in order})
 
 
 def median(figures: Iterable[float]) -> float:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from flotilla_cli.cluster.process import bound_command
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -13,5 +15,6 @@ ROOT = Path(__file__).parents[2]
 def test_nothing_that_goes_wrong_changes_the_end(exhaustive: bool) -> None:
     """In a process of its own: each of its thousands of forks would copy what pytest has loaded."""
     words = ["exhaustive", "1", "0"] if exhaustive else ["sweep"]
-    swept = subprocess.run([sys.executable, "-m", "tests.simulation", *words], cwd=ROOT, check=False)
+    command = bound_command([sys.executable, "-m", "tests.simulation", *words])
+    swept = subprocess.run(command, cwd=ROOT, check=False)
     assert swept.returncode == 0, "runs failed, see above"

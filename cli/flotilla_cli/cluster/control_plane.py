@@ -94,7 +94,8 @@ class ControlPlane:
         if current and is_alive(current):
             return current
         argv = self._command(component)
-        return self.records.spawn(component, argv, self.places.log(component), bound=self.options.bound)
+        env = kwok.ENVIRONMENT if component == "kwok" else {}
+        return self.records.spawn(component, argv, self.places.log(component), bound=self.options.bound, env=env)
 
     async def add_nodes(self, count: int) -> None:
         """Make fake nodes `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there."""

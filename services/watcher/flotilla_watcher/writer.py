@@ -105,7 +105,7 @@ class StreamWriter:
         """Look whether the stream is still there and still ours. StreamLost, Superseded."""
         await self.flush()
         async with self._lock:
-            await self._inspect()
+            await self._inspect(flushed=True)
 
     async def _submit(self, entry: _Entry) -> None:
         self._pending.append(entry)
@@ -161,15 +161,18 @@ class StreamWriter:
         sent = [entry.sent for entry in self._pending if entry.sent is not None]
         await asyncio.gather(*sent, return_exceptions=True)
 
-    async def _inspect(self) -> int:
-        """The stream's last sequence, if it is still our stream."""
+    async def _inspect(self, *, flushed: bool = False) -> int:
+        """The stream's last sequence, if it is still our stream. `flushed`: everything that we sent is stored where it
+        was to be. Then a stream that ends with it has no place for a rival's marker, and need not be asked for one."""
         away = False
         while True:
             if not self._fence():
                 raise Superseded("the lease is not surely valid")
             try:
                 state = await self._bus.stream_state(self._spec.name)
-                marker = await self._bus.get_last(self._spec.name, self._marker_subject) if self._epoch else None
+                marker = None
+                if self._epoch and not (flushed and state and state.last_sequence == self._acknowledged):
+                    marker = await self._bus.get_last(self._spec.name, self._marker_subject)
             except BusError as error:
                 if not away:
                     self._log.warning("the bus is away, waiting for it", error=str(error))

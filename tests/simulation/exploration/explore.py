@@ -12,6 +12,7 @@ from tests.simulation.exploration.node_script import NodeScript, draw_for_nodes
 from tests.simulation.exploration.script import Script, draw
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import REPLAY, cores
+from tests.support.bound import end_with_parent
 
 AnyScript = Script | NodeScript
 S = TypeVar("S", bound=AnyScript)
@@ -80,7 +81,7 @@ def explore(seeds: Sequence[int], say: Callable[[str], None] = print) -> list[Fo
     """Run all seeds; tells how it gets on."""
     found: list[Found] = []
     started = said = time.monotonic()
-    with multiprocessing.get_context("fork").Pool(cores()) as pool:
+    with multiprocessing.get_context("fork").Pool(cores(), initializer=end_with_parent) as pool:
         for done, one in enumerate(pool.imap_unordered(explore_one, seeds, chunksize=4), 1):
             if one is not None:
                 found.append(one)

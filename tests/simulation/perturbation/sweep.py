@@ -15,6 +15,7 @@ from tests.simulation.perturbation.kinds import KINDS, SILENCE_SECONDS, Setting,
 from tests.simulation.perturbation.play import CONVERGENCE_SECONDS
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.scenario import Scenario
+from tests.support.bound import end_with_parent
 
 SETTINGS = tuple(dict.fromkeys(kind.setting for kind in KINDS.values()))
 """The worlds that the catalogue asks for."""
@@ -132,7 +133,7 @@ def sweep(
     work, total, started = list(units(names, every, first, exhaustive=exhaustive)), Tally(), time.monotonic()
     total.scenarios = len({unit.scenario for unit in work})
     said = started
-    with multiprocessing.get_context("fork").Pool(cores(), maxtasksperchild=1) as pool:
+    with multiprocessing.get_context("fork").Pool(cores(), initializer=end_with_parent, maxtasksperchild=1) as pool:
         for done, tally in enumerate(pool.imap_unordered(sweep_unit, work), 1):
             total.add(tally)
             for failure in tally.failures:

@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus
+from flotilla_common.bus.interface import Bus, Message
 from flotilla_watcher.writer import WINDOW, StreamLost, StreamWriter, Superseded
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -102,6 +102,29 @@ async def test_the_second_writer_wins_and_the_first_one_notices() -> None:
     await second.put("b")
     await second.writer.check()
     assert stored(bus) == ["a", "b"]
+
+
+async def test_an_idle_writer_notices_a_rival_and_asks_for_a_marker_only_when_there_may_be_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bus = FakeBus()
+    first = await Bench(bus).open("e1")
+    await first.put("a")
+    asked: list[str] = []
+    get_last = bus.get_last
+
+    async def counted(stream: str, subject: str) -> Message | None:
+        asked.append(subject)
+        return await get_last(stream, subject)
+
+    monkeypatch.setattr(bus, "get_last", counted)
+    await first.writer.check()
+    assert asked == []
+    await Bench(bus).open("e2")
+    asked.clear()
+    with pytest.raises(Superseded, match="e2"):
+        await first.writer.check()
+    assert asked == [MARKER]
 
 
 async def test_without_a_lease_nothing_is_sent() -> None:
