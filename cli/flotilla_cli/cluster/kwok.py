@@ -29,8 +29,8 @@ Json = dict[str, Any]
 SELECTOR = "kwok.x-k8s.io/node=fake"
 HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
-"""Kubelets are on other machines; fake ones should take as little as they can. They keep little and drop much, so looking for
-garbage a quarter as often costs some 20 MiB and saves an eighth of their CPU."""
+"""Kubelets are on other machines; fake ones should take as little CPU as they can. They keep little and drop much, so
+garbage is looked for a quarter as often."""
 WORKERS = 64  # status patches at a time, of all nodes together; with 16 pods waited seconds for their turn
 
 RUNS = '.status.podIP // "" | length > 0 | tostring'

@@ -29,7 +29,7 @@ MAX_PAYLOAD = 8 * 1024 * 1024
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
 POLL = 0.02
 ENVIRONMENT = {"GOGC": "400"}
-"""It keeps a few MiB alive and copies every message: looking for garbage a quarter as often costs some 20 MiB."""
+"""It keeps a few MiB alive and copies every message, so garbage is looked for a quarter as often."""
 
 CONFIGURATION = """\
 {users}server_name: flotilla
