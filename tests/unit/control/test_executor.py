@@ -129,6 +129,21 @@ async def test_a_foreign_namesake_is_a_failure(world: World) -> None:
     assert "already exists" in report.failures["scale"]
 
 
+async def test_a_reply_that_is_no_object_leaves_the_outcome_unknown(world: World) -> None:
+    async def page(*_: object, **__: object) -> bytes:
+        return b"<html>try again</html>"
+
+    world.api.patch = page
+    world.store.written = unreadable
+    report = await world.run(stage(patch("a")))
+    assert report.counts == {OutcomeKind.UNKNOWN: 1}
+    assert report.unknown
+
+
+def unreadable(*_: object) -> None:
+    """What a mirror makes of it."""
+
+
 @pytest.mark.parametrize(
     "error",
     [Unreachable("timed out"), ApiError(500, "InternalError", "boom"), ApiError(504, "Timeout", "late")],
@@ -188,7 +203,7 @@ async def test_every_write_is_told_on_the_bus(world: World) -> None:
 
 async def test_users_hear_of_success_and_failure(world: World) -> None:
     told: list[tuple[str, str]] = []
-    world.recorder.record = lambda subject, notice, error="": told.append((notice.reason, notice.text(error)))  # type: ignore[method-assign]
+    world.recorder.record = lambda subject, notice, error="": told.append((notice.reason, notice.text(error)))
     success = Notice(reason="SuccessfulCreate", message="succeed to create pod a")
     failure = Notice(reason="FailedCreate", message="failed to create pod: ", after=", pod: {}", warning=True)
     world.api.answers = [ApiError(403, "Forbidden", "quota"), None]

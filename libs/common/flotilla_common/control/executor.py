@@ -176,7 +176,10 @@ class Executor:
             except Unreachable as error:
                 return Outcome(kind=OutcomeKind.UNKNOWN, message=str(error))
             self._limiter.answered(self.clock.monotonic() - started)
-        return Outcome(kind=OutcomeKind.OK, version=self._learn(action, body))
+        try:
+            return Outcome(kind=OutcomeKind.OK, version=self._learn(action, body))
+        except msgspec.MsgspecError as error:  # from whatever stands in between: the apiserver writes no such thing
+            return Outcome(kind=OutcomeKind.UNKNOWN, message=f"the reply is no object: {error}")
 
     async def look(self, action: Action, outcome: Outcome) -> Outcome:
         """A refused write: read the object. One that turns out to be our own earlier create is a success."""
