@@ -4,6 +4,8 @@ import io
 import os
 import shutil
 import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -260,13 +262,32 @@ def test_only_root_can_have_real_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
         debian.require_root()
 
 
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debian, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(
         debian, "NEEDS", {"runc": lambda: None, "nftables": lambda: None, "util-linux": lambda: Path("/")}
     )
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ClusterError, match="runc, nftables"):
         debian.install(print)
+
+
+def test_of_two_at_a_time_one_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """apt-get gives up where another one is at work."""
+    installed: list[list[str]] = []
+
+    def apt(arguments: list[str], _: str) -> None:
+        time.sleep(0.05)  # long enough for the other to have asked what is missing
+        installed.append(arguments)
+
+    monkeypatch.setattr(debian, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(debian, "missing", lambda: [] if len(installed) >= 2 else ["runc"])
+    monkeypatch.setattr(debian, "_apt", apt)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: "/usr/bin/apt-get")
+    with ThreadPoolExecutor(2) as pool:
+        for one in [pool.submit(debian.install, str) for _ in range(2)]:
+            one.result()
+    assert [arguments[0] for arguments in installed] == ["update", "install"]
 
 
 def test_an_authority_issues_what_is_not_there(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """What real nodes take from the machine instead of from our cache: runc, the CNI plugins, nft, a static busybox."""
 
+import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flotilla_cli.cluster.errors import ClusterError
@@ -11,6 +12,10 @@ from flotilla_cli.cluster.errors import ClusterError
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
 PLUGIN_DIRS = (Path("/opt/cni/bin"), Path("/usr/lib/cni"))
 PLUGINS = ("bridge", "host-local", "loopback", "portmap")
+LOCK = Path("/run/lock/flotilla-packages.lock")
+"""Of two sets that are made at a time one installs packages, and the other waits: apt-get itself would give up."""
+LOCK_TIMEOUT = "DPkg::Lock::Timeout=120"
+"""Seconds that apt-get waits for others, such as the system's own upgrades."""
 
 
 def program(name: str) -> Path | None:
@@ -61,9 +66,15 @@ def require_root() -> None:
 
 def install(say: Callable[[str], None]) -> None:
     """Install what is missing; raises with the names of the packages where that cannot be done."""
-    packages = missing()
-    if not packages:
+    if not missing():
         return
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if packages := missing():
+            _install(packages, say)
+
+
+def _install(packages: Sequence[str], say: Callable[[str], None]) -> None:
     command = f"apt-get install {' '.join(packages)}"
     if not shutil.which("apt-get"):
         raise ClusterError(
@@ -72,7 +83,7 @@ def install(say: Callable[[str], None]) -> None:
         )
     say(command)
     _apt(["update", "-qq"], command)
-    _apt(["install", "-qq", "-y", "--no-install-recommends", *packages], command)
+    _apt(["install", "-qq", "-y", "--no-install-recommends", "-o", LOCK_TIMEOUT, *packages], command)
     if missing():
         raise ClusterError(f"After `{command}` these are still missing: {', '.join(missing())}.")
 
