@@ -1,7 +1,8 @@
 """One control plane with three real nodes and one set of services per file, one namespace per scenario.
 
-A file may name flags of the services in `FLAGS`, and in `WATCHED` the kinds that its scenarios look back at. `cluster`
-is the control plane without services, `running` has the controllers of pods, `staffed` all services and node agents.
+A file may name flags of the services in `FLAGS`, and in `WATCHED` the resources that its scenarios look back at.
+`cluster` is the control plane without services, `running` has the controllers of pods, `staffed` all services and node
+agents.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
+from flotilla_common.api.resources import CLONE_SET, POD, Resource
 from tests.support.agents import Agents, agents
 from tests.support.cluster import eventually
 from tests.support.fleet import SERVICES, Fleet, fleet
@@ -59,14 +61,14 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rea
 async def running(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Running]:
     flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
     async with fleet(cluster, flags=flags) as services:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, "pods", "clonesets") as recorder:
+        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, CLONE_SET) as recorder:
             yield Running(cluster, services, recorder)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Staffed]:
     flags: tuple[str, ...] = ("--nodeimage-creation-delay=0", *getattr(request.module, "FLAGS", ()))
-    watched: tuple[str, ...] = getattr(request.module, "WATCHED", ("pods", "clonesets"))
+    watched: tuple[Resource, ...] = getattr(request.module, "WATCHED", (POD, CLONE_SET))
     async with fleet(cluster, (*SERVICES, "jobs"), flags) as services, agents(cluster, services) as on:
         with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched) as recorder:
             await eventually(lambda: idle_agents(cluster) == NODES, 60)

@@ -6,12 +6,13 @@ from datetime import datetime
 
 import pytest
 
+from flotilla_common.api.resources import POD, RECREATE_REQUEST
 from tests.cluster.conftest import Staffed
 from tests.support.workspace import Json, Workspace
 
 pytestmark = pytest.mark.usefixtures("staffed")
 PATIENCE = 60
-WATCHED = ("pods", "containerrecreaterequests")
+WATCHED = (POD, RECREATE_REQUEST)
 CRR = "ContainerRecreateRequest"
 NODE = "real-0"
 GRACE = "PreRecreateGrace"

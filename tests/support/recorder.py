@@ -1,17 +1,18 @@
-"""What clients of a cluster see, in the order in which they see it: running `kubectl get --watch`, recorded.
+"""What clients of a cluster see, in the order in which they see it: some resources listed and watched, and recorded.
 
 Scenarios wait on the record instead of polling, and look back through it: that no moment had fewer than five available
 pods can only be told by somebody who watched all the time.
 """
 
-import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
+
+from flotilla_common.api.resources import Resource
+from tests.support.reflector import Reflector
 
 Json = dict[str, Any]
 Key = tuple[str, str, str]  # kind, namespace, name
@@ -32,53 +33,54 @@ def key(document: Json) -> Key:
 
 
 class Recorder:
-    """Watches of some resources in all namespaces; the newest state of every object, and all events."""
+    """Some resources in all namespaces; the newest state of every object, and all events."""
 
-    def __init__(self, kubectl: Path, kubeconfig: Path, *resources: str) -> None:
+    def __init__(self, kubectl: Path, kubeconfig: Path, *resources: Resource) -> None:
         self.objects: dict[Key, Json] = {}
         self.events: list[Event] = []
         self._changed = threading.Condition()
-        options = ["--all-namespaces", "--watch", "--output-watch-events", "--output=json"]
-        self._watches = [
-            subprocess.Popen(
-                [kubectl, "--kubeconfig", kubeconfig, "get", resource, *options],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-            for resource in resources
+        self._failures: list[str] = []
+        self._reflectors = [
+            Reflector([str(kubectl), "--kubeconfig", str(kubeconfig)], resource, self) for resource in resources
         ]
-        self._readers = [threading.Thread(target=self._read, args=(watch.stdout,)) for watch in self._watches]
 
     def __enter__(self) -> Self:
-        for reader in self._readers:
-            reader.start()
+        for reflector in self._reflectors:
+            reflector.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for watch in self._watches:
-            watch.kill()
-            watch.wait()
-        for reader in self._readers:
-            reader.join()
-        for watch in self._watches:
-            if watch.stdout:
-                watch.stdout.close()
+        for reflector in self._reflectors:
+            reflector.stop()
+        assert not self._failures, self._failures
 
-    def _read(self, stream: IO[str]) -> None:
-        for line in stream:
-            self._record(json.loads(line))
+    def listed(self, kind: str, documents: list[Json]) -> None:
+        """All objects of a kind at a moment: what is new, other or gone becomes an event."""
+        found = {key(document): document for document in documents}
+        for where, known in list(self.objects.items()):
+            if where[0] == kind and where not in found:
+                self.happened("DELETED", known)
+        for where, document in found.items():
+            known = self.objects.get(where)
+            if known is None or known["metadata"]["resourceVersion"] != document["metadata"]["resourceVersion"]:
+                self.happened("MODIFIED" if known else "ADDED", document)
 
-    def _record(self, event: Json) -> None:
-        document = event["object"]
+    def happened(self, change: str, document: Json) -> None:
+        """An event of a watch."""
         with self._changed:
-            self.events.append(Event(event["type"], document, time.monotonic()))
-            if event["type"] == "DELETED":
+            self.events.append(Event(change, document, time.monotonic()))
+            if change == "DELETED":
                 self.objects.pop(key(document), None)
             else:
                 self.objects[key(document)] = document
+            self._changed.notify_all()
+
+    def failed(self, reason: str) -> None:
+        """Nothing more comes of a resource: whoever waits shall hear why."""
+        with self._changed:
+            self._failures.append(reason)
             self._changed.notify_all()
 
     def until(self, check: Callable[[], bool], seconds: float) -> bool:
@@ -86,6 +88,7 @@ class Recorder:
         deadline = time.monotonic() + seconds
         with self._changed:
             while not check():
+                assert not self._failures, self._failures
                 rest = deadline - time.monotonic()
                 if rest <= 0:
                     return False

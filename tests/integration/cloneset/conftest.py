@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.kwok import Pace
+from flotilla_common.api.resources import CLONE_SET, POD
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Recorder
@@ -42,7 +43,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
         control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, pace=FAST) as cluster,
         fleet(cluster, flags=flags) as services,
     ):
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, "pods", "clonesets") as recorder:
+        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, CLONE_SET) as recorder:
             yield Running(cluster, services, recorder)
 
 

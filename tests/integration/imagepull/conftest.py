@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.kwok import Pace
+from flotilla_common.api.resources import CLONE_SET, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, NODE_IMAGE, POD
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fake_agents import FakeAgents
 from tests.support.fleet import Fleet, fleet
@@ -21,7 +22,7 @@ Json = dict[str, Any]
 FAST = Pace(start=50, restart=50, stop=50)
 NODES = 4
 SERVICES = ("watcher", "cloneset", "jobs", "webhook")
-WATCHED = ("pods", "clonesets", "nodeimages", "imagepulljobs", "imagelistpulljobs")
+WATCHED = (POD, CLONE_SET, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

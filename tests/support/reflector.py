@@ -1,0 +1,97 @@
+"""One resource listed and then watched through kubectl, for as long as a test runs.
+
+An apiserver ends the watches of a kind whose CRD changes, some time after the change, and answers one that begins from
+before it with 410. The reflector goes on from the last version that it saw, or lists anew, as clients do.
+"""
+
+import json
+import subprocess
+import threading
+from typing import Any, Protocol
+
+from flotilla_common.api.resources import Resource
+
+Json = dict[str, Any]
+
+
+class Sink(Protocol):
+    """Who is told, from a thread of the reflector's own."""
+
+    def listed(self, kind: str, documents: list[Json]) -> None:
+        """All objects at a moment."""
+        ...
+
+    def happened(self, change: str, document: Json) -> None:
+        """ADDED, MODIFIED or DELETED."""
+        ...
+
+    def failed(self, reason: str) -> None:
+        """Nothing more comes."""
+        ...
+
+
+class Reflector:
+    """The objects of one resource in all namespaces."""
+
+    def __init__(self, kubectl: list[str], resource: Resource, sink: Sink) -> None:
+        self._get = [*kubectl, "get", "--raw"]
+        self._resource = resource
+        self._sink = sink
+        self._thread = threading.Thread(target=self._run)
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._watch: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """List, and watch from then on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and leave no process behind."""
+        with self._lock:
+            self._stopped = True
+            if self._watch:
+                self._watch.kill()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            version = ""
+            while not self._stopped:
+                version = self._follow(version or self._list())
+        except Exception as error:  # noqa: BLE001 - it belongs to those who wait, not to this thread
+            if not self._stopped:
+                self._sink.failed(f"{self._resource.plural}: {error!r}")
+
+    def _list(self) -> str:
+        """All objects; their version."""
+        command = [*self._get, self._resource.path()]
+        reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if reply.returncode:
+            raise ConnectionError(reply.stderr)
+        answer = json.loads(reply.stdout)
+        self._sink.listed(self._resource.kind, [self._typed(item) for item in answer["items"]])
+        return answer["metadata"]["resourceVersion"]
+
+    def _typed(self, item: Json) -> Json:
+        """Items of built-in kinds do not say in a list what they are."""
+        return {"kind": self._resource.kind, "apiVersion": self._resource.api_version, **item}
+
+    def _follow(self, version: str) -> str:
+        """Watch from a version until the watch ends; the last version, or "" when only a list helps."""
+        query = f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
+        command = [*self._get, self._resource.path() + query]
+        with self._lock:
+            if self._stopped:
+                return version
+            self._watch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        with self._watch as watch:
+            for line in watch.stdout or ():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    watch.kill()
+                    return ""
+                version = event["object"]["metadata"]["resourceVersion"]
+                if event["type"] != "BOOKMARK":
+                    self._sink.happened(event["type"], event["object"])
+        return "" if watch.returncode else version
