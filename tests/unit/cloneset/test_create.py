@@ -111,7 +111,8 @@ FREE = [claim("aaaaa"), claim("bbbbb")]
 @pytest.mark.parametrize(
     ("pods", "claims", "taken", "expected"),
     [
-        pytest.param([], FREE, (), ["sample-aaaaa", "sample-bbbbb"], id="free claims are taken in order"),
+        pytest.param([], FREE, (), ["sample-aaaaa"], id="free claims are taken in order"),
+        pytest.param([pod("n1")], FREE, (), ["sample-aaaaa", "sample-bbbbb"], id="two at a time"),
         pytest.param([pod("aaaaa", phase="Failed")], FREE, (), ["sample-bbbbb"], id="a finished pod keeps its name"),
         pytest.param([], FREE, ("sample-aaaaa",), ["sample-bbbbb"], id="a foreign pod keeps its name"),
         pytest.param([pod("aaaaa", deleting=True)], FREE, ("sample-aaaaa",), ["sample-bbbbb"], id="a leaving pod"),
@@ -120,7 +121,7 @@ FREE = [claim("aaaaa"), claim("bbbbb")]
 def test_ids_of_free_claims(
     pods: list[Pod], claims: list[PersistentVolumeClaim], taken: tuple[str, ...], expected: list[str]
 ) -> None:
-    builder = cloneset().replicas(2).claims("data").scale(enablePVCReuse=True)
+    builder = cloneset().replicas(3).claims("data").scale(enablePVCReuse=True)
     names = [create.name for create in created(builder, notation=pods, claims=claims, taken_names=taken)]
     assert [name for name in names if name in ("sample-aaaaa", "sample-bbbbb")] == expected
 

@@ -22,7 +22,9 @@ from tests.unit.cloneset.build import (
 )
 
 ROWS: list[tuple[str, CloneSetBuilder, str, list[str], set[str]]] = [
-    ("row-37", cloneset().replicas(5), "", ["create new"] * 5, {"ScalingUp"}),
+    ("row-37", cloneset().replicas(5), "", ["create new"], {"ScalingUp"}),
+    ("row-37-second", cloneset().replicas(5), "1n", ["create new"] * 2, {"ScalingUp"}),
+    ("row-37-third", cloneset().replicas(5), "3n", ["create new"] * 2, {"ScalingUp"}),
     ("row-40", cloneset().replicas(3), "5n", ["delete n1", "delete n2"], {"Deleting"}),
     ("row-41", cloneset().replicas(3), "4n 1n*", ["delete n5"], set()),
     ("row-41-next", cloneset().replicas(3), "4n", ["delete n1"], set()),
@@ -249,14 +251,30 @@ def test_row_58_a_failed_scale_is_told_and_does_not_block_the_update() -> None:
     (condition,) = result.status.body["status"]["conditions"]
     assert (condition["type"], condition["message"]) == ("FailedScale", "exceeded quota")
     assert summary(result) == ["mark o1"]
-    assert summary(planned(builder, "2o!*", failures={"scale": "exceeded quota"})) == ["create new"] * 3
-    assert summary(planned(builder, "2o")) == ["create new"] * 3
+    assert summary(planned(builder, "2o!*", failures={"scale": "exceeded quota"})) == ["create new"]
+    assert summary(planned(builder, "2o")) == ["create new"]
 
 
-def test_creates_start_with_as_many_as_went_well_before() -> None:
+def test_one_more_is_created_at_a_time_than_went_well_before() -> None:
     builder = cloneset().replicas(30)
-    assert [stage.slow_start for stage in planned(builder, "3o 8n").stages] == [8]
-    assert [stage.slow_start for stage in planned(builder, "8n", failures={"scale": "quota"}).stages] == [1]
+    assert summary(planned(builder, "3o 8n")) == ["create new"] * 9
+    assert summary(planned(builder, "8n", failures={"scale": "quota"})) == ["create new"]
+
+
+def test_pods_of_the_old_revision_are_created_by_themselves() -> None:
+    builder = cloneset().replicas(30).partition(12)
+    assert summary(planned(builder, "3o 8n")) == ["create old"] * 4
+    assert summary(planned(builder, "7o 8n")) == ["create old"] * 5
+    assert summary(planned(builder, "12o 8n")) == ["create new"] * 9
+
+
+def test_pods_that_have_to_wait_keep_no_others_from_being_created() -> None:
+    leaving = [pod(name, deleting=True) for name in ("aaaaa", "bbbbb")]
+    claims = [claim(name) for name in ("aaaaa", "bbbbb")]
+    builder = cloneset().replicas(3).claims("data").scale(enablePVCReuse=True)
+    result = planned(builder, leaving, claims=claims)
+    assert summary(result) == ["create new"]
+    assert "WaitingForTermination" in codes(result)
 
 
 def test_a_foreground_deletion_leaves_everything_alone() -> None:
@@ -268,10 +286,10 @@ def test_a_foreground_deletion_leaves_everything_alone() -> None:
 
 
 def test_the_same_snapshot_plans_the_same_names() -> None:
-    first, second = (actions(planned(cloneset().replicas(30), "3n")) for _ in range(2))
+    first, second = (actions(planned(cloneset().replicas(60), "30n")) for _ in range(2))
     assert first == second
-    assert len({action.name for action in first}) == 27
-    after = {action.name for action in actions(planned(cloneset().replicas(30), "4n"))}
+    assert len({action.name for action in first}) == 30
+    after = {action.name for action in actions(planned(cloneset().replicas(60), "29n"))}
     assert not after & {action.name for action in first}
 
 
@@ -281,7 +299,7 @@ def test_creates_of_unknown_outcome_come_first() -> None:
 
 
 def test_a_pass_is_bounded() -> None:
-    assert len(actions(planned(cloneset().replicas(1000), ""))) == CREATES_PER_PASS
+    assert len(actions(planned(cloneset().replicas(1000), "100n"))) == CREATES_PER_PASS
     assert len(actions(planned(cloneset().replicas(0), "500n"))) == MAX_CHAINS_PER_PASS
 
 

@@ -310,8 +310,8 @@ def creates(count: int, slow_start: int) -> Plan:
 
 @pytest.mark.parametrize(
     ("plan", "begun"),
-    [(creates(3, 1), 1), (creates(1, 1), 2), (creates(3, 0), 2)],
-    ids=["three, one after the other", "one", "three at once"],
+    [(creates(3, 1), 1), (creates(1, 1), 1), (creates(3, 0), 2)],
+    ids=["three, one after the other", "the first of many", "three at once"],
 )
 async def test_fewer_objects_are_begun_while_one_creates_its_pods_in_slow_start(plan: Plan, begun: int) -> None:
     loop = await loop_of(lambda *_: plan, workers=10)  # two of them begin

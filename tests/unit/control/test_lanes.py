@@ -70,22 +70,44 @@ def test_a_slow_pass_takes_more_places_than_one() -> None:
     ready = lanes("a", "b", "c", "d", "e", places=2 * SLOW_PLACES)
     for key in ("a", "b"):
         assert ready.take(0.0) == key
-        ready.mark_slow(key)
+        ready.mark_slow(key, slow=True)
     assert ready.take(0.5) is None
     assert ready.next_free(0.5) == BEGINNING
+    ready.mark_slow("a", slow=False)
     ready.done("a", 0.5)
     assert [ready.take(0.5) for _ in range(3)] == ["c", "d", None]
     assert ready.next_free(0.5) == BEGINNING, "of b, which gives up two at once"
 
 
-def test_the_next_pass_of_a_slow_key_is_like_any_other() -> None:
-    ready = lanes("a", places=2)
+def test_a_slow_key_keeps_its_places_from_pass_to_pass_until_one_is_quick() -> None:
+    ready = lanes("a", "b", places=SLOW_PLACES)
     ready.take(0.0)
-    ready.mark_slow("a")
-    ready.done("a", 0.0)
-    ready.add("a", RETURNING)
-    ready.add("b", RETURNING)
-    assert [ready.take(RETURNING), ready.take(RETURNING)] == ["a", "b"]
+    ready.mark_slow("a", slow=True)
+    ready.done("a", 0.5)
+    assert ready.take(0.5) is None
+    ready.add("a", 0.5)
+    assert ready.take(0.5) == "a"
+    ready.mark_slow("a", slow=False)
+    ready.done("a", 1.0)
+    assert ready.take(1.0) == "b"
+
+
+def test_a_slow_key_that_does_not_come_back_gives_its_places_up() -> None:
+    ready = lanes("a", "b", places=SLOW_PLACES)
+    ready.take(0.0)
+    ready.mark_slow("a", slow=True)
+    ready.done("a", 0.5)
+    assert ready.next_free(1.0) == 0.5 + BEGINNING
+    assert ready.take(0.5 + BEGINNING) == "b"
+
+
+def test_a_slow_key_whose_object_is_gone_gives_its_places_up() -> None:
+    ready = lanes("a", "b", places=SLOW_PLACES)
+    ready.take(0.0)
+    ready.mark_slow("a", slow=True)
+    ready.forget("a")
+    ready.done("a", 0.5)
+    assert ready.take(0.5) == "b"
 
 
 def test_a_returning_key_takes_no_place_however_slow_it_is() -> None:
@@ -94,7 +116,7 @@ def test_a_returning_key_takes_no_place_however_slow_it_is() -> None:
     ready.done("a", 0.0)
     ready.add("a", 0.1)
     ready.take(0.1)
-    ready.mark_slow("a")
+    ready.mark_slow("a", slow=True)
     ready.add("b", 0.1)
     ready.add("c", 0.1)
     assert [ready.take(0.1), ready.take(0.1)] == ["b", "c"]
@@ -115,10 +137,28 @@ def test_a_namesake_begins_anew() -> None:
     ready = lanes("a", "b")
     ready.take(0.0)
     ready.done("a", 0.0)
+    assert ready.take(0.1) == "b"
+    ready.add("a", 0.1)
+    assert ready.take(0.1) == "a", "it returned"
+    ready.forget("a")
+    ready.done("a", 0.2)
+    ready.add("a", 0.3)
+    assert ready.take(0.3) is None, "it is idle, and the one place is taken"
+
+
+def test_a_namesake_returns_like_any_other() -> None:
+    ready = lanes("a", "b", places=1)
     ready.take(0.0)
     ready.forget("a")
+    ready.done("a", 0.0)
     ready.add("a", 0.1)
-    assert ready.take(0.1) is None
+    ready.take(0.1)
+    ready.done("b", 0.2)
+    assert ready.take(0.2) == "a"
+    ready.done("a", 0.3)
+    ready.add("c", 0.4)
+    ready.add("a", 0.4)
+    assert [ready.take(0.4), ready.take(0.4)] == ["c", "a"], "neither waits for the other's place"
 
 
 def test_both_lanes_are_counted() -> None:

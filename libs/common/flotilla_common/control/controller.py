@@ -169,8 +169,7 @@ class Controller(Generic[S]):
             self._metrics.planned(planning)
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
-            if plan.starts_slowly:
-                self.queue.mark_slow(key)
+            self.queue.mark_slow(key, slow=plan.starts_slowly)
             return self._settle(key, plan, await self._carry_out(key, subject, plan, trace, fence))
 
     def _planned(self, snapshot: S) -> Plan:

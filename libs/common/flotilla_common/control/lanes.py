@@ -3,8 +3,9 @@
 A key that was worked on a moment ago is in the middle of something, its pods coming up, say; it goes before keys that
 were idle, and only a few idle ones are begun at a time. Without this, 50 rollouts that start together all create their
 pods first, and each pod waits seconds for its readiness conditions; the kubelets then write every status twice
-(docs/performance.md). So passes that create pods take more of the places than those that update them, which have all
-they need. Idle keys cannot starve: their few places are theirs alone, and a slow pass gives its places up.
+(docs/performance.md). So keys that create pods take more of the places than those that update them, which have all
+they need, and keep them from pass to pass. Idle keys cannot starve: their few places are theirs alone, and a slow pass
+gives its places up.
 """
 
 from collections.abc import Hashable
@@ -13,14 +14,14 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 SLOW_PLACES = 2
-"""What a pass that creates pods in slow start takes: it lasts several rounds, while its first pods wait already."""
+"""What a key takes that creates pods in slow start: it lasts several passes, while its first pods wait already."""
 
 RETURNING = 5.0
 """A key that was worked on so many seconds ago is in the middle of something: as long as pods take to come up."""
 
 BEGINNING = 2.0
-"""Seconds after which a pass that has begun something no longer keeps others from it: it waits for an apiserver or a
-webhook in trouble, and beginning less would help nobody."""
+"""Seconds after which a pass that has begun something, or the wait for the next one, no longer keeps others from it: an
+apiserver or a webhook is in trouble, and beginning less would help nobody."""
 
 
 class Lanes(Generic[K]):
@@ -34,6 +35,7 @@ class Lanes(Generic[K]):
         self._begun: dict[K, float] = {}
         self._slow: set[K] = set()
         self._done: dict[K, float] = {}  # in order of time
+        self._gone: set[K] = set()  # of those that are worked on
 
     def __len__(self) -> int:
         return len(self._idle) + len(self._returning)
@@ -55,19 +57,26 @@ class Lanes(Generic[K]):
             return key
         return _first(self._returning) if self._returning else None
 
-    def mark_slow(self, key: K) -> None:
-        """What is done for the key takes long: if it was begun, it takes more places than one."""
-        if key in self._begun:
+    def mark_slow(self, key: K, *, slow: bool) -> None:
+        """Whether what was begun for the key takes more places than one, and more passes than this one."""
+        if slow and key in self._begun:
             self._slow.add(key)
+        else:
+            self._slow.discard(key)
 
     def done(self, key: K, now: float) -> None:
-        """The key was worked on, and gives its places up."""
+        """The key was worked on. It gives its places up, or keeps them for a further pass."""
         self._done.pop(key, None)
-        self._done[key] = now
-        while now - self._done[oldest := next(iter(self._done))] >= RETURNING:
-            del self._done[oldest]
-        self._begun.pop(key, None)
-        self._slow.discard(key)
+        begun = self._begun.pop(key, None) is not None
+        if key in self._gone:
+            self._gone.discard(key)
+            self._slow.discard(key)
+        else:
+            self._done[key] = now
+            if begun and key in self._slow:
+                self._begun[key] = now
+        _drop_before(self._done, now - RETURNING)
+        _drop_before(self._begun, now - BEGINNING)
 
     def next_free(self, now: float) -> float | None:
         """When the next key may be taken, `now` or later; None when there is none."""
@@ -76,8 +85,8 @@ class Lanes(Generic[K]):
         return self._free_at(now) if self._idle else None
 
     def forget(self, key: K) -> None:
-        """The object is gone: a namesake begins anew."""
-        self._done.pop(key, None)
+        """What was done for the key showed that the object is gone: a namesake begins anew."""
+        self._gone.add(key)
 
     def _free_at(self, now: float) -> float:
         """When there is a place (at the latest: a pass may end before)."""
@@ -87,6 +96,12 @@ class Lanes(Generic[K]):
             if taken >= self._places:
                 return max(begun + BEGINNING, now)
         return now
+
+
+def _drop_before(times: dict[K, float], oldest: float) -> None:
+    """Forget times that are too long ago; they are in order."""
+    while times and times[key := next(iter(times))] <= oldest:
+        del times[key]
 
 
 def _first(lane: dict[K, None]) -> K:

@@ -28,8 +28,9 @@ MOST = 64.0
 SLOW_FACTOR = 8.0
 """An answer that takes this many times the best latency counts as a sign of overload …"""
 
-SLOW_FLOOR = 0.25
-"""… but never below this many seconds: scheduling noise is no overload."""
+SLOW_FLOOR = 0.1
+"""… but never below this many seconds: scheduling noise is no overload. A longer queue would not write more; the
+scheduler, the kubelets and our own next write would only wait longer in it."""
 
 
 BEGINNING_SHARE = 4

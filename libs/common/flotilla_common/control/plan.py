@@ -122,8 +122,8 @@ class Plan(Frozen, kw_only=True):
 
     @property
     def starts_slowly(self) -> bool:
-        """It takes several rounds of writes."""
-        return any(0 < stage.slow_start < len(stage.chains) for stage in self.stages)
+        """It creates in slow start: in several rounds of writes, or a round in this pass and more in those to come."""
+        return any(stage.slow_start for stage in self.stages)
 
 
 class OutcomeKind(StrEnum):

@@ -152,9 +152,10 @@ class KeyedQueue(Generic[K]):
         if seconds > 0:
             self._hold_until[key] = self._clock.monotonic() + seconds
 
-    def mark_slow(self, key: K) -> None:
-        """The worker will take long over the key: fewer idle ones are begun meanwhile (see `lanes`)."""
-        self._ready.mark_slow(key)
+    def mark_slow(self, key: K, *, slow: bool) -> None:
+        """Whether much is to do for the key, in this pass and the next ones: fewer idle keys are begun meanwhile (see
+        `lanes`)."""
+        self._ready.mark_slow(key, slow=slow)
 
     async def get(self) -> K | None:
         """The next key, to be given back with `done`; None when the queue is closed."""

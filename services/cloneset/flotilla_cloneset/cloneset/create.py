@@ -22,8 +22,9 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Chain, Create, Json, Notice
 
 CREATES_PER_PASS = 32
-"""Pods that one pass creates. A new pod waits for its readiness conditions until the pass after the one in which it
-gets a node; short passes bring them before a kubelet has started it, which saves the kubelet a status write."""
+"""Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
+which it gets a node; short passes bring them before a kubelet has started it, which saves the kubelet a status write.
+For the same reason slow start goes on from pass to pass, and not within one."""
 
 
 def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
@@ -53,15 +54,20 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     if waiting:
         text = f"waiting: {named(waiting)} must be gone before a new pod can take over its name and claims"
         draft.reason("WaitingForTermination", text, waiting)
+    size = _batch(here, old)
+    chains = chains[:size]
     if chains:
         draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
-    draft.stage(chains, slow_start=_proven(here))
+    draft.stage(chains, slow_start=size)
     return bool(chains)
 
 
-def _proven(here: Situation) -> int:
-    """How many pods may be created at once: as many as were created without a failure before, at least one."""
-    return 1 if "scale" in here.snapshot.failures else max(len(here.census.new), 1)
+def _batch(here: Situation, old: int) -> int:
+    """How many pods this pass may create: in slow start (1, 2, 4, 8 …) one more than there are of that revision, and
+    the old ones by themselves."""
+    if "scale" in here.snapshot.failures:
+        return 1
+    return min(old, len(here.census.old) + 1) if old else len(here.census.new) + 1
 
 
 def _ids(here: Situation) -> Iterator[str]:
