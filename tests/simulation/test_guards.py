@@ -97,7 +97,7 @@ def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
 
 
 GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
-    "write-through": (no_write_through, "scaled-out", each("held@cloneset-0/pods:{}")),
+    "write-through": (no_write_through, "created", each("held@cloneset-0/pods:{}")),
     "versions move forward": (no_monotonicity, "scaled-in-and-out-again", each("bus-away@:{}", points=3)),
     "take-over LIST": (no_take_over_list, "pod-let-go", each("old-view@cloneset-0:{}")),
     "lease check before each write": (no_lease_check, "created", each("paused@cloneset-0:{}")),

@@ -195,7 +195,7 @@ class ApiServer:
                 refused = f'pod {name} is already assigned to node "{assigned}"'
             if refused:
                 raise errors.conflict(f"{where.kind.where}/binding", name, refused)
-            scheduled = {"type": "PodScheduled", "status": "True"}
+            scheduled = {"type": "PodScheduled", "status": "True", "reason": None, "message": None}
             scheduled["lastTransitionTime"] = rfc3339(self.clock.now())
             return pod | {
                 "spec": pod["spec"] | {"nodeName": node},

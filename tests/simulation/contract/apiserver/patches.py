@@ -165,11 +165,14 @@ class PodPatchContract:
     def test_binding(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             await bench.create(POD, pod("web"))
+            waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+            await bench.patch(POD, "web", {"status": {"conditions": [waits]}}, STRATEGIC, "status")
             await _bind(bench, "web", "nowhere")
             bound = await bench.get(POD, "web")
             assert bound["spec"]["nodeName"] == "nowhere"
             scheduled = next(one for one in bound["status"]["conditions"] if one["type"] == "PodScheduled")
             assert scheduled["status"] == "True"
+            assert not {"reason", "message"} & scheduled.keys()
             error = await refused(_bind(bench, "web", "elsewhere"))
             told = 'Operation cannot be fulfilled on pods/binding "web": pod web is already assigned to node "nowhere"'
             assert (error.code, error.reason, error.message) == (409, "Conflict", told)
