@@ -261,6 +261,12 @@ def test_one_more_is_created_at_a_time_than_went_well_before() -> None:
     assert summary(planned(builder, "8n", failures={"scale": "quota"})) == ["create new"]
 
 
+def test_a_plan_says_whether_more_creates_come_with_later_passes() -> None:
+    assert planned(cloneset().replicas(2), "").starts_slowly
+    assert not planned(cloneset().replicas(2), "1n").starts_slowly
+    assert not planned(cloneset().replicas(1), "").starts_slowly
+
+
 def test_pods_of_the_old_revision_are_created_by_themselves() -> None:
     builder = cloneset().replicas(30).partition(12)
     assert summary(planned(builder, "3o 8n")) == ["create old"] * 4

@@ -91,7 +91,7 @@ Chain = tuple[Action, ...]
 
 class Stage(Frozen, kw_only=True):
     """Chains that may run side by side. With `slow_start` in batches, each twice as large as the one before it and
-    the first of that size; none after a batch with a failure.
+    the first of that size; none after a batch with a failure. If that is the only batch, more come with later passes.
     """
 
     chains: tuple[Chain, ...]
