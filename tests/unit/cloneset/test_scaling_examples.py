@@ -265,6 +265,7 @@ def test_a_plan_says_whether_more_creates_come_with_later_passes() -> None:
     assert planned(cloneset().replicas(2), "").starts_slowly
     assert not planned(cloneset().replicas(2), "1n").starts_slowly
     assert not planned(cloneset().replicas(1), "").starts_slowly
+    assert not planned(cloneset().replicas(9), "", failures={"scale": "quota"}).starts_slowly, "nobody waits for it"
 
 
 def test_pods_of_the_old_revision_are_created_by_themselves() -> None:

@@ -182,3 +182,16 @@ def test_a_key_returns_for_so_long_after_it_was_done_last() -> None:
     ready.add("c", RETURNING + 1.0)
     assert ready.next_free(RETURNING + 1.0) == RETURNING + 1.0
     assert [ready.take(RETURNING + 1.0) for _ in range(3)] == ["c", "a", None]
+
+
+def test_places_that_were_given_up_are_not_taken_twice_as_many_the_next_time() -> None:
+    ready = lanes("a", "b", places=SLOW_PLACES)
+    ready.take(0.0)
+    ready.mark_slow("a", slow=True)
+    ready.done("a", 0.0)
+    ready.take(BEGINNING)
+    ready.done("b", BEGINNING)
+    later = BEGINNING + RETURNING
+    ready.add("a", later)
+    ready.add("c", later)
+    assert [ready.take(later), ready.take(later)] == ["a", "c"]

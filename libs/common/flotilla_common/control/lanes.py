@@ -9,7 +9,7 @@ gives its places up.
 """
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
@@ -24,6 +24,13 @@ BEGINNING = 2.0
 apiserver or a webhook is in trouble, and beginning less would help nobody."""
 
 
+class Begun(NamedTuple):
+    """Since when a key holds places, and how many."""
+
+    since: float
+    places: int = 1
+
+
 class Lanes(Generic[K]):
     """The ready keys, each lane in order of arrival. `places`: idle keys that are begun at a time. Times are monotonic
     seconds."""
@@ -32,8 +39,7 @@ class Lanes(Generic[K]):
         self._places = places
         self._idle: dict[K, None] = {}
         self._returning: dict[K, None] = {}
-        self._begun: dict[K, float] = {}
-        self._slow: set[K] = set()
+        self._begun: dict[K, Begun] = {}  # in order of time
         self._done: dict[K, float] = {}  # in order of time
         self._gone: set[K] = set()  # of those that are worked on
 
@@ -53,30 +59,29 @@ class Lanes(Generic[K]):
         """The next key; None when there is none, or none that may be begun now."""
         if self._idle and self._free_at(now) <= now:
             key = _first(self._idle)
-            self._begun[key] = now
+            self._begun[key] = Begun(now)
             return key
         return _first(self._returning) if self._returning else None
 
     def mark_slow(self, key: K, *, slow: bool) -> None:
         """Whether what was begun for the key takes more places than one, and more passes than this one."""
-        if slow and key in self._begun:
-            self._slow.add(key)
-        else:
-            self._slow.discard(key)
+        if begun := self._begun.get(key):
+            self._begun[key] = Begun(begun.since, SLOW_PLACES if slow else 1)
 
     def done(self, key: K, now: float) -> None:
         """The key was worked on. It gives its places up, or keeps them for a further pass."""
         self._done.pop(key, None)
-        begun = self._begun.pop(key, None) is not None
+        begun = self._begun.pop(key, None)
         if key in self._gone:
             self._gone.discard(key)
-            self._slow.discard(key)
         else:
             self._done[key] = now
-            if begun and key in self._slow:
-                self._begun[key] = now
-        _drop_before(self._done, now - RETURNING)
-        _drop_before(self._begun, now - BEGINNING)
+            if begun is not None and begun.places == SLOW_PLACES:
+                self._begun[key] = Begun(now, SLOW_PLACES)
+        while self._done and now - self._done[oldest := next(iter(self._done))] >= RETURNING:
+            del self._done[oldest]
+        while self._begun and now - self._begun[oldest := next(iter(self._begun))].since >= BEGINNING:
+            del self._begun[oldest]
 
     def next_free(self, now: float) -> float | None:
         """When the next key may be taken, `now` or later; None when there is none."""
@@ -91,17 +96,11 @@ class Lanes(Generic[K]):
     def _free_at(self, now: float) -> float:
         """When there is a place (at the latest: a pass may end before)."""
         taken = 0
-        for key, begun in reversed(self._begun.items()):
-            taken += SLOW_PLACES if key in self._slow else 1
+        for begun in reversed(self._begun.values()):
+            taken += begun.places
             if taken >= self._places:
-                return max(begun + BEGINNING, now)
+                return max(begun.since + BEGINNING, now)
         return now
-
-
-def _drop_before(times: dict[K, float], oldest: float) -> None:
-    """Forget times that are too long ago; they are in order."""
-    while times and times[key := next(iter(times))] <= oldest:
-        del times[key]
 
 
 def _first(lane: dict[K, None]) -> K:

@@ -58,7 +58,8 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     chains = chains[:size]
     if chains:
         draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
-    draft.stage(chains, slow_start=size if len(chains) < numbers.create_now else 0)
+    goes_on = len(chains) < numbers.create_now and "scale" not in here.snapshot.failures
+    draft.stage(chains, slow_start=size if goes_on else 0)
     return bool(chains)
 
 
