@@ -47,10 +47,6 @@ class Work(Generic[K]):
         """Work on the key again after its back-off."""
         self._queue.retry(key)
 
-    def forget(self, key: K) -> None:
-        """Nothing is left to do for the key."""
-        self._queue.forget(key)
-
     def settled(self, key: K) -> None:
         """The key's back-off starts from the beginning again."""
         self._queue.succeed(key)

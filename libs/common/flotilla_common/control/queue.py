@@ -184,7 +184,7 @@ class KeyedQueue(Generic[K]):
         self._rouse()
 
     def forget(self, key: K) -> None:
-        """The object is gone: no timers, no back-off, no hold."""
+        """The worker found the object gone: no timers, no back-off, no hold. It gives the key back with `done`, too."""
         self._failures.pop(key, None)
         self._retry_at.pop(key, None)
         self._hold_until.pop(key, None)
