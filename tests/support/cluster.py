@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flotilla_cli.cluster.control_plane import ControlPlane, Options
-from flotilla_cli.cluster.kwok import Pace
+from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.programs import CONTROL_PLANE
@@ -77,12 +77,12 @@ class Cluster:
 
 @asynccontextmanager
 async def control_plane(
-    state_dir: Path, *, nodes: int = 3, pace: Pace | None = None, apiserver_flags: tuple[str, ...] = ()
+    state_dir: Path, *, nodes: int = 3, kubelet: Kubelet | None = None, apiserver_flags: tuple[str, ...] = ()
 ) -> AsyncGenerator[Cluster]:
     """A control plane with fake nodes for the time of the block."""
     program = programs()
     clock = SystemClock()
-    options = Options(durable=False, bound=True, apiserver_flags=apiserver_flags, pace=pace or Pace())
+    options = Options(durable=False, bound=True, apiserver_flags=apiserver_flags, kubelet=kubelet or Kubelet())
     plane = ControlPlane(state_dir, program, clock, options=options)
     try:
         await plane.start()

@@ -43,7 +43,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     durable: bool = True
     bound: bool = False
     apiserver_flags: tuple[str, ...] = ()
-    pace: kwok.Pace = kwok.Pace()
+    kubelet: kwok.Kubelet = kwok.Kubelet()
 
 
 class ControlPlane:
@@ -153,7 +153,7 @@ class ControlPlane:
             case "kube-scheduler":
                 return components.scheduler(self.places)
             case _:
-                return kwok.command(self.places, self.options.pace)
+                return kwok.command(self.places, self.options.kubelet)
 
     async def _ready(self) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN

@@ -49,20 +49,23 @@ GRACE_LEFT = ".metadata.deletionGracePeriodSeconds // 0 | tostring"
 NODE_READY = '[.status.conditions[]? | select(.type == "Ready" and .status == "True")] | length | tostring'
 
 
-class Pace(msgspec.Struct, frozen=True):
-    """How long a fake kubelet takes, in milliseconds: between `x` and twice `x`, like a fast real one."""
+class Kubelet(msgspec.Struct, frozen=True):
+    """How a fake kubelet behaves. The times are in milliseconds: it takes between `x` and twice `x`, like a fast real
+    one. `events`: it tells of the containers that it restarts, which a real one does of those that it starts and stops
+    as well."""
 
     start: int = 200
     restart: int = 200
     readiness: int = 10
     stop: int = 100
     complete: int = 1000
+    events: bool = True
 
 
-def command(places: Places, pace: Pace) -> list[str]:
+def command(places: Places, kubelet: Kubelet) -> list[str]:
     """kwok's command line; its stages are written beside the other files."""
     config = places.state_dir / "kwok.yaml"
-    write_private(config, yaml.safe_dump_all(stages(pace), sort_keys=False))
+    write_private(config, yaml.safe_dump_all(stages(kubelet), sort_keys=False))
     return [
         "kwok",
         f"--kubeconfig={places.kubeconfig('kwok')}",
@@ -71,7 +74,7 @@ def command(places: Places, pace: Pace) -> list[str]:
     ]
 
 
-def stages(pace: Pace) -> list[Json]:
+def stages(kubelet: Kubelet) -> list[Json]:
     """kwok's configuration: its options, and the stages of nodes and pods."""
     options = {"podPlayStageParallelism": WORKERS, "nodePlayStageParallelism": 4}
     living = [_is(DELETING, "false"), {"key": ".status.phase", "operator": "NotIn", "values": ["Succeeded", "Failed"]}]
@@ -84,33 +87,33 @@ def stages(pace: Pace) -> list[Json]:
         {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options},
         _stage("Node", "node-ready", [_isnt(NODE_READY, "1")], 0, _patch("node-ready")),
         _stage("Node", "node-heartbeat", [_is(NODE_READY, "1")], HEARTBEAT, _patch("node-heartbeat")),
-        _stage("Pod", "pod-start", [*living, _is(RUNS, "false")], pace.start, _patch("pod-status")),
+        _stage("Pod", "pod-start", [*living, _is(RUNS, "false")], kubelet.start, _patch("pod-status")),
         _stage(
             "Pod",
             "pod-restart",
             [*living, _is(RUNS, "true"), _is(RESTARTS, "true")],
-            pace.restart,
-            {"event": restarted, **_patch("pod-status")},
+            kubelet.restart,
+            {**({"event": restarted} if kubelet.events else {}), **_patch("pod-status")},
         ),
         _stage(
             "Pod",
             "pod-readiness",
             [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "true")],
-            pace.readiness,
+            kubelet.readiness,
             _patch("pod-status"),
         ),
-        _completion(pace),
-        _stage("Pod", "pod-stop", [_is(DELETING, "true"), _isnt(GRACE_LEFT, "0")], pace.stop, {"delete": True}),
+        _completion(kubelet),
+        _stage("Pod", "pod-stop", [_is(DELETING, "true"), _isnt(GRACE_LEFT, "0")], kubelet.stop, {"delete": True}),
     ]
 
 
-def _completion(pace: Pace) -> Json:
+def _completion(kubelet: Kubelet) -> Json:
     running = [
         _is(DELETING, "false"),
         _is(".status.phase", "Running"),
         {"key": '.metadata.annotations["fake.flotilla.dev/complete"]', "operator": "Exists"},
     ]
-    return _stage("Pod", "pod-complete", running, pace.complete, _patch("pod-complete"))
+    return _stage("Pod", "pod-complete", running, kubelet.complete, _patch("pod-complete"))
 
 
 def _stage(kind: str, name: str, expressions: list[Json], delay: int, then: Json) -> Json:

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.kwok import Pace
+from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.resources import CLONE_SET, POD
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Recorder
 from tests.support.workspace import Workspace, fresh
 
-FAST = Pace(start=50, restart=50, stop=50)
+FAST = Kubelet(start=50, restart=50, stop=50)
 NODES = 3
 
 
@@ -40,7 +40,7 @@ class Running(NamedTuple):
 async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Running]:
     flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
     async with (
-        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, pace=FAST) as cluster,
+        control_plane(tmp_path_factory.mktemp("plane"), nodes=NODES, kubelet=FAST) as cluster,
         fleet(cluster, flags=flags) as services,
     ):
         with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, CLONE_SET) as recorder:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.kwok import Pace
+from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.resources import CLONE_SET, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, NODE_IMAGE, POD
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fake_agents import FakeAgents
@@ -19,7 +19,7 @@ from tests.support.recorder import Event, Recorder
 from tests.support.workspace import Workspace, fresh
 
 Json = dict[str, Any]
-FAST = Pace(start=50, restart=50, stop=50)
+FAST = Kubelet(start=50, restart=50, stop=50)
 NODES = 4
 SERVICES = ("watcher", "cloneset", "jobs", "webhook")
 WATCHED = (POD, CLONE_SET, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB)
@@ -47,7 +47,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
     flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
     folder = tmp_path_factory.mktemp("plane")
     async with (
-        control_plane(folder, nodes=NODES, pace=FAST) as cluster,
+        control_plane(folder, nodes=NODES, kubelet=FAST) as cluster,
         fleet(cluster, SERVICES, ("--nodeimage-creation-delay=1s", *flags)) as services,
     ):
         names = await asyncio.to_thread(_nodes, cluster)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from flotilla_cli.cluster.kwok import Pace
+from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.containerrecreaterequest import RecreateState
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
     async with (
-        control_plane(tmp_path_factory.mktemp("plane"), pace=Pace(start=50, readiness=10, stop=50)) as cluster,
+        control_plane(tmp_path_factory.mktemp("plane"), kubelet=Kubelet(start=50, readiness=10, stop=50)) as cluster,
         fleet(cluster, services=SERVICES, flags=FLAGS) as running,
     ):
         yield running

@@ -6,13 +6,13 @@ import msgspec
 import yaml
 
 from flotilla_cli.cluster.components import Places, Ports, apiserver, etcd
-from flotilla_cli.cluster.kwok import Pace, node, stages, unschedulable
+from flotilla_cli.cluster.kwok import Kubelet, node, stages, unschedulable
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.volumes import volume_for
 
 
 def test_stages_are_plain_yaml_with_the_asked_pace() -> None:
-    documents = list(yaml.safe_load_all(yaml.safe_dump_all(stages(Pace(start=300)))))
+    documents = list(yaml.safe_load_all(yaml.safe_dump_all(stages(Kubelet(start=300)))))
     named = {document["metadata"]["name"]: document["spec"] for document in documents[1:]}
     assert named["pod-start"]["delay"] == {"durationMilliseconds": 300, "jitterDurationMilliseconds": 600}
     assert named["pod-stop"]["next"] == {"delete": True}

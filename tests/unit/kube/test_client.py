@@ -80,10 +80,14 @@ async def test_requests(api: KubeClient, server: tuple[Apiserver, str]) -> None:
     await api.list(NODE, label_selector="a in (b, c)", limit=5, token="x=")
     assert apiserver.asked == ("GET", "/api/v1/nodes?labelSelector=a%20in%20%28b%2C%20c%29&limit=5&continue=x%3D")
     await api.patch(POD, "ns", "a", b"{}", "application/merge-patch+json", params={"fieldManager": "f"})
-    assert apiserver.asked == ("PATCH", "/api/v1/namespaces/ns/pods/a?fieldManager=f")
+    assert apiserver.asked == ("PATCH", "/api/v1/namespaces/ns/pods/a?fieldValidation=Ignore&fieldManager=f")
     assert apiserver.requests[-1][3]["Content-Type"] == "application/merge-patch+json"
     await api.create(POD, "ns", b"{}", dry_run=True)
-    assert apiserver.asked == ("POST", "/api/v1/namespaces/ns/pods?dryRun=All")
+    assert apiserver.asked == ("POST", "/api/v1/namespaces/ns/pods?fieldValidation=Ignore&dryRun=All")
+    await api.create(POD, "ns", b"{}")
+    assert apiserver.asked == ("POST", "/api/v1/namespaces/ns/pods?fieldValidation=Ignore")
+    await api.replace(POD, "ns", "a", b"{}", "status")
+    assert apiserver.asked == ("PUT", "/api/v1/namespaces/ns/pods/a/status?fieldValidation=Ignore")
     await api.delete(POD, "ns", "a", uid="u", resource_version="5")
     assert msgspec.json.decode(apiserver.requests[-1][2]) == {"preconditions": {"uid": "u", "resourceVersion": "5"}}
 

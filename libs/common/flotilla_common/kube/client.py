@@ -8,6 +8,7 @@ apiserver said no (ApiError), or nobody knows (Unreachable).
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -37,6 +38,10 @@ SILENCE_SECONDS = 90.0
 
 KEEPALIVE_SECONDS = 60.0
 """Idle connections are kept this long: the apiserver's own idle timeout is longer."""
+
+WRITE = {"fieldValidation": "Ignore"}
+"""Sent with every write. Otherwise the apiserver keeps a record of every field that it reads from the object, to warn of
+unknown ones; nobody reads those warnings here, and users' own writes are warned of at their own clients."""
 
 REQUESTS = Counter("rest_client_requests_total", "Requests to the apiserver.", ["code", "host", "method"])
 
@@ -135,7 +140,7 @@ class KubeClient:
             response.close()
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
-        params = {"dryRun": "All"} if dry_run else None
+        params = {**WRITE, "dryRun": "All"} if dry_run else WRITE
         return await self._request("POST", resource.path(namespace), body, "application/json", params)
 
     async def patch(
@@ -149,10 +154,11 @@ class KubeClient:
         subresource: str = "",
         params: Mapping[str, str] | None = None,
     ) -> bytes:
-        return await self._request("PATCH", resource.path(namespace, name, subresource), body, content_type, params)
+        given = {**WRITE, **params} if params else WRITE
+        return await self._request("PATCH", resource.path(namespace, name, subresource), body, content_type, given)
 
     async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes:
-        return await self._request("PUT", resource.path(namespace, name, subresource), body, "application/json")
+        return await self._request("PUT", resource.path(namespace, name, subresource), body, "application/json", WRITE)
 
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""
@@ -235,8 +241,7 @@ class KubeClient:
     def _url(self, path: str, params: Mapping[str, str] | None) -> URL:
         text = self._config.server + path
         if params:
-            given = {key: value for key, value in params.items() if value}
-            text += "?" + urlencode(given, quote_via=quote)
+            text += _query(*params.items())
         return URL(text, encoded=True)
 
     async def _made_headers(self, content_type: str, extra: Mapping[str, str] | None) -> CIMultiDict[str]:
@@ -281,6 +286,12 @@ class KubeClient:
             counter = REQUESTS.labels(str(code) if code else "<error>", self._host, method)
             self._counters[(code, method)] = counter
         counter.inc()
+
+
+@lru_cache(maxsize=64)
+def _query(*params: tuple[str, str]) -> str:
+    given = [(key, value) for key, value in params if value]
+    return "?" + urlencode(given, quote_via=quote)
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
