@@ -8,10 +8,11 @@ import click
 import msgspec
 
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
+from flotilla_cli.install import policies
 from flotilla_cli.install.apply import InstallError, apply, established
 from flotilla_cli.install.kinds import name_of, title
 from flotilla_cli.install.manifests import manifests
-from flotilla_cli.install.remove import STILL_THERE, custom_resources, remove
+from flotilla_cli.install.remove import STILL_THERE, custom_resources, remove, withdraw
 from flotilla_common.api.documents import Json
 from flotilla_common.clock import SystemClock
 from flotilla_common.gates import Gates
@@ -27,6 +28,9 @@ SHOWN = 20
     "--webhook-url", default="", metavar="https://IP:PORT", help="The webhook, if it runs outside the cluster."
 )
 @click.option("--feature-gates", default="", metavar="A=true,…", help="They decide which webhooks are called.")
+@click.option(
+    "--keep-managed-fields", is_flag=True, help="New pods keep metadata.managedFields; give it to the services, too."
+)
 @click.option("--dry-run", is_flag=True, help="Let the apiserver check everything, and change nothing.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Print the manifests instead.")
 @click.option(
@@ -39,6 +43,7 @@ def install(
     context: str,
     webhook_url: str,
     feature_gates: str,
+    keep_managed_fields: bool,
     dry_run: bool,
     output: str | None,
     split: Path | None,
@@ -47,7 +52,7 @@ def install(
 
     Safe to repeat. The services themselves are started by `flotilla run` or by the chart.
     """
-    wanted = _wanted(webhook_url.rstrip("/"), feature_gates)
+    wanted = _wanted(webhook_url.rstrip("/"), feature_gates, keep_managed_fields=keep_managed_fields)
     if split is not None and not output:
         raise click.UsageError("--split goes with -o yaml")
     if output:
@@ -67,19 +72,22 @@ def uninstall(kubeconfig: str, context: str, force: bool, dry_run: bool) -> None
         asyncio.run(_uninstall(target_of(kubeconfig, context), force=force, dry_run=dry_run))
 
 
-def _wanted(webhook_url: str, feature_gates: str) -> list[Json]:
+def _wanted(webhook_url: str, feature_gates: str, *, keep_managed_fields: bool) -> list[Json]:
     if webhook_url and not webhook_url.startswith("https://"):
         raise click.UsageError("--webhook-url must begin with https://: the apiserver calls webhooks over TLS only")
     try:
-        return manifests(Gates.parse(feature_gates), webhook_url)
+        return manifests(Gates.parse(feature_gates), webhook_url, keep_managed_fields=keep_managed_fields)
     except ValueError as error:
         raise click.UsageError(f"--feature-gates: {error}") from error
 
 
 async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set_endpoints: bool) -> None:
     clock = SystemClock()
+    unwanted = [document for document in policies.objects() if document not in wanted]
     async with open_api(target) as api:
         try:
+            async for document, result in withdraw(api, unwanted, dry_run=dry_run):
+                _say(document, result, dry_run=dry_run)
             results = apply(api, clock, wanted, _tell, dry_run=dry_run, set_endpoints=set_endpoints)
             async for document, result in results:
                 _say(document, result, dry_run=dry_run)

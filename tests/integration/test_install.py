@@ -1,5 +1,6 @@
 """`flotilla install` and `uninstall` against a real apiserver, and the services under their own ServiceAccounts."""
 
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -62,6 +63,22 @@ def present(cluster: Cluster, *objects: str) -> bool:
     return bool(cluster.kubectl("get", *objects, "--ignore-not-found", "-o", "name").strip())
 
 
+def tracked(cluster: Cluster, how: str, *, ours: bool) -> bool:
+    """Whether a new pod has managedFields. `how`: made by `kubectl create` or `kubectl apply --server-side`."""
+    labels = {"apps.kruise.io/cloneset-instance-id": "x"} if ours else {}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "made", "labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "nginx:alpine"}]},
+    }
+    arguments = ["create"] if how == "create" else ["apply", "--server-side"]
+    cluster.kubectl(*arguments, "-f", "-", stdin=json.dumps(pod))
+    made = cluster.read("pod", "made", "--show-managed-fields")
+    cluster.kubectl("delete", "pod", "made", "--force", "--grace-period=0")
+    return any(entry["manager"] != "kwok" for entry in made["metadata"].get("managedFields", []))
+
+
 @pytest.fixture
 def clean(cluster: Cluster):
     yield
@@ -102,6 +119,18 @@ class TestInstall:
         assert set(outcomes(flotilla(cluster, "install")).values()) == {"unchanged"}
         account = f"--as=system:serviceaccount:kruise-system:{rbac.account('cloneset')}"
         assert cluster.kubectl("auth", "can-i", "list", "jobs.batch", account, check=False).startswith("yes")
+
+    async def test_pods_of_clonesets_are_created_without_managed_fields(self, cluster: Cluster):
+        """And only those: not pods of others, nor one that somebody makes with server-side apply."""
+        policy = "mutatingadmissionpolicy.admissionregistration.k8s.io/flotilla-pods-without-managed-fields"
+        assert outcomes(flotilla(cluster, "install"))[policy] == "created"
+        await eventually(lambda: not tracked(cluster, "create", ours=True))
+        assert tracked(cluster, "create", ours=False)
+        assert tracked(cluster, "apply", ours=True)
+        told = outcomes(flotilla(cluster, "install", "--keep-managed-fields"))
+        assert told[policy] == "deleted"
+        await eventually(lambda: tracked(cluster, "create", ours=True))
+        assert policy not in outcomes(flotilla(cluster, "install", "--keep-managed-fields"))
 
     def test_one_crd_file_alone_is_an_installation(self, cluster: Cluster, tmp_path: Path):
         flotilla(cluster, "install", "-o", "yaml", "--split", str(tmp_path))

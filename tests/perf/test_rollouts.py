@@ -20,7 +20,7 @@ from tests.perf.rollouts import DEPLOYMENT, Bench, bench
 LIMITS = tomllib.loads((Path(__file__).parent / "thresholds.toml").read_text(encoding="utf-8"))
 OLD, NEW = "nginx:alpine", "nginx:mainline"
 THOUSAND = 1000
-ROUNDS = 5
+ROUNDS = 7
 PROBES = 60
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]
@@ -78,7 +78,7 @@ async def live(site: Bench, resource: Resource, workloads: int, replicas: int) -
 
 
 class Round(NamedTuple):
-    """A thousand pods, five times, one right after the other."""
+    """A thousand pods of each kind, one right after the other."""
 
     native: Life
     one: Life

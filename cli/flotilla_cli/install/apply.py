@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from flotilla_cli.install import endpoint
-from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, resource_of, title
 from flotilla_cli.install.live import Tell, gone, is_leaving, read
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.resources import CRD
@@ -27,7 +27,7 @@ class InstallError(Exception):
 async def apply(
     api: Api, clock: Clock, wanted: Sequence[Json], tell: Tell, *, dry_run: bool = False, set_endpoints: bool = False
 ) -> AsyncIterator[tuple[Json, str]]:
-    """Apply the objects in order; yields each with `created`, `configured` or `unchanged`.
+    """Apply the objects in order; yields each with `created`, `configured`, `unchanged` or `left out: …`.
 
     What an earlier installation left and is being removed is waited for, and made anew; `tell` gets a line when that
     takes longer. With `set_endpoints` existing objects get the wanted webhook endpoints, else they keep theirs. Raises
@@ -45,7 +45,9 @@ async def apply(
                 live = None
             result = await _apply_one(api, document, live, dry_run=dry_run, set_endpoints=set_endpoints)
         except ApiError as error:
-            raise InstallError(f"{title(document)}: {error.message}") from error
+            if error.code != 404 or resource_of(document) not in OPTIONAL:
+                raise InstallError(f"{title(document)}: {error.message}") from error
+            result = f"left out: this apiserver does not serve {document['kind']} {document['apiVersion']}"
         if result == "created" and document["kind"] == "Namespace":
             made.add(name_of(document))
         yield document, result

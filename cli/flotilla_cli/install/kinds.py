@@ -4,13 +4,22 @@ from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import CRD, MUTATING, NAMESPACE, VALIDATING, Resource
 
 _RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
 SERVICE = Resource("", "v1", "services", "Service")
+_POLICY = Resource(_ADMISSION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
+_POLICY_BINDING = Resource(
+    _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
+)
+OPTIONAL = frozenset({_POLICY, _POLICY_BINDING})
+"""What older apiservers do not serve, and an installation can do without."""
+
 _ALL = (
     NAMESPACE,
     CRD,
     MUTATING,
     VALIDATING,
     SERVICE,
+    *OPTIONAL,
     Resource("", "v1", "serviceaccounts", "ServiceAccount"),
     Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
     Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),

@@ -4,7 +4,7 @@ The webhook configurations come last: from then on the apiserver asks the webhoo
 webhook writes its own into Secret, configurations and CRDs.
 """
 
-from flotilla_cli.install import endpoint, rbac
+from flotilla_cli.install import endpoint, policies, rbac
 from flotilla_common.api import crds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.webhooks import (
@@ -19,13 +19,15 @@ from flotilla_common.api.webhooks import (
 from flotilla_common.gates import Gates
 
 
-def manifests(gates: Gates, webhook_url: str = "") -> list[Json]:
-    """All objects. With `webhook_url` (https://host:port) the apiserver calls that instead of the Service."""
+def manifests(gates: Gates, webhook_url: str = "", *, keep_managed_fields: bool = False) -> list[Json]:
+    """All objects. With `webhook_url` (https://host:port) the apiserver calls that instead of the Service. With
+    `keep_managed_fields` there is no policy that clears those of new pods."""
     return [
         *_namespaces(),
         *definitions(webhook_url),
         *rbac.objects(),
         _service(),
+        *([] if keep_managed_fields else policies.objects()),
         _configuration(MUTATING_CONFIGURATION, mutating_entries(gates), webhook_url),
         _configuration(VALIDATING_CONFIGURATION, validating_entries(gates), webhook_url),
     ]

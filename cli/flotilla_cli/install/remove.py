@@ -6,7 +6,7 @@ left of their objects, then the rest, backwards. Namespaces take seconds to empt
 end, so that an installation may follow at once.
 """
 
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -68,6 +68,15 @@ async def remove(api: Api, clock: Clock, tell: Tell, *, dry_run: bool = False) -
         with _naming(document):
             result = await _until_gone(api, clock, document, tell)
         yield document, result
+
+
+async def withdraw(api: Api, unwanted: Sequence[Json], *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
+    """Remove single objects that an earlier installation made; yields those that were there. Raises InstallError,
+    Unreachable."""
+    for document in unwanted:
+        with _naming(document):
+            if result := await _remove_one(api, document, dry_run=dry_run):
+                yield document, result
 
 
 async def _until_gone(api: Api, clock: Clock, document: Json, tell: Tell) -> str:

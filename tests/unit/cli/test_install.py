@@ -2,19 +2,23 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from flotilla_cli.install import endpoint, rbac
-from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
+from flotilla_cli.install.apply import apply
+from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, resource_of, title
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.remove import removal_order
 from flotilla_cli.install_verbs import install
 from flotilla_common.api import crds
+from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api, ApiError
+from tests.support.fake_clock import FakeClock
 
 GATES = Gates.parse("")
 URL = "https://10.1.2.3:9876"
@@ -201,6 +205,38 @@ def test_titles_are_those_of_kubectl():
         "customresourcedefinition.apiextensions.k8s.io/clonesets.apps.kruise.io",
     ]
     assert resource_of(find("Service", "kruise-webhook-service")).plural == "services"
+
+
+def test_a_policy_clears_the_managed_fields_of_new_pods_unless_they_are_kept():
+    kinds = {document["kind"] for document in manifests(GATES)}
+    kept = {document["kind"] for document in manifests(GATES, keep_managed_fields=True)}
+    assert kinds - kept == {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+    result = CliRunner().invoke(install, ["-o", "yaml", "--keep-managed-fields"])
+    assert "AdmissionPolicy" not in result.output
+
+
+class Older:
+    """An apiserver that knows no admission policies, and has nothing yet."""
+
+    async def get(self, *_: object) -> bytes:
+        raise ApiError(404, "NotFound", "not found")
+
+    async def patch(self, resource: Resource, *_: object, **__: object) -> bytes:
+        if resource in OPTIONAL:
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        return b"{}"
+
+
+async def test_what_an_older_apiserver_does_not_serve_is_left_out():
+    results = apply(cast("Api", Older()), FakeClock(), manifests(GATES), lambda _: None)
+    told = {document["kind"]: result async for document, result in results}
+    assert {kind for kind, result in told.items() if result != "created"} == {
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+    assert told["MutatingAdmissionPolicy"] == (
+        "left out: this apiserver does not serve MutatingAdmissionPolicy admissionregistration.k8s.io/v1"
+    )
 
 
 def test_manifests_can_be_printed():
