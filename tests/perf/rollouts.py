@@ -28,8 +28,8 @@ NAMESPACE = "default"
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
 KUBELET = Kubelet(start=1000, restart=1000, events=False)
 """A real kubelet takes a second and more from a pod's binding to its running containers; native workloads and ours are
-measured with the same fake one. It writes no events: a real one writes four for a pod in either kind of update, the fake
-one only that of a restart, which would count against ours alone."""
+measured with the same fake one. It writes no events: a real one writes four for a pod in either kind of update, the
+fake one only that of a restart, which would count against ours alone."""
 
 LIMIT = float(os.environ.get("PERF_LIMIT", "180"))
 """Seconds that any step may take before the test gives up."""

@@ -1,8 +1,8 @@
 """A policy of the apiserver: pods of CloneSets are created without `metadata.managedFields` (docs/adr/0008).
 
-The record of who set which field is most of what a small patch of a pod costs the apiserver, and it is kept from the first
-write of an object on, or not at all. Only admission can leave it out of a new pod, and a policy does so inside the
-apiserver, without a webhook in the path of pods. A pod that somebody makes with server-side apply keeps it.
+The record of who set which field is most of what a small patch of a pod costs the apiserver, and it is kept from the
+first write of an object on, or not at all. Only admission can leave it out of a new pod, and a policy does so inside
+the apiserver, without a webhook in the path of pods. A pod that somebody makes with server-side apply keeps it.
 """
 
 from flotilla_common.api.documents import Json

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.resources import CLONE_SET, POD
-from flotilla_common.control.controller import Controller, Key, Memory
+from flotilla_common.control.controller import LONGEST_REST, Controller, Key, Memory
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
@@ -41,11 +41,12 @@ class Loop:
         self.shards = Shards(api=self.api, clock=self.clock, service="t", namespace="s", identity="r")
         recorder = Recorder(self.api, self.clock, NoChance(), "test-controller")
         journal = Journal(self.bus, self.clock, "test", "r")
+        self.limiter = Limiter(self.clock)
         executor = Executor(
             api=self.api,
             store=MemoryStore(self.api),
             clock=self.clock,
-            limiter=Limiter(self.clock),
+            limiter=self.limiter,
             recorder=recorder,
             journal=journal,
         )
@@ -201,6 +202,32 @@ async def test_the_plan_sets_the_alarm() -> None:
     assert len(loop.snaps) == 1
     loop.clock.advance(2)
     await loop.settle()
+    assert len(loop.snaps) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "rest"), [(0.005, 0.02), (0.03, 0.12), (10, LONGEST_REST)], ids=["idle", "busy", "hardly alive"]
+)
+async def test_after_a_pass_without_writes_an_object_rests_longer_the_busier_the_apiserver_is(
+    answer: float, rest: float
+) -> None:
+    loop = await loop_of(lambda snap, now: Plan())
+    for _ in range(100):
+        loop.limiter.answered(answer)
+    await loop.once()
+    loop.clock.advance(rest * 0.9)
+    await loop.once()
+    assert len(loop.snaps) == 1
+    loop.clock.advance(rest * 0.2)
+    await loop.settle()
+    assert len(loop.snaps) == 2
+
+
+async def test_what_was_written_is_followed_up_at_once() -> None:
+    loop = await loop_of(lambda snap, now: Plan(stages=(create(),)) if len(loop.snaps) == 1 else Plan())
+    loop.limiter.answered(10)
+    await loop.once()
+    await loop.once()
     assert len(loop.snaps) == 2
 
 

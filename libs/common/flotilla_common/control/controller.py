@@ -35,6 +35,13 @@ PLANNING_SHARE = 10.0
 """After a pass, the same object rests for this many times the time that planning took: planning one large object takes
 at most a tenth of a core, whatever its size."""
 
+ANSWER_SHARE = 4.0
+"""After a pass that wrote nothing, the object rests for this many times what an answer to a write takes at the moment:
+on a busy apiserver, pods that become ready one after the other are looked at a few at a time."""
+
+LONGEST_REST = 0.2
+"""Seconds that such a rest takes at most."""
+
 BEGINNING_SHARE = 5
 """One worker in so many begins with objects that were idle; the others get on with what is begun."""
 
@@ -170,7 +177,11 @@ class Controller(Generic[S]):
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
             self.queue.mark_slow(key, slow=plan.starts_slowly)
-            return self._settle(key, plan, await self._carry_out(key, subject, plan, trace, fence))
+            report = await self._carry_out(key, subject, plan, trace, fence)
+            if not report.counts:
+                rest = min(self._executor.answer_seconds * ANSWER_SHARE, LONGEST_REST)
+                self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
+            return self._settle(key, plan, report)
 
     def _planned(self, snapshot: S) -> Plan:
         """The plan. An object that the planner cannot digest gets a reason and an event, and stops nobody else."""

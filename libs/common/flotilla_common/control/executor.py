@@ -140,6 +140,11 @@ class Executor:
         self._recorder = recorder
         self._journal = journal
 
+    @property
+    def answer_seconds(self) -> float:
+        """What an answer of the apiserver to a write takes at the moment."""
+        return self._limiter.answer_seconds
+
     async def run(self, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
         """Carry out the stages (not the status). Returns when everything that was sent is answered."""
         report = Report()

@@ -36,6 +36,9 @@ scheduler, the kubelets and our own next write would only wait longer in it."""
 BEGINNING_SHARE = 4
 """Of so many places that become free, one goes to a write that begins something, if any waits."""
 
+RECENT = 0.1
+"""Share of the newest answer in what answers take at the moment."""
+
 LONGEST_HOLD = 30.0
 """Seconds that a Retry-After holds all writes back at most; whoever answers may be a proxy with strange ideas."""
 
@@ -52,6 +55,7 @@ class Limiter:
         self._going_on: deque[asyncio.Future[None]] = deque()
         self._gone_on = 0  # places in a row that did not go to beginners
         self._best = float("inf")
+        self._recent = 0.0
         self._last_cut = float("-inf")
         self._held_until = float("-inf")
 
@@ -64,6 +68,11 @@ class Limiter:
     def running(self) -> int:
         """Writes that are under way."""
         return self._running
+
+    @property
+    def answer_seconds(self) -> float:
+        """What an answer takes at the moment: a running mean."""
+        return self._recent
 
     @asynccontextmanager
     async def slot(self, *, begins: bool = False) -> AsyncGenerator[None]:
@@ -106,6 +115,7 @@ class Limiter:
 
     def answered(self, seconds: float) -> None:
         """An answer came after `seconds`."""
+        self._recent += (seconds - self._recent) * RECENT
         self._best = min(
             self._best * 1.001, seconds
         )  # forgets slowly, so that one lucky answer does not count for ever

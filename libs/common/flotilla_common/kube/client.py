@@ -40,8 +40,8 @@ KEEPALIVE_SECONDS = 60.0
 """Idle connections are kept this long: the apiserver's own idle timeout is longer."""
 
 WRITE = {"fieldValidation": "Ignore"}
-"""Sent with every write. Otherwise the apiserver keeps a record of every field that it reads from the object, to warn of
-unknown ones; nobody reads those warnings here, and users' own writes are warned of at their own clients."""
+"""Sent with every write. Otherwise the apiserver keeps a record of every field that it reads from the object, to warn
+of unknown ones; nobody reads those warnings here, and users get those of their own writes."""
 
 REQUESTS = Counter("rest_client_requests_total", "Requests to the apiserver.", ["code", "host", "method"])
 
