@@ -1,0 +1,150 @@
+"""The webhook service in the test's own process, in front of a real apiserver, which calls it at its URL.
+
+So kubectl runs in threads.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+from cryptography import x509
+
+from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.install.manifests import manifests
+from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.bus.interface import Bus
+from flotilla_common.clock import SystemClock, SystemEntropy
+from flotilla_common.gates import Gates
+from flotilla_common.health import Health
+from flotilla_common.kube.client import KubeClient
+from flotilla_common.kube.config import load_config
+from flotilla_common.service import Context
+from flotilla_common.settings import Settings
+from flotilla_webhook import app
+from tests.support.cluster import Cluster, control_plane
+
+GATES = "KruisePodReadinessGate=true,DeletionProtectionForCRDCascadingGate=true"
+
+
+class Running:
+    """A cluster with the webhook service in front of it."""
+
+    def __init__(self, cluster: Cluster, port: int, health: Health, protection_log: Path) -> None:
+        self.cluster = cluster
+        self.port = port
+        self.health = health
+        self.protection_log = protection_log
+
+    async def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        return await asyncio.to_thread(self.cluster.kubectl, *arguments, stdin=stdin)
+
+    async def refused(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl says when the command is refused."""
+        with pytest.raises(AssertionError) as refusal:
+            await self.kubectl(*arguments, stdin=stdin)
+        return str(refusal.value)
+
+    async def read(self, *arguments: str) -> dict[str, Any]:
+        return json.loads(await self.kubectl("get", *arguments, "-o", "json"))
+
+    async def apply(self, document: dict[str, Any]) -> dict[str, Any]:
+        return json.loads(await self.kubectl("apply", "-o", "json", "-f", "-", stdin=json.dumps(document)))
+
+    async def ca_bundles(self) -> set[str]:
+        """Every caBundle of both configurations and the CRD."""
+        bundles: set[str] = set()
+        for kind, name in (
+            ("mutatingwebhookconfigurations", MUTATING_CONFIGURATION),
+            ("validatingwebhookconfigurations", VALIDATING_CONFIGURATION),
+        ):
+            bundles |= {
+                entry["clientConfig"].get("caBundle", "") for entry in (await self.read(kind, name))["webhooks"]
+            }
+        crd = await self.read("crd", "clonesets.apps.kruise.io")
+        return bundles | {crd["spec"]["conversion"]["webhook"]["clientConfig"].get("caBundle", "")}
+
+    async def serial(self) -> int:
+        """The serial number of the certificate that a new connection is shown."""
+        trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=trust)
+        shown = cast("ssl.SSLObject", writer.get_extra_info("ssl_object")).getpeercert(binary_form=True)
+        writer.close()
+        await writer.wait_closed()
+        assert shown is not None
+        return x509.load_der_x509_certificate(shown).serial_number
+
+
+async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+    """Wait until the check says yes."""
+    clock = SystemClock()
+    async with asyncio.timeout(seconds):
+        while not await check():
+            await clock.sleep(0.1)
+
+
+@asynccontextmanager
+async def webhook(folder: Path) -> AsyncIterator[Running]:
+    """A control plane with one node, its state in `folder`, and the service, which is ready."""
+    (port,) = free_ports(1)
+    async with control_plane(folder / "plane", nodes=1) as cluster:
+        settings = Settings(
+            kubeconfig=str(cluster.kubeconfig),
+            webhook_url=f"https://127.0.0.1:{port}",
+            webhook_port=port,
+            webhook_cert_dir=str(folder / "certs"),
+            protection_log_path=str(folder),
+            feature_gates=GATES,
+        )
+        # The installation knows nothing of the gates that arm the pod rule, nor of the URL: the service sees to both.
+        items = json.loads(msgspec.json.encode(manifests(Gates.parse(""))))
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        await asyncio.to_thread(cluster.kubectl, "apply", "--server-side", "-f", "-", stdin=listed)
+        api = KubeClient(await load_config(settings), user_agent="kruise-manager/webhook")
+        health = Health()
+        context = Context(
+            service="webhook",
+            settings=settings,
+            gates=settings.gates(),
+            api=api,
+            bus=cast("Bus", None),
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
+            health=health,
+            replica="test",
+        )
+        service = asyncio.create_task(app.run(context))
+        try:
+            here = Running(cluster, port, health, folder / "protection.log")
+            await eventually(lambda: _ready(service, health))
+            yield here
+        finally:
+            service.cancel()
+            await asyncio.gather(service, return_exceptions=True)
+            await api.close()
+
+
+async def _ready(service: asyncio.Task[None], health: Health) -> bool:
+    if service.done():
+        service.result()
+    return "[+]webhook-ready" in health.report()
+
+
+def cloneset(name: str, version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
+    """A CloneSet of one container, with these fields in its spec."""
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "main", "image": "nginx:alpine"}]},
+    }
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "CloneSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": template} | spec,
+    }
