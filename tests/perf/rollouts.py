@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster.kwok import Kubelet
+from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CLONE_SET, POD, Resource
 from flotilla_common.clock import SystemClock
@@ -108,6 +109,30 @@ class Pods:
                 await clock.sleep(0.02)
 
 
+class Changes:
+    """When the changes of one CloneSet's spec arrived at a watch, by generation (monotonic seconds)."""
+
+    def __init__(self) -> None:
+        self._arrived: dict[int, float] = {}
+        self._changed = asyncio.Event()
+
+    async def follow(self, api: KubeClient, version: str) -> None:
+        """Watch for as long as something is measured."""
+        async for event in api.watch(CLONE_SET, version, namespace=NAMESPACE):
+            if event.type != "BOOKMARK":
+                generation = msgspec.json.decode(event.object, type=CloneSet).metadata.generation
+                self._arrived.setdefault(generation, SystemClock().monotonic())
+                self._changed.set()
+
+    async def arrival(self, generation: int) -> float:
+        """When this generation arrived; waits for it."""
+        async with asyncio.timeout(LIMIT):
+            while generation not in self._arrived:
+                self._changed.clear()
+                await self._changed.wait()
+        return self._arrived[generation]
+
+
 class Bench:
     """A control plane with Flotilla, and what is needed to drive and measure it."""
 
@@ -122,10 +147,10 @@ class Bench:
         """Create a workload."""
         await self._api.create(resource, NAMESPACE, msgspec.json.encode(manifest(resource, name, replicas, image)))
 
-    async def merge(self, resource: Resource, name: str, spec: dict[str, object]) -> None:
-        """Change a workload's spec."""
+    async def merge(self, resource: Resource, name: str, spec: dict[str, object]) -> bytes:
+        """Change a workload's spec; returns the apiserver's answer."""
         body = msgspec.json.encode({"spec": spec})
-        await self._api.patch(resource, NAMESPACE, name, body, "application/merge-patch+json")
+        return await self._api.patch(resource, NAMESPACE, name, body, "application/merge-patch+json")
 
     async def delete(self, resource: Resource, name: str) -> None:
         """Delete a workload; its pods follow."""
@@ -158,14 +183,24 @@ class Bench:
         containers = [{"name": "nginx", "image": image}]
         await self.merge(resource, name, {"template": {"spec": {"containers": containers}}})
 
-    async def reaction(self, name: str, replicas: int) -> float:
-        """Seconds from the apiserver's answer to a change of replicas to the arrival of the new pod."""
+    @asynccontextmanager
+    async def changes(self) -> AsyncGenerator[Changes]:
+        """A watch on CloneSets for the time of the block."""
+        page = await self._api.list(CLONE_SET, NAMESPACE)
+        changes = Changes()
+        watching = asyncio.create_task(changes.follow(self._api, page.resource_version))
+        try:
+            yield changes
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def reaction(self, changes: Changes, name: str, replicas: int) -> float:
+        """Seconds from the arrival of a change of replicas at one watch to that of the new pod at another."""
         before = len(self.pods)
-        started = self._clock.monotonic()
-        await self.merge(CLONE_SET, name, {"replicas": replicas})
-        answered = self._clock.monotonic()
-        arrived = await self.pods.grown(before)
-        return max(arrived - (started + answered) / 2, 0.0)
+        answer = await self.merge(CLONE_SET, name, {"replicas": replicas})
+        generation = msgspec.json.decode(answer, type=CloneSet).metadata.generation
+        return await self.pods.grown(before) - await changes.arrival(generation)
 
     async def quiet(self) -> None:
         """Let status writes and events of the last step end."""

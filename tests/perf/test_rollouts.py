@@ -56,7 +56,7 @@ async def live(site: Bench, resource: Resource, workloads: int, replicas: int) -
     count = workloads * replicas
     names = [f"{resource.plural}-{replicas}-{index}" for index in range(workloads)]
 
-    async def step(what: str, change: Callable[[str], Awaitable[None]], done: Callable[[], bool]) -> None:
+    async def step(what: str, change: Callable[[str], Awaitable[object]], done: Callable[[], bool]) -> None:
         cpu, writes = site.cpu(), site.pod_writes()
         life.seconds[what] = await site.timed(asyncio.gather(*(change(name) for name in names)), done)
         life.cpu[what] = site.cpu() - cpu
@@ -133,11 +133,13 @@ async def latencies(site: Bench) -> list[float]:
     """Milliseconds from a change of replicas to the first pod, in order of size."""
     await site.create(CLONE_SET, "probe", 1, OLD)
     await site.until(lambda: site.pods.ready(OLD) == 1)
+    await site.quiet()
     taken: list[float] = []
-    for replicas in range(2, PROBES + 2):
-        taken.append(await site.reaction("probe", replicas) * 1000)
-        await site.until(lambda wanted=replicas: site.pods.ready(OLD) == wanted)
-        await site.quiet()
+    async with site.changes() as changes:
+        for replicas in range(2, PROBES + 2):
+            taken.append(await site.reaction(changes, "probe", replicas) * 1000)
+            await site.until(lambda wanted=replicas: site.pods.ready(OLD) == wanted)
+            await site.quiet()
     await site.delete(CLONE_SET, "probe")
     await site.until(lambda: len(site.pods) == 0)
     return sorted(taken)

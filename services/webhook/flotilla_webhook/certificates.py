@@ -1,4 +1,8 @@
-"""The webhook's own CA and server certificate (webhooks.md §4): issued, checked, renewed. No I/O here."""
+"""The webhook's own CA and server certificate (webhooks.md §4): issued, checked, renewed. No I/O here.
+
+Our own keys are of P-256. The apiserver opens a connection for every call beyond those that it keeps, and a handshake
+with an RSA key costs as much as the call itself. Keys from elsewhere may be RSA.
+"""
 
 import ipaddress
 from datetime import datetime, timedelta
@@ -7,14 +11,16 @@ import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_NAME = "webhook-cert-ca"
 _LIFETIME = timedelta(days=3650)
 _CA_REUSE = timedelta(days=365)  # a CA that ends sooner is replaced together with the certificate
 _SKEW = timedelta(minutes=5)  # the apiserver's clock may be behind ours
-_KEY_BITS = 2048
+
+PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -30,8 +36,8 @@ def issue(host: str, now: datetime, previous: Bundle | None = None) -> Bundle:
     """A server certificate for the host; the previous CA is kept if it is good for another year."""
     ca = _reusable_ca(previous, now) if previous else None
     ca_key, ca_cert = ca or _new_ca(now)
-    key = generate_private_key(65537, _KEY_BITS)
-    usage = x509.KeyUsage(True, False, True, False, False, False, False, False, False)
+    key = generate_private_key(SECP256R1())
+    usage = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
     cert = (
         _builder(_name(host), ca_cert.subject, key, now)
         .add_extension(x509.SubjectAlternativeName(_alternative_names(host)), critical=False)
@@ -64,7 +70,7 @@ def problem(bundle: Bundle, host: str, at: datetime) -> str:
     return ""
 
 
-def _reusable_ca(bundle: Bundle, now: datetime) -> tuple[RSAPrivateKey, x509.Certificate] | None:
+def _reusable_ca(bundle: Bundle, now: datetime) -> tuple[PrivateKey, x509.Certificate] | None:
     try:
         key = _load_key(bundle.ca_key)
         cert = x509.load_pem_x509_certificate(bundle.ca_cert)
@@ -74,9 +80,9 @@ def _reusable_ca(bundle: Bundle, now: datetime) -> tuple[RSAPrivateKey, x509.Cer
     return (key, cert) if fits and cert.not_valid_after_utc >= now + _CA_REUSE else None
 
 
-def _new_ca(now: datetime) -> tuple[RSAPrivateKey, x509.Certificate]:
-    key = generate_private_key(65537, _KEY_BITS)
-    usage = x509.KeyUsage(True, False, True, False, False, True, False, False, False)
+def _new_ca(now: datetime) -> tuple[PrivateKey, x509.Certificate]:
+    key = generate_private_key(SECP256R1())
+    usage = x509.KeyUsage(True, False, False, False, False, True, False, False, False)
     cert = (
         _builder(_name(CA_NAME), _name(CA_NAME), key, now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
@@ -87,7 +93,7 @@ def _new_ca(now: datetime) -> tuple[RSAPrivateKey, x509.Certificate]:
     return key, cert
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: RSAPrivateKey, now: datetime) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: PrivateKey, now: datetime) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -112,14 +118,14 @@ def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:limit])])
 
 
-def _load_key(pem: bytes) -> RSAPrivateKey:
+def _load_key(pem: bytes) -> PrivateKey:
     key = serialization.load_pem_private_key(pem, password=None)
-    if not isinstance(key, RSAPrivateKey):
-        raise TypeError("the key is not an RSA key")
+    if not isinstance(key, PrivateKey):
+        raise TypeError("the key is neither one of an elliptic curve nor RSA")
     return key
 
 
-def _key_pem(key: RSAPrivateKey) -> bytes:
+def _key_pem(key: PrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )

@@ -35,13 +35,13 @@ def build(handlers: Mapping[str, Handler], convert: Converter, metrics: Metrics,
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     server = _Server(metrics, clock)
     for path, handler in handlers.items():
-        app.add_api_route(path, server.route(path, _admission(path, handler)), methods=["POST"])
-    app.add_api_route(CONVERT_PATH, server.route(CONVERT_PATH, _conversion(convert)), methods=["POST"])
-    app.add_api_route("/healthz", _healthz, methods=["GET"])
+        app.add_route(path, server.route(path, _admission(path, handler)), methods=["POST"])
+    app.add_route(CONVERT_PATH, server.route(CONVERT_PATH, _conversion(convert)), methods=["POST"])
+    app.add_route("/healthz", _healthz, methods=["GET"])
     return app
 
 
-async def _healthz() -> Response:
+async def _healthz(_: Request) -> Response:
     return Response("ok", media_type="text/plain")
 
 

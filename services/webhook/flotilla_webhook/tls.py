@@ -28,6 +28,7 @@ class Certificate:
     def __init__(self) -> None:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.num_tickets = 0  # the apiserver resumes no session
 
     def use(self, directory: Path) -> None:
         """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) if they do not fit."""
@@ -61,6 +62,10 @@ async def serve(app: FastAPI, certificate: Certificate, sock: socket.socket) -> 
         ssl_context_factory=lambda _config, _default: certificate.context,
         log_config=None,
         access_log=False,
+        http="httptools",
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
         lifespan="off",
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,

@@ -13,7 +13,7 @@ from flotilla_cloneset.gather import OWNER, CloneSetTables, owner_uids
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import CLAIM, IMAGE_PULL_JOB, NODE
 from flotilla_common.mirror.table import Table
-from tests.unit.cloneset.build import NOW, actions, claim, cloneset, codes, planned, pod, pods, summary
+from tests.unit.cloneset.build import NOW, CloneSetBuilder, actions, claim, cloneset, codes, planned, pod, pods, summary
 from tests.unit.cloneset.build import OWNER as REFERENCE
 from tests.unit.cloneset.test_census import census, names
 from tests.unit.cloneset.test_refresh import half_started
@@ -163,3 +163,29 @@ def test_nothing_is_updated_while_a_deletion_ends() -> None:
 def test_the_last_pod_that_has_begun_its_update_is_not_taken_back() -> None:
     begun = half_started("x")
     assert summary(planned(cloneset().replicas(3).max_unavailable(1).in_place(), [*pods("2n"), begun])) == ["update x"]
+
+
+@pytest.mark.parametrize(
+    ("builder", "found", "settled"),
+    [
+        pytest.param(cloneset().replicas(3), pods("2n 1n!"), True, id="only readiness is missing"),
+        pytest.param(cloneset().replicas(3), pods("3n"), True, id="complete"),
+        pytest.param(cloneset().replicas(3), pods("2n"), False, id="a pod is missing"),
+        pytest.param(
+            cloneset().replicas(2).max_unavailable(1), pods("1n! 1o"), False, id="an update waits for the budget"
+        ),
+        pytest.param(cloneset().replicas(2).max_unavailable(1), pods("1n! 1n*"), False, id="a deletion waits for it"),
+        pytest.param(cloneset().replicas(1).in_place(), [half_started("x")], False, id="an update is under way"),
+        pytest.param(
+            cloneset().replicas(1),
+            [pod("x", ready=False, state="PreparingNormal", node="")],
+            False,
+            id="not scheduled yet",
+        ),
+    ],
+)
+def test_settled_is_what_only_readiness_can_change(builder: CloneSetBuilder, found: list[Pod], settled: bool) -> None:
+    """The control loop may look at it later: no write hangs on a pod's becoming ready."""
+    plan = planned(builder, found)
+    assert plan.settled == settled
+    assert not (plan.settled and plan.stages)

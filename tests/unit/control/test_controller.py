@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.resources import CLONE_SET, POD
-from flotilla_common.control.controller import LONGEST_REST, Controller, Key, Memory
+from flotilla_common.control.controller import LONGEST_REST, SETTLED_REST, Controller, Key, Memory
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
@@ -205,13 +205,15 @@ async def test_the_plan_sets_the_alarm() -> None:
     assert len(loop.snaps) == 2
 
 
+@pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize(
     ("answer", "rest"), [(0.005, 0.02), (0.03, 0.12), (10, LONGEST_REST)], ids=["idle", "busy", "hardly alive"]
 )
 async def test_after_a_pass_without_writes_an_object_rests_longer_the_busier_the_apiserver_is(
-    answer: float, rest: float
+    answer: float, rest: float, *, settled: bool
 ) -> None:
-    loop = await loop_of(lambda snap, now: Plan())
+    rest *= SETTLED_REST if settled else 1
+    loop = await loop_of(lambda snap, now: Plan(settled=settled))
     for _ in range(100):
         loop.limiter.answered(answer)
     await loop.once()

@@ -10,6 +10,9 @@ from typing import cast
 import msgspec
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.x509.oid import NameOID
 from fastapi import FastAPI
 
 from flotilla_common.api.resources import SECRET
@@ -59,6 +62,38 @@ def test_problem(bundle: Bundle, host: str, days: int, expected: str) -> None:
     found = problem(bundle, host, NOW + days * DAY)
     assert expected in found
     assert bool(found) == bool(expected)
+
+
+def with_rsa_keys() -> Bundle:
+    """A bundle like those of other tools: our certificates with RSA keys."""
+    ca_key, key = (rsa.generate_private_key(65537, 2048) for _ in range(2))
+    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "theirs")])
+
+    def builder(subject: x509.Name, public: rsa.RSAPublicKey) -> x509.CertificateBuilder:
+        made = x509.CertificateBuilder(ca_name, subject, public, x509.random_serial_number())
+        return made.not_valid_before(NOW - DAY).not_valid_after(NOW + 3650 * DAY)
+
+    ca = builder(ca_name, ca_key.public_key()).add_extension(x509.BasicConstraints(True, None), critical=True)
+    cert = builder(x509.Name([]), key.public_key())
+    cert = cert.add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=True)
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    keys = [one.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) for one in (ca_key, key)]
+    certs = [one.sign(ca_key, hashes.SHA256()).public_bytes(pem) for one in (ca, cert)]
+    return Bundle(keys[0], certs[0], keys[1], certs[1])
+
+
+def test_rsa_keys_of_others_serve_and_sign() -> None:
+    theirs = with_rsa_keys()
+    assert problem(theirs, HOST, NOW) == ""
+    renewed = issue(HOST, NOW, theirs)
+    assert renewed.ca_cert == theirs.ca_cert
+    assert problem(renewed, HOST, NOW) == ""
+
+
+def test_keys_of_no_use_are_refused(bundle: Bundle) -> None:
+    key = ed25519.Ed25519PrivateKey.generate()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    assert "neither" in problem(msgspec.structs.replace(bundle, key=pem), HOST, NOW)
 
 
 def test_foreign_parts_do_not_fit(bundle: Bundle) -> None:

@@ -42,6 +42,9 @@ on a busy apiserver, pods that become ready one after the other are looked at a 
 LONGEST_REST = 0.2
 """Seconds that such a rest takes at most."""
 
+SETTLED_REST = 3.0
+"""A settled object rests so many times as long: nothing but its counts is about to change."""
+
 BEGINNING_SHARE = 5
 """One worker in so many begins with objects that were idle; the others get on with what is begun."""
 
@@ -180,6 +183,7 @@ class Controller(Generic[S]):
             report = await self._carry_out(key, subject, plan, trace, fence)
             if not report.counts:
                 rest = min(self._executor.answer_seconds * ANSWER_SHARE, LONGEST_REST)
+                rest *= SETTLED_REST if plan.settled else 1
                 self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
             return self._settle(key, plan, report)
 

@@ -103,6 +103,8 @@ class KeyedQueue(Generic[K]):
         if key in self._busy:
             self._again.add(key)
             return
+        if key in self._ready:
+            return
         hold = self._hold_until.get(key, 0.0)
         if hold > self._clock.monotonic():
             self.add_at(key, hold)

@@ -193,8 +193,15 @@ def _finish(here: Situation, draft: Draft, status: StatusPlan) -> Plan:
         reasons=tuple(draft.reasons),
         numbers=numbers | draft.numbers,
         wake_at=draft.wake_at,
+        settled=not draft.stages and _settled(here),
         errors=tuple(draft.errors),
     )
+
+
+def _settled(here: Situation) -> bool:
+    """All pods are there, on their revision, and through with their own business; none is to go."""
+    census, replicas = here.census, here.targets.replicas
+    return census.counts.updated == census.counts.replicas == replicas and not census.unsettled and not census.planned
 
 
 def _prune(cloneset: CloneSet, census: Census) -> tuple[Stage, ...]:
