@@ -22,9 +22,8 @@ from tests.unit.cloneset.build import (
 )
 
 ROWS: list[tuple[str, CloneSetBuilder, str, list[str], set[str]]] = [
-    ("row-37", cloneset().replicas(5), "", ["create new"], {"ScalingUp"}),
-    ("row-37-second", cloneset().replicas(5), "1n", ["create new"] * 2, {"ScalingUp"}),
-    ("row-37-third", cloneset().replicas(5), "3n", ["create new"] * 2, {"ScalingUp"}),
+    ("row-37", cloneset().replicas(5), "", ["create new"] * 3, {"ScalingUp"}),
+    ("row-37-second", cloneset().replicas(5), "3n", ["create new"] * 2, {"ScalingUp"}),
     ("row-40", cloneset().replicas(3), "5n", ["delete n1", "delete n2"], {"Deleting"}),
     ("row-41", cloneset().replicas(3), "4n 1n*", ["delete n5"], set()),
     ("row-41-next", cloneset().replicas(3), "4n", ["delete n1"], set()),
@@ -53,7 +52,7 @@ def test_pass(builder: CloneSetBuilder, notation: str, expected: list[str], said
 
 def test_row_37_creates_start_slowly() -> None:
     (stage,) = planned(cloneset().replicas(5), "").stages
-    assert stage.slow_start == 1
+    assert stage.slow_start == 1, "1, then 2; the last 2 come with the next pass"
     create = stage.chains[0][0]
     assert isinstance(create, Create)
     assert create.on_success is not None
@@ -252,27 +251,33 @@ def test_row_58_a_failed_scale_is_told_and_does_not_block_the_update() -> None:
     assert (condition["type"], condition["message"]) == ("FailedScale", "exceeded quota")
     assert summary(result) == ["mark o1"]
     assert summary(planned(builder, "2o!*", failures={"scale": "exceeded quota"})) == ["create new"]
-    assert summary(planned(builder, "2o")) == ["create new"]
+    assert summary(planned(builder, "2o")) == ["create new"] * 3
 
 
-def test_one_more_is_created_at_a_time_than_went_well_before() -> None:
+def test_a_pass_brings_two_batches_each_twice_as_large_as_the_one_before() -> None:
     builder = cloneset().replicas(30)
-    assert summary(planned(builder, "3o 8n")) == ["create new"] * 9
+    (stage,) = planned(builder, "3o 4n").stages
+    assert (len(stage.chains), stage.slow_start) == (15, 5)
+    (last,) = planned(builder, "3o 18n").stages
+    assert (len(last.chains), last.slow_start) == (9, 0)
+    (two,) = planned(cloneset().replicas(10), "3n").stages
+    assert (len(two.chains), two.slow_start) == (7, 4), "the second of them has only three"
     assert summary(planned(builder, "8n", failures={"scale": "quota"})) == ["create new"]
 
 
 def test_a_plan_says_whether_more_creates_come_with_later_passes() -> None:
     assert planned(cloneset().replicas(2), "").starts_slowly
+    assert planned(cloneset().replicas(3), "").starts_slowly, "in two rounds"
     assert not planned(cloneset().replicas(2), "1n").starts_slowly
     assert not planned(cloneset().replicas(1), "").starts_slowly
     assert not planned(cloneset().replicas(9), "", failures={"scale": "quota"}).starts_slowly, "nobody waits for it"
 
 
 def test_pods_of_the_old_revision_are_created_by_themselves() -> None:
-    builder = cloneset().replicas(30).partition(12)
-    assert summary(planned(builder, "3o 8n")) == ["create old"] * 4
+    builder = cloneset().replicas(60).partition(12)
+    assert summary(planned(builder, "1o 8n")) == ["create old"] * 6
     assert summary(planned(builder, "7o 8n")) == ["create old"] * 5
-    assert summary(planned(builder, "12o 8n")) == ["create new"] * 9
+    assert summary(planned(builder, "12o 8n")) == ["create new"] * 27
 
 
 def test_pods_that_have_to_wait_keep_no_others_from_being_created() -> None:

@@ -23,8 +23,10 @@ from flotilla_common.control.plan import Chain, Create, Json, Notice
 
 CREATES_PER_PASS = 32
 """Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
-which it gets a node; short passes bring them before a kubelet has started it, which saves the kubelet a status write.
-For the same reason slow start goes on from pass to pass, and not within one."""
+which it gets a node; short passes bring them before a kubelet has started it, which saves it a status write."""
+
+BATCHES_PER_PASS = 2
+"""Batches of slow start in one pass; for the same reason the others come with later passes."""
 
 
 def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
@@ -54,21 +56,14 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     if waiting:
         text = f"waiting: {named(waiting)} must be gone before a new pod can take over its name and claims"
         draft.reason("WaitingForTermination", text, waiting)
-    size = _batch(here, old)
-    chains = chains[:size]
+    failed = "scale" in here.snapshot.failures
+    batch = len(here.census.old if old else here.census.new) + 1  # slow start: 1, 2, 4, 8 …
+    chains = chains[: 1 if failed else min(old or count, batch * (2**BATCHES_PER_PASS - 1))]
     if chains:
         draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
-    goes_on = len(chains) < numbers.create_now and "scale" not in here.snapshot.failures
-    draft.stage(chains, slow_start=size if goes_on else 0)
+    goes_on = len(chains) < numbers.create_now and not failed
+    draft.stage(chains, slow_start=batch if goes_on or len(chains) > batch else 0)
     return bool(chains)
-
-
-def _batch(here: Situation, old: int) -> int:
-    """How many pods this pass may create: in slow start (1, 2, 4, 8 …) one more than there are of that revision, and
-    the old ones by themselves."""
-    if "scale" in here.snapshot.failures:
-        return 1
-    return min(old, len(here.census.old) + 1) if old else len(here.census.new) + 1
 
 
 def _ids(here: Situation) -> Iterator[str]:
