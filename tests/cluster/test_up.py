@@ -15,6 +15,7 @@ from flotilla_cli.cluster.process import marked
 from flotilla_cli.cluster.realnodes import cgroups
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually
+from tests.support.last_will import taken_down
 
 ROOT = Path(__file__).parents[2]
 FLOTILLA = ROOT / ".venv" / "bin" / "flotilla"
@@ -80,9 +81,8 @@ def killed_at(moment: str, state: Path) -> None:
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("up") / "state"
-    yield folder
-    run(FLOTILLA, "down", "--state", folder, check=False)
-    assert not list(marked(folder))
+    with taken_down(folder):
+        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +111,11 @@ async def test_killed_half_way_and_taken_down_it_leaves_nothing(
     """Beside a set that runs, and that notices nothing."""
     before = healthy(state)
     second = tmp_path / "second"
-    killed_at(moment, second)
-    run(FLOTILLA, "down", "--state", second)
-    assert not is_there(second)
-    await assert_nothing_is_left(second)
+    with taken_down(second):
+        killed_at(moment, second)
+        run(FLOTILLA, "down", "--state", second)
+        assert not is_there(second)
+        await assert_nothing_is_left(second)
     assert healthy(state) == before
 
 
@@ -124,11 +125,12 @@ def is_there(folder: Path) -> bool:
 
 async def test_killed_half_way_it_goes_on_when_it_is_called_again(shown: str, tmp_path: Path) -> None:
     second = tmp_path / "second"
-    killed_at("starting real", second)
-    run(FLOTILLA, "up", "--state", second, "--real-nodes", "2", "--no-demo")
-    assert {"real-0-kubelet", "real-1-kubelet"} <= healthy(second).keys()
-    run(FLOTILLA, "down", "--state", second)
-    await assert_nothing_is_left(second)
+    with taken_down(second):
+        killed_at("starting real", second)
+        run(FLOTILLA, "up", "--state", second, "--real-nodes", "2", "--no-demo")
+        assert {"real-0-kubelet", "real-1-kubelet"} <= healthy(second).keys()
+        run(FLOTILLA, "down", "--state", second)
+        await assert_nothing_is_left(second)
 
 
 KILLED = """

@@ -6,6 +6,7 @@ what is in the cache afterwards.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.cluster.process import marked
+from tests.support.cluster import eventually
+from tests.support.last_will import taken_down
 
 ROOT = Path(__file__).parents[2]
 BUILD_TIMEOUT = 2400
@@ -45,9 +48,8 @@ def run(*command: str | Path, env: dict[str, str] | None = None, check: bool = T
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("up") / "state"
-    yield folder
-    run(flotilla(), "down", "--state", folder, check=False)
-    assert not list(marked(folder))
+    with taken_down(folder):
+        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +98,24 @@ def test_down_leaves_nothing_behind(shown: str, state: Path) -> None:
     run(flotilla(), "down", "--state", state)
     assert not list(marked(state))
     assert not state.exists()
+
+
+KILLED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from tests.support.last_will import FLOTILLA, taken_down
+with taken_down(Path(sys.argv[1])):
+    subprocess.run([FLOTILLA, "up", "--state", sys.argv[1], "--no-demo"], check=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def kill_a_test(folder: Path) -> None:
+    reply = subprocess.run([sys.executable, "-c", KILLED, folder], cwd=ROOT, check=False)
+    assert reply.returncode == -signal.SIGKILL
+
+
+async def test_a_killed_test_takes_its_set_along(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    kill_a_test(folder)
+    await eventually(lambda: not folder.exists() and not list(marked(folder)))

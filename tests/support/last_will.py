@@ -1,0 +1,44 @@
+"""Takes a set down that `flotilla up` started, whatever becomes of the test that started it.
+
+Such a set outlives its command by design. So a process of its own waits for the end of the block, or of the process
+that holds it, and takes down what is there then.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flotilla_cli.cluster.process import marked
+
+ROOT = Path(__file__).parents[2]
+FLOTILLA = Path(sys.executable).with_name("flotilla")
+TRIES = 60
+"""A second apart: an `up` that nobody told of its test's end may still be starting things."""
+
+
+@contextmanager
+def taken_down(state: Path) -> Generator[None]:
+    """Nothing of the set in this folder is left after the block, also when this process is killed in it."""
+    command = [sys.executable, "-m", __name__, str(state)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, cwd=ROOT) as heir:
+        yield
+    assert heir.returncode == 0, f"something of {state} is left"
+
+
+def main() -> int:
+    """Wait for the end of the standard input, then take the set down. 0 when nothing is left of it."""
+    state = Path(sys.argv[1])
+    sys.stdin.read()
+    for _ in range(TRIES):
+        if not state.exists() and not list(marked(state)):
+            return 0
+        subprocess.run([FLOTILLA, "down", "--state", state], stdin=subprocess.DEVNULL, check=False)
+        time.sleep(1)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
