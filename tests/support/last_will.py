@@ -33,9 +33,9 @@ def main() -> int:
     state = Path(sys.argv[1])
     sys.stdin.read()
     for _ in range(TRIES):
+        subprocess.run([FLOTILLA, "down", "--state", state], stdin=subprocess.DEVNULL, check=False)
         if not state.exists() and not list(marked(state)):
             return 0
-        subprocess.run([FLOTILLA, "down", "--state", state], stdin=subprocess.DEVNULL, check=False)
         time.sleep(1)
     return 1
 
