@@ -58,7 +58,8 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         draft.reason("WaitingForTermination", text, waiting)
     failed = "scale" in here.snapshot.failures
     batch = len(here.census.old if old else here.census.new) + 1  # slow start: 1, 2, 4, 8 …
-    chains = chains[: 1 if failed else min(old or count, batch * (2**BATCHES_PER_PASS - 1))]
+    most = min(old or count, batch * (2**BATCHES_PER_PASS - 1))  # pods of the old revision come by themselves
+    chains = chains[: 1 if failed else most]
     if chains:
         draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
     goes_on = len(chains) < numbers.create_now and not failed
