@@ -24,7 +24,9 @@ from flotilla_cli.connection import (
 )
 from flotilla_cli.kinds import find_object, object_argument, service_of
 from flotilla_cli.tree.why import Why, last_why
-from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, Resource
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, SystemClock
 

@@ -27,7 +27,8 @@ from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.picture import Picture
 from flotilla_cli.tree.live import Gone, LiveTree
 from flotilla_cli.tree.why import last_why
-from flotilla_common.api.resources import CLONE_SET, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.clock import Clock, SystemClock

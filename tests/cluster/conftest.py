@@ -12,7 +12,8 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_common.api.resources import CLONE_SET, POD, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD, Resource
 from tests.support.agents import Agents, agents
 from tests.support.cluster import eventually
 from tests.support.fleet import SERVICES, Fleet, fleet

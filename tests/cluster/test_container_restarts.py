@@ -6,7 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from flotilla_common.api.resources import POD, RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.resources import POD
 from tests.cluster.conftest import Staffed
 from tests.support.workspace import Json, Workspace
 

@@ -14,9 +14,17 @@ import msgspec
 import pytest_asyncio
 
 from flotilla_common.api.core import Container, ContainerStatus, Env, EnvSource, FieldRef, Pod, PodSpec, PodStatus
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.nodeimage.types import (
+    NODE_IMAGE,
+    ImageSpec,
+    ImageTag,
+    NodeImage,
+    NodeImageSpec,
+    NodeImageStatus,
+)
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.nodeimage import ImageSpec, ImageTag, NodeImage, NodeImageSpec, NodeImageStatus
-from flotilla_common.api.resources import NODE_IMAGE, POD, RECREATE_REQUEST, Resource
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock

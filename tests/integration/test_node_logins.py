@@ -49,7 +49,7 @@ class Reviews:
         return msgspec.json.encode({"kind": "TokenReview", "status": self.status})
 
 
-class Door:
+class Intake:
     """A nats-server that knows the services and asks about everybody else."""
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -71,7 +71,7 @@ class Door:
 
 
 @pytest_asyncio.fixture
-async def door(tmp_path: Path) -> AsyncIterator[Door]:
+async def door(tmp_path: Path) -> AsyncIterator[Intake]:
     issuer, port = KeyPair.generate(ACCOUNT), free_ports(1)[0]
     seeds: dict[str, str] = {}
     users = []
@@ -87,7 +87,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
     (tmp_path / "nats.conf").write_text(config)
     records = Records(tmp_path)
     records.spawn(NAME, [str(programs()(NAME)), "--config", str(tmp_path / "nats.conf")], tmp_path / "log", bound=True)
-    made = Door(tmp_path, f"nats://127.0.0.1:{port}")
+    made = Intake(tmp_path, f"nats://127.0.0.1:{port}")
     watcher = made.bus("watcher", seeds["watcher"])
     logins = NodeLogins(api=made.reviews, clock=SystemClock(), issuer=issuer, account=AGENTS, audience="flotilla-bus")
     await watcher.serve(callout.SUBJECT, "watcher", logins.answer)
@@ -104,7 +104,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
     await records.stop([NAME], SystemClock(), grace=0)
 
 
-async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: Door) -> None:
+async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: Intake) -> None:
     agent = door.agent()
     await eventually(lambda: agent.connected)
     assert door.reviews.asked[0] == {"token": "the-token", "audiences": ["flotilla-bus"]}
@@ -116,7 +116,7 @@ async def test_a_token_of_an_agents_pod_opens_its_nodes_subjects(door: Door) -> 
 @pytest.mark.parametrize(
     "subject", ["report.v1.node-b_example.pods.x.p", "kube.v1.core.pods.x.p", "$SYS.REQ.USER.AUTH"]
 )
-async def test_it_opens_nothing_else(door: Door, subject: str) -> None:
+async def test_it_opens_nothing_else(door: Intake, subject: str) -> None:
     errors: list[str] = []
 
     async def note(error: Exception) -> None:
@@ -141,14 +141,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("status", REFUSED.values(), ids=REFUSED.keys())
-async def test_tokens_that_open_nothing(door: Door, status: dict[str, Any]) -> None:
+async def test_tokens_that_open_nothing(door: Intake, status: dict[str, Any]) -> None:
     door.reviews.status = status
     agent = door.agent()
     await eventually(lambda: agent.connected or len(door.reviews.asked) >= 2)
     assert not agent.connected
 
 
-async def test_a_client_without_a_token(door: Door) -> None:
+async def test_a_client_without_a_token(door: Intake) -> None:
     stranger = door.bus("stranger")
     assert not stranger.connected
     await SystemClock().sleep(1)
@@ -156,7 +156,7 @@ async def test_a_client_without_a_token(door: Door) -> None:
     assert door.reviews.asked == []
 
 
-async def test_an_apiserver_that_is_away_lets_nobody_in_until_it_is_back(door: Door) -> None:
+async def test_an_apiserver_that_is_away_lets_nobody_in_until_it_is_back(door: Intake) -> None:
     door.reviews.away = True
     agent = door.agent()
     assert not agent.connected

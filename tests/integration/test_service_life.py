@@ -134,8 +134,8 @@ async def test_an_object_that_cannot_be_read_is_reported_and_stops_nobody(flotil
     set_condition_time(cluster, "first", "0000-01-01T00:00:00Z")
     await eventually(lambda: "$.status.conditions[0].lastTransitionTime" in described(cluster, "first"))
     assert re.search(r"Warning +Undecodable +\S+ .* cloneset-controller +nothing is done", described(cluster, "first"))
-    misfits = 'flotilla_mirror_undecodable_objects{resource="apps_kruise_io.clonesets"} 1.0'
-    assert misfits in flotilla.members["cloneset-standby"].metrics_text()
+    undecodable = 'flotilla_mirror_undecodable_objects{resource="apps_kruise_io.clonesets"} 1.0'
+    assert undecodable in flotilla.members["cloneset-standby"].metrics_text()
     explained = await asyncio.to_thread(explain, flotilla, "first")
     assert [reason["code"] for reason in explained["reasons"]] == ["Undecodable"]
 

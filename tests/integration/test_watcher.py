@@ -11,8 +11,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, Resource
+from flotilla_common.api.resources import CONFIG_MAP, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import SystemClock, SystemEntropy
@@ -328,7 +329,7 @@ async def test_take_over_and_reads_go_through_the_same_door(api: KubeClient, nat
         mirror.written(CONFIG_MAP, body)
         assert held(table, namespace) == {"mine": {"a": "1"}}
         await create(api, "theirs", namespace)
-        await mirror.take_over([CONFIG_MAP])
+        await mirror.resync([CONFIG_MAP])
         assert held(table, namespace).keys() == {"mine", "theirs"}
         await patch(api, "mine", namespace, a="2")
         read = await mirror.read(CONFIG_MAP, namespace, "mine")

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster.kwok import Kubelet
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import CLONE_SET, POD, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 import pytest_asyncio
 
-from flotilla_common.api.resources import CLONE_SET, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import Resource
 from tests.perf.rollouts import DEPLOYMENT, Bench, bench
 
 LIMITS = tomllib.loads((Path(__file__).parent / "thresholds.toml").read_text(encoding="utf-8"))

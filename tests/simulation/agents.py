@@ -11,17 +11,18 @@ from datetime import timedelta
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.core import ContainerStatus, Pod
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
     FAILED,
     PENDING,
+    RECREATE_REQUEST,
     RECREATING,
     SUCCEEDED,
     ContainerRecreateRequest,
     RecreateState,
 )
-from flotilla_common.api.core import ContainerStatus, Pod
-from flotilla_common.api.resources import POD, RECREATE_REQUEST
+from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport

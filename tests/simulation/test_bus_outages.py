@@ -11,7 +11,8 @@ from functools import partial
 import msgspec
 import pytest
 
-from flotilla_common.api.resources import CLAIM, CLONE_SET, POD, REVISION
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.bus import subjects
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.judge import judge

@@ -55,13 +55,13 @@ def oldest(_: Object) -> int:
     return -1
 
 
-def no_take_over_list(patch: pytest.MonkeyPatch) -> None:
+def no_resync(patch: pytest.MonkeyPatch) -> None:
     """A gained shard is planned with what the bus has told so far."""
 
-    async def take_over(mirror: Mirror, resources: Iterable[Resource]) -> None:
+    async def resync(mirror: Mirror, resources: Iterable[Resource]) -> None:
         del mirror, resources
 
-    patch.setattr(Mirror, "take_over", take_over)
+    patch.setattr(Mirror, "resync", resync)
 
 
 def no_lease_check(patch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
 GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
     "write-through": (no_write_through, "created", each("held@cloneset-0/pods:{}")),
     "versions move forward": (no_monotonicity, "scaled-in-and-out-again", each("bus-away@:{}", points=3)),
-    "take-over LIST": (no_take_over_list, "pod-let-go", each("old-view@cloneset-0:{}")),
+    "resync": (no_resync, "pod-let-go", each("old-view@cloneset-0:{}")),
     "lease check before each write": (no_lease_check, "created", each("paused@cloneset-0:{}")),
     "unknown outcomes are read": (
         no_reading_of_unknown_outcomes,

@@ -8,7 +8,7 @@ import asyncio
 import msgspec
 import pytest
 
-from flotilla_common.api.nodeimage import ImageTag, NodeImage, TagStatus
+from flotilla_common.api.kinds.nodeimage.types import ImageTag, NodeImage, TagStatus
 from flotilla_common.bus.interface import Message
 from flotilla_common.control.controller import Key
 from flotilla_common.node.reports import Answer, NodeImageReport

@@ -22,21 +22,12 @@ import structlog
 
 from flotilla_cloneset.app import service as cloneset_service
 from flotilla_common.api.crds import manifests
-from flotilla_common.api.resources import (
-    CLAIM,
-    CLONE_SET,
-    EVENT,
-    IMAGE_LIST_PULL_JOB,
-    IMAGE_PULL_JOB,
-    LEASE,
-    NAMESPACE,
-    NODE,
-    NODE_IMAGE,
-    POD,
-    RECREATE_REQUEST,
-    REVISION,
-    Resource,
-)
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import CLAIM, EVENT, LEASE, NAMESPACE, NODE, POD, REVISION, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
 from flotilla_common.kube.interface import Api

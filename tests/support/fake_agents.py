@@ -15,8 +15,9 @@ from typing import Self
 import msgspec
 
 from flotilla_common.api.images import reference_of
-from flotilla_common.api.nodeimage import (
+from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
+    NODE_IMAGE,
     PULLING,
     SUCCEEDED,
     ImageStatus,
@@ -26,7 +27,6 @@ from flotilla_common.api.nodeimage import (
     SecretReference,
     TagStatus,
 )
-from flotilla_common.api.resources import NODE_IMAGE
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.bus.nats import NatsBus

@@ -10,15 +10,16 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
+    RECREATE_REQUEST,
     ContainerRecreateRequest,
     ContainerSnapshot,
 )
-from flotilla_common.api.core import Pod
-from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import NODE_IMAGE, POD, RECREATE_REQUEST, Resource
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.node import reports

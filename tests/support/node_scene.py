@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.keys import RECREATE_ACTIVE, RECREATE_NODE_NAME, RECREATE_POD_UID
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    RECREATE_REQUEST,
     ContainerRecreateRequest,
     ContainerRecreateRequestSpec,
     PreStop,
@@ -15,9 +17,7 @@ from flotilla_common.api.containerrecreaterequest import (
     RecreateStrategy,
     StatusContext,
 )
-from flotilla_common.api.keys import RECREATE_ACTIVE, RECREATE_NODE_NAME, RECREATE_POD_UID
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.resources import RECREATE_REQUEST
 from flotilla_common.settings import Settings
 from flotilla_nodeagent import app
 from flotilla_nodeagent.credentials.keyring import LoginSource

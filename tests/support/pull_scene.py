@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.nodeimage import (
+from flotilla_common.api.kinds.nodeimage.types import (
+    NODE_IMAGE,
     ImageSpec,
     ImageTag,
     NodeImage,
@@ -14,7 +14,7 @@ from flotilla_common.api.nodeimage import (
     TagPullPolicy,
     TagStatus,
 )
-from flotilla_common.api.resources import NODE_IMAGE
+from flotilla_common.api.meta import ObjectMeta
 from tests.support.node_hub import NODE
 from tests.support.node_scene import Scene
 

@@ -9,7 +9,7 @@ from flotilla_cli.tree.why import Why
 from flotilla_common.api.meta import Model, ObjectMeta
 
 
-class Face(msgspec.Struct, frozen=True):
+class Rendering(msgspec.Struct, frozen=True):
     """What is particular to a kind: the headline, and the table of parts."""
 
     headline: str
@@ -31,7 +31,7 @@ class Card(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-Portray = Callable[[bytes], Face]
+Renderer = Callable[[bytes], Rendering]
 """Reads the raw object of one kind."""
 
 
@@ -39,10 +39,10 @@ class _Any(Model):
     metadata: ObjectMeta = ObjectMeta()
 
 
-def card(kind: str, raw: bytes, portray: Portray, why: Why | None) -> Card:
+def card(kind: str, raw: bytes, renderer: Renderer, why: Why | None) -> Card:
     """The card of an object. Reasons for an earlier namesake are not its own."""
     meta = msgspec.json.decode(raw, type=_Any).metadata
-    face = portray(raw)
+    rendering = renderer(raw)
     own = why is not None and why.uid == meta.uid
     reasons = tuple(reason.message for reason in why.reasons) if why is not None and own else ()
     failures = tuple(failure.message for failure in why.errors) if why is not None and own else ()
@@ -52,8 +52,8 @@ def card(kind: str, raw: bytes, portray: Portray, why: Why | None) -> Card:
         name=meta.name,
         created=meta.creation_timestamp,
         deleting=meta.deletion_timestamp is not None,
-        headline=face.headline,
+        headline=rendering.headline,
         waiting_for=reasons + failures,
-        columns=face.columns,
-        rows=tuple(face.rows),
+        columns=rendering.columns,
+        rows=tuple(rendering.rows),
     )

@@ -7,8 +7,8 @@ import msgspec
 from rich.console import RenderableType
 
 from flotilla_cli.card.card import Card, card
-from flotilla_cli.card.faces import FACES, bare
 from flotilla_cli.card.render import plain, render
+from flotilla_cli.card.renderers import RENDERERS, bare
 from flotilla_cli.tree.live import RETRY_SECONDS, Gone
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_common.api.meta import Model, ObjectMeta
@@ -62,7 +62,7 @@ class LiveCard:
 
     def view(self) -> Card:
         """The card as it is now."""
-        return card(self._resource.kind, self._raw, FACES.get(self._resource, bare), self.why)
+        return card(self._resource.kind, self._raw, RENDERERS.get(self._resource, bare), self.why)
 
     @property
     def parts(self) -> int:

@@ -17,8 +17,9 @@ from flotilla_cli.install.live import Tell, gone, read
 from flotilla_cli.install.manifests import definitions, manifests
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, member
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.resources import CRD, NODE_IMAGE, SECRET, Resource
+from flotilla_common.api.resources import CRD, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError

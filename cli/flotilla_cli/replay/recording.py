@@ -14,7 +14,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.reflector import decode_head
-from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Indexer, Table, version_of
 
 T = TypeVar("T", bound=Object)
@@ -24,8 +24,8 @@ class RecordedTables:
     """Where a gatherer gets its tables in a replay."""
 
     def __init__(self, messages: Iterable[Recorded]) -> None:
-        self._doors: dict[str, Door[Any]] = {}  # by the resource's id
-        self._by_kind: dict[str, Door[Any]] = {}
+        self._doors: dict[str, Intake[Any]] = {}  # by the resource's id
+        self._by_kind: dict[str, Intake[Any]] = {}
         self._versions = {
             (message.subject, message.headers.get(subjects.RV, "")): message
             for message in messages
@@ -37,7 +37,7 @@ class RecordedTables:
         """A table of the resource's objects."""
         table = Table[T](indexes)
         table.listen(self._count)
-        self._doors[resource.id] = self._by_kind[resource.kind] = Door(resource, kind, table)
+        self._doors[resource.id] = self._by_kind[resource.kind] = Intake(resource, kind, table)
         return table
 
     def take(self, recorded: Recorded) -> bool:
@@ -54,7 +54,7 @@ class RecordedTables:
 
     def readable(self, subject: Subject) -> bool:
         """The newest version of the object could be decoded; no service plans with an older one."""
-        return subject.uid not in self._doors[subject.resource.id].misfits
+        return subject.uid not in self._doors[subject.resource.id].undecodable
 
     def lacks(self, recorded: Recorded) -> bool:
         """The message is the watcher's, and the tables hold an older version of its object, or none."""
@@ -82,7 +82,7 @@ class RecordedTables:
             self.take(left)
         return left is not None or not act.resource_version
 
-    def _door(self, recorded: Recorded) -> Door[Any] | None:
+    def _door(self, recorded: Recorded) -> Intake[Any] | None:
         """Where the message belongs; None for other messages, and for objects that were too large for the bus."""
         if not recorded.subject.startswith("kube.v1.") or subjects.OVERSIZE in recorded.headers:
             return None

@@ -11,10 +11,10 @@ from flotilla_cli.tree.facts import PodFacts, read_pod
 from flotilla_cli.tree.render import plain, render
 from flotilla_cli.tree.view import SetView, view
 from flotilla_cli.tree.why import Why, decode_why
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.resources import CLONE_SET, POD, REVISION, Resource
+from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable

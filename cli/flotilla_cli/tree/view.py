@@ -8,9 +8,9 @@ import msgspec
 from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.workload.predicates import max_restarts
 from flotilla_common.workload.revisions import belongs
 

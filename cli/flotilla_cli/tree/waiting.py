@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from flotilla_cli.tree.facts import PodFacts
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.keys import IN_PLACE_READY, SPECIFIED_DELETE_LABEL
+from flotilla_common.api.kinds.cloneset.types import CloneSet
 
 NAMED = 3
 """Pods that a sentence names before it says how many more there are."""

@@ -1,7 +1,7 @@
 """What every controller service is made of, put together once: mirror, shards, executor, controllers.
 
 A service's `app.py` asks for tables and controllers and calls `run`; the order of starting is here: mirror first, then
-leases, then, for gained shards, the take-over LIST before the first plan (DESIGN §4). So is the order of ending: no new
+leases, then, for gained shards, the resync before the first plan (DESIGN §4). So is the order of ending: no new
 writes, the answers to those under way, the leases, the last events.
 """
 
@@ -25,7 +25,7 @@ from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.undecodable import UndecodableReporter
 from flotilla_common.kube.installed import until_installed
-from flotilla_common.mirror.door import Misfit
+from flotilla_common.mirror.intake import Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context
 
@@ -122,7 +122,7 @@ class Assembly:
         def gather_readable(key: Key, memory: Memory) -> S | None:
             """A table keeps the last version that it could read; nothing may be planned with that."""
             snapshot = gather(key, memory)
-            return None if snapshot is None or mirror.is_misfit(resource, snapshot.subject.uid) else snapshot
+            return None if snapshot is None or mirror.is_undecodable(resource, snapshot.subject.uid) else snapshot
 
         controller = Controller[S](
             name=name,
@@ -139,21 +139,21 @@ class Assembly:
             backoff=Backoff(context.settings.rate_limiter_base_delay, context.settings.rate_limiter_max_delay),
         )
         undecodable = UndecodableReporter(recorder, self._journal, self.shards)
-        mirror.on_misfit(resource, undecodable.report)
+        mirror.on_undecodable(resource, undecodable.report)
         self._parts.append(_Part(controller, keys, undecodable))
         return controller
 
-    async def run(self, take_over: Sequence[Resource]) -> None:
+    async def run(self, resync: Sequence[Resource]) -> None:
         """Start everything in order, work until cancelled, then end in order."""
         context = self.context
-        self.shards.on_change(lambda _: self.mirror.take_over(take_over), self._serve)
+        self.shards.on_change(lambda _: self.mirror.resync(resync), self._serve)
         context.vitals["shards"] = lambda: sorted(self.shards.serving)
         context.vitals["lag"] = lambda: round(max(map(self.mirror.lag, self.mirror.resources)), 1)
         metrics.report_leadership(lambda: bool(self.shards.serving))
         planned = {part.controller.resource for part in self._parts}
         for resource in self.mirror.resources:
             if resource not in planned:
-                self.mirror.on_misfit(resource, self._note_undecodable)
+                self.mirror.on_undecodable(resource, self._note_undecodable)
             if resource.custom:
                 waiting = partial(context.health.ready, context.service, False)
                 await until_installed(context.api, context.clock, resource, waiting)
@@ -174,13 +174,15 @@ class Assembly:
     def _serve(self, gained: frozenset[int]) -> None:
         for part in self._parts:
             part.controller.enqueue_shards(part.keys(), gained)
-            for misfit in self.mirror.misfits(part.controller.resource):
-                part.undecodable.report(misfit)
+            for undecodable in self.mirror.undecodable(part.controller.resource):
+                part.undecodable.report(undecodable)
 
-    def _note_undecodable(self, misfit: Misfit) -> None:
+    def _note_undecodable(self, undecodable: Undecodable) -> None:
         """A dependent that no controller here speaks for: its table keeps the version that it could read."""
-        name = f"{misfit.namespace}/{misfit.name}"
-        self.context.log.warning("undecodable object", object=name, kind=misfit.resource.kind, error=misfit.error)
+        name = f"{undecodable.namespace}/{undecodable.name}"
+        self.context.log.warning(
+            "undecodable object", object=name, kind=undecodable.resource.kind, error=undecodable.error
+        )
 
     async def _wind_down(self, working: Sequence[asyncio.Task[None]], leading: asyncio.Task[None]) -> None:
         """Let what is under way be answered and recorded, then hand the shards over at once."""

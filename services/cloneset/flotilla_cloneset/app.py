@@ -10,7 +10,9 @@ from flotilla_cloneset.offline import CLONE_SETS, DEPENDENTS
 from flotilla_cloneset.podreadiness import gather as podreadiness
 from flotilla_cloneset.podreadiness.plan import plan as plan_readiness
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import CLONE_SET, IMAGE_PULL_JOB, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.resources import POD
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Key
 from flotilla_common.control.offline import Planning
@@ -34,12 +36,12 @@ async def run(context: Context) -> None:
     _serve_pod_readiness(assembly, podreadiness.Gatherer(pods, waiting), pods)
     if served:
         await _serve_clonesets(assembly, pods)
-        await assembly.run(take_over=(CLONE_SET, *DEPENDENTS))
+        await assembly.run(resync=(CLONE_SET, *DEPENDENTS))
     else:
         why = f"off: {CLONE_SET.kind} is not in CUSTOM_RESOURCE_ENABLE"
         context.health.ready(CLONESET_CONTROLLER, ok=True, why=why)
         context.log.warning("controller does not run", controller=CLONESET_CONTROLLER, why=why)
-        await assembly.run(take_over=(POD,))
+        await assembly.run(resync=(POD,))
 
 
 async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
@@ -80,7 +82,7 @@ async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
 
 
 def _serve_pod_readiness(assembly: Assembly, gatherer: podreadiness.Gatherer, pods: Table[Pod]) -> None:
-    """Lives here until there is a sidecar service (docs/adr/0005)."""
+    """Lives context until there is a sidecar service (docs/adr/0005)."""
 
     async def reread(key: Key) -> None:
         await assembly.mirror.read(POD, *key)

@@ -5,11 +5,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 import msgspec
 
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
-from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.meta import Object, controller_of, group_of
-from flotilla_common.api.resources import CLAIM, CLONE_SET, IMAGE_PULL_JOB, NODE, POD, REVISION
+from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.offline import Tables
 from flotilla_common.gates import Gates

@@ -1,4 +1,4 @@
-"""A series that dashboards of the reference ask for and that cannot rise here."""
+"""A series that dashboards of the reference ask for and that cannot rise context."""
 
 from collections.abc import Iterator
 from functools import cache

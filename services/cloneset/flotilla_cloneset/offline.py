@@ -6,7 +6,8 @@ from flotilla_cloneset.cloneset.plan import plan
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_cloneset.gather import OWNER, PULL_AHEAD, CloneSetTables, Gatherer, owner_uids
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import CLAIM, CLONE_SET, POD, REVISION
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.offline import Bench, Offline, Planning, Tables, bench
 from flotilla_common.gates import Gates
 

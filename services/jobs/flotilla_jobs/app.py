@@ -2,21 +2,13 @@
 
 import asyncio
 
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import (
-    CLONE_SET,
-    IMAGE_LIST_PULL_JOB,
-    IMAGE_PULL_JOB,
-    NODE,
-    NODE_IMAGE,
-    POD,
-    RECREATE_REQUEST,
-    SECRET,
-    Resource,
-)
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.resources import NODE, POD, SECRET, Resource
 from flotilla_common.api.secrets import Secret
 from flotilla_common.assembly import Assembly
 from flotilla_common.mirror.table import Indexer, Table
@@ -31,7 +23,7 @@ from flotilla_jobs.imagepull.triggers import INDEXES
 from flotilla_jobs.nodeimage import wiring as nodeimage
 from flotilla_jobs.nodeimage.gather import OWNER, owner_uids
 from flotilla_jobs.nodereports import wiring as nodereports
-from flotilla_jobs.pullsecrets import SecretsDesk
+from flotilla_jobs.pullsecrets import SecretServer
 
 
 async def run(context: Context) -> None:
@@ -45,15 +37,15 @@ async def run(context: Context) -> None:
     indexes: dict[str, Indexer[NodeImage]] = {OWNER: owner_uids}
     # Without pulls there may be no such kind on the cluster; nobody may wait for it then.
     images = assembly.mirror.add(NODE_IMAGE, NodeImage, indexes) if pulls else Table[NodeImage](indexes)
-    take_over: list[Resource] = []
+    resync: list[Resource] = []
     async with asyncio.TaskGroup() as group:
         if pulls:
-            take_over += await _serve_images(assembly, pods, images, group)
+            resync += await _serve_images(assembly, pods, images, group)
         if recreates:
             await containerrecreate.serve(assembly, pods=pods)
-            take_over.append(RECREATE_REQUEST)
+            resync.append(RECREATE_REQUEST)
         await nodereports.serve(assembly, pods=pods, images=images)
-        group.create_task(assembly.run(take_over))
+        group.create_task(assembly.run(resync))
 
 
 async def _serve_images(
@@ -66,8 +58,8 @@ async def _serve_images(
     secrets = mirror.add_private(SECRET, Secret, namespace, {LINKS: links})
     nodes = mirror.add(NODE, Node)
     await nodeimage.serve(assembly, nodes=nodes, images=images, jobs=jobs, secrets=secrets)
-    desk = SecretsDesk(images, secrets, namespace, mirror.read)
-    await serve_reports(context.bus, SECRETS, SecretsRequest, desk.receive, queue=context.service)
+    server = SecretServer(images, secrets, namespace, mirror.read)
+    await serve_reports(context.bus, SECRETS, SecretsRequest, server.receive, queue=context.service)
     if context.gates.on("ImagePullJobGate"):
         lists = mirror.add(IMAGE_LIST_PULL_JOB, ImageListPullJob)
         clonesets = mirror.add(CLONE_SET, CloneSet) if _pulls_ahead(context) else None

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import structlog
 
-from flotilla_common.api.nodeimage import NodeImage, SecretReference
-from flotilla_common.api.resources import NODE_IMAGE, SECRET, Resource
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, SecretReference
+from flotilla_common.api.resources import SECRET, Resource
 from flotilla_common.api.secrets import Secret
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
@@ -24,7 +24,7 @@ TYPES = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})
 Read = Callable[[Resource, str, str], Awaitable[object]]
 
 
-class SecretsDesk(msgspec.Struct, frozen=True):
+class SecretServer(msgspec.Struct, frozen=True):
     """Answers requests for pull secrets; any replica may."""
 
     images: Table[NodeImage]

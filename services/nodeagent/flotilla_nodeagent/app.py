@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
 from flotilla_common.api.core import Pod
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import NODE_IMAGE, POD, RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.resources import POD
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.settings import Settings

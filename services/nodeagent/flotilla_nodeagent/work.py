@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_nodeagent.channel.reporting import NotTaken
 from flotilla_nodeagent.cri.errors import CriError
@@ -31,7 +32,7 @@ class Work(Generic[K]):
         self, name: str, clock: Clock, entropy: Entropy, do: Do[K], *, workers: int, backoff: Backoff = BACKOFF
     ) -> None:
         self._clock = clock
-        self._queue = KeyedQueue[K](clock, entropy, backoff, places=workers)  # keys of a node have nothing in common
+        self._queue = KeyedQueue[K](clock, entropy, PriorityOrder(slots=workers), backoff)  # no worker waits for a slot
         self._do = do
         self._workers = workers
         self._log = structlog.get_logger(part=name)

@@ -8,19 +8,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flotilla_common.api.resources import (
-    CLAIM,
-    CLONE_SET,
-    IMAGE_LIST_PULL_JOB,
-    IMAGE_PULL_JOB,
-    NAMESPACE,
-    NODE,
-    NODE_IMAGE,
-    POD,
-    RECREATE_REQUEST,
-    REVISION,
-    Resource,
-)
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD, REVISION, Resource
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
 from flotilla_common.service import Context, Service
@@ -60,7 +53,7 @@ async def run(context: Context, resources: Sequence[Resource] = RESOURCES) -> No
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )
     copies: dict[Resource, NodeCopies] = {}
-    doors = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
+    answering = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
     context.started()
     context.vitals["resources"] = lambda: [resources[index].id for index in sorted(shards.serving)]
     try:
@@ -68,8 +61,8 @@ async def run(context: Context, resources: Sequence[Resource] = RESOURCES) -> No
             group.create_task(shards.run())
             group.create_task(follow_leases(context, shards, resources, copies))
     finally:
-        for door in doors:
-            await door.stop()
+        for served in answering:
+            await served.stop()
 
 
 async def follow_leases(

@@ -16,8 +16,10 @@ from flotilla_common.api.keys import (
     RUNTIME_CONTAINERS_META,
     SIDECAR_SET_HASH,
 )
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
-from flotilla_common.api.resources import NODE_IMAGE, POD, RECREATE_REQUEST, Resource
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.workload.hashing import env_from_metadata
 
 

@@ -20,12 +20,11 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.service import Context, Service
 from flotilla_common.settings import Settings
 from flotilla_webhook import tls
-from flotilla_webhook.census import Census
 from flotilla_webhook.cloneset import CloneSetAdmission
 from flotilla_webhook.conversion import convert
+from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.following import Follower
 from flotilla_webhook.imagepull import ImagePullAdmission
-from flotilla_webhook.keeper import Keeper
 from flotilla_webhook.metrics import Metrics, process_metrics
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
@@ -33,9 +32,10 @@ from flotilla_webhook.recording import recorder
 from flotilla_webhook.recreate import RecreateAdmission
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
 from flotilla_webhook.review import Handler
+from flotilla_webhook.rotation import CertificateRotator
 from flotilla_webhook.server import build
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, Store
-from flotilla_webhook.templates import ApiserverJudge
+from flotilla_webhook.templates import DryRunValidator
 
 CA_FILE = "ca-cert.pem"
 
@@ -51,7 +51,7 @@ async def run(context: Context) -> None:
     certificate = tls.Certificate()
     directory = Path(settings.webhook_cert_dir)
     endpoint = Endpoint(settings.namespace, settings.webhook_service, _url(settings))
-    keeper = Keeper(
+    rotator = CertificateRotator(
         store=_store(context),
         directory=directory,
         host=_host(settings),
@@ -63,21 +63,21 @@ async def run(context: Context) -> None:
     app = build(handlers, convert, metrics, clock)
     sock = tls.listen(settings.webhook_port)
     async with asyncio.TaskGroup() as group:
-        group.create_task(keeper.run())
-        for follower in _followers(context, keeper):
+        group.create_task(rotator.run())
+        for follower in _followers(context, rotator):
             group.create_task(follower.run())
-        await _in_time(settings, keeper, keeper.certified)
+        await _in_time(settings, rotator, rotator.certified)
         context.health.ready("webhook-ready", ok=False, why="not serving yet")
         group.create_task(tls.serve(app, certificate, sock))
-        group.create_task(_report(context, keeper, sock.getsockname()[1], directory / CA_FILE))
-        await _in_time(settings, keeper, keeper.initialised)
+        group.create_task(_report(context, rotator, sock.getsockname()[1], directory / CA_FILE))
+        await _in_time(settings, rotator, rotator.initialised)
         context.started()
 
 
 def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
     """Every admission path that is served, with its handler."""
-    protection = Protection(gates, Census(api), metrics, recorder(settings.protection_log_path))
-    clonesets = CloneSetAdmission(api, ApiserverJudge(api), protection, gates)
+    protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
+    clonesets = CloneSetAdmission(api, DryRunValidator(api), protection, gates)
     pulls = ImagePullAdmission(gates, clock)
     kinds = (clonesets, RecreateAdmission(api, gates), pulls, protection, PodAdmission(gates))
     return {path: handler for kind in kinds for path, handler in kind.handlers().items()}
@@ -105,11 +105,13 @@ def _host(settings: Settings) -> str:
     return settings.webhook_host or urlsplit(settings.webhook_url).hostname or service
 
 
-def _followers(context: Context, keeper: Keeper) -> list[Follower]:
+def _followers(context: Context, rotator: CertificateRotator) -> list[Follower]:
     """Everything whose change calls for a pass: the configurations, the CRDs, the Secret."""
 
     def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "") -> Follower:
-        return Follower(context.api, context.clock, resource, keeper.wake, namespace=namespace, interesting=interesting)
+        return Follower(
+            context.api, context.clock, resource, rotator.wake, namespace=namespace, interesting=interesting
+        )
 
     secret = context.settings.webhook_secret
     return [
@@ -120,19 +122,19 @@ def _followers(context: Context, keeper: Keeper) -> list[Follower]:
     ]
 
 
-async def _in_time(settings: Settings, keeper: Keeper, event: asyncio.Event) -> None:
+async def _in_time(settings: Settings, rotator: CertificateRotator, event: asyncio.Event) -> None:
     try:
         async with asyncio.timeout(settings.webhook_initialize_timeout):
             await event.wait()
     except TimeoutError as late:
         seconds = settings.webhook_initialize_timeout
-        raise RuntimeError(f"webhook not initialised within {seconds:g} s: {keeper.failure}") from late
+        raise RuntimeError(f"webhook not initialised within {seconds:g} s: {rotator.failure}") from late
 
 
-async def _report(context: Context, keeper: Keeper, port: int, ca_file: Path) -> None:
+async def _report(context: Context, rotator: CertificateRotator, port: int, ca_file: Path) -> None:
     """Readiness: everything has been right once, and the server answers over TLS."""
     while True:
-        why = "" if keeper.initialised.is_set() else keeper.failure
+        why = "" if rotator.initialised.is_set() else rotator.failure
         why = why or await tls.probe(port, ca_file)
         context.health.ready("webhook-ready", not why, why)
         await context.clock.sleep(_PROBE_SECONDS if not why else 1.0)

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from flotilla_common.api.admission import cloneset_validation as rules
-from flotilla_common.api.admission.cloneset_defaults import default_cloneset
 from flotilla_common.api.admission.fields import Fault, aggregate, invalid
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.kinds.cloneset import validation as rules
+from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import POD
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
@@ -17,15 +17,15 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.review import Answer, Handler, Request, error, identity, patched
-from flotilla_webhook.templates import TemplateJudge, Verdict
+from flotilla_webhook.templates import TemplateValidator, Verdict
 
 
 class CloneSetAdmission:
     """The handlers of /mutate-… and /validate-apps-kruise-io-cloneset."""
 
-    def __init__(self, api: Api, judge: TemplateJudge, protection: Protection, gates: Gates) -> None:
+    def __init__(self, api: Api, templates: TemplateValidator, protection: Protection, gates: Gates) -> None:
         self.api = api
-        self.judge = judge
+        self.templates = templates
         self.protection = protection
         self.gates = gates
 
@@ -77,7 +77,7 @@ class CloneSetAdmission:
             return Verdict()
         spec = mapping(document.get("spec"))
         claims = mappings(spec.get("volumeClaimTemplates"))
-        verdict = await self.judge.verdict(namespace, mapping(spec.get("template")), claims)
+        verdict = await self.templates.verdict(namespace, mapping(spec.get("template")), claims)
         return Verdict([*verdict.faults, *rules.claim_faults(claims)], verdict.dropped)
 
     async def _pod_faults(self, namespace: str, document: Json, old: Json | None) -> AsyncIterator[Fault]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from flotilla_common.api.admission import cloneset_conversion, recreate_conversion
 from flotilla_common.api.documents import Json, text
+from flotilla_common.api.kinds.cloneset import conversion as cloneset_conversion
+from flotilla_common.api.kinds.containerrecreaterequest import conversion as recreate_conversion
 
 Converter = Callable[[Json, str], Json]
 

@@ -3,10 +3,10 @@ versions have the same fields."""
 
 from collections.abc import Callable
 
-from flotilla_common.api.admission import imagepull_validation as rules
-from flotilla_common.api.admission.imagepull_defaults import default_list_job, default_node_image, default_pull_job
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.imagepulljob import validation as rules
+from flotilla_common.api.kinds.imagepulljob.defaults import default_list_job, default_node_image, default_pull_job
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates

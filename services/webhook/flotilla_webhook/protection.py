@@ -11,7 +11,7 @@ import msgspec
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.api.webhooks import DELETE_PROTECTION
 from flotilla_common.gates import Gates
-from flotilla_webhook.census import Census, CensusError
+from flotilla_webhook.counting import CountError, LiveCounts
 from flotilla_webhook.metrics import BareCounter, Metrics
 from flotilla_webhook.review import ALLOWED, Answer, Handler, Request, error, identity
 
@@ -27,9 +27,9 @@ Check = Callable[[Json], Awaitable[str]]
 class Protection:
     """The rules, with what they look at and where refusals are recorded."""
 
-    def __init__(self, gates: Gates, census: Census, metrics: Metrics, record: Callable[[bytes], None]) -> None:
+    def __init__(self, gates: Gates, counts: LiveCounts, metrics: Metrics, record: Callable[[bytes], None]) -> None:
         self.gates = gates
-        self.census = census
+        self.counts = counts
         self.metrics = metrics
         self.record = record
 
@@ -91,14 +91,14 @@ class Protection:
     async def _occupied(self, namespace: Json) -> str:
         name = text(member(namespace, "metadata").get("name"))
         try:
-            pods = await self.census.active_pods(name)
-        except CensusError as failure:
+            pods = await self.counts.active_pods(name)
+        except CountError as failure:
             return f"{_PREFIX}list pods error: {failure}"
         if pods:
             return f"{_CASCADING}active pods {pods}>0"
         try:
-            claims = await self.census.bound_claims(name)
-        except CensusError as failure:
+            claims = await self.counts.bound_claims(name)
+        except CountError as failure:
             return f"{_PREFIX}list pvc error: {failure}"
         return f'{_CASCADING}"Bound" status pvc {claims}>0' if claims else ""
 
@@ -110,8 +110,8 @@ class Protection:
         group, version = text(spec.get("group")), versions[0] if versions else text(spec.get("version"))
         names = member(spec, "names")
         try:
-            living = await self.census.custom_resources(group, version, text(names.get("plural")))
-        except CensusError as failure:
+            living = await self.counts.custom_resources(group, version, text(names.get("plural")))
+        except CountError as failure:
             return f"failed to list CRs of {group}/{version}, Kind={text(names.get('listKind'))}: {failure}"
         return f"{_CASCADING}active CRs {living}>0" if living else ""
 

@@ -7,13 +7,13 @@ import copy
 
 import msgspec
 
-from flotilla_common.api.admission import recreate_validation as rules
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.recreate_conversion import strip
-from flotilla_common.api.admission.recreate_identity import Refused, identified
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.kinds.containerrecreaterequest import validation as rules
+from flotilla_common.api.kinds.containerrecreaterequest.conversion import strip
+from flotilla_common.api.kinds.containerrecreaterequest.identity import Refused, identified
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates

@@ -32,7 +32,7 @@ class Verdict(msgspec.Struct, frozen=True):
     dropped: list[str] = []
 
 
-class TemplateJudge(Protocol):
+class TemplateValidator(Protocol):
     """Whoever can tell whether a pod template is valid."""
 
     async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
@@ -40,7 +40,7 @@ class TemplateJudge(Protocol):
         ...
 
 
-class ApiserverJudge:
+class DryRunValidator:
     """Asks the apiserver. ApiError and Unreachable are passed on: without an answer nothing can be admitted."""
 
     def __init__(self, api: Api) -> None:

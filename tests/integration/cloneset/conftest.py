@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.kwok import Kubelet
-from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Recorder

@@ -2,7 +2,8 @@
 
 import pytest
 
-from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, kube_stream
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from flotilla_common.api.nodeimage import FAILED, ImageStatus, NodeImageStatus, TagStatus
+from flotilla_common.api.kinds.nodeimage.types import FAILED, ImageStatus, NodeImageStatus, TagStatus
 from flotilla_common.node.reports import NodeImageReport
 from tests.integration.imagepull.conftest import PullSpace
 from tests.integration.imagepull.test_jobs import job

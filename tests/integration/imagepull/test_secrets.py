@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any
 
-from flotilla_common.api.nodeimage import SecretReference
+from flotilla_common.api.kinds.nodeimage.types import SecretReference
 from tests.integration.imagepull.conftest import PullSpace
 from tests.support.fake_agents import HANG
 

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.kwok import Kubelet
-from flotilla_common.api.containerrecreaterequest import RecreateState
+from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 
-from flotilla_common.api.resources import RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus

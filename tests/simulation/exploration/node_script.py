@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from flotilla_common.api.resources import IMAGE_PULL_JOB, RECREATE_REQUEST, Resource
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import ApiError
 from tests.simulation.perturbation.fault import Fault, Place

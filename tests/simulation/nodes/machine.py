@@ -8,8 +8,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import NODE_IMAGE
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.control.plan import Json
 from flotilla_nodeagent.stopping.journal import Entry, Journal
 from tests.simulation.cluster.cluster import Cluster

@@ -13,17 +13,11 @@ import msgspec
 
 from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api import keys
-from flotilla_common.api.resources import (
-    CLAIM,
-    EVENT,
-    IMAGE_LIST_PULL_JOB,
-    IMAGE_PULL_JOB,
-    LEASE,
-    NODE_IMAGE,
-    POD,
-    RECREATE_REQUEST,
-    REVISION,
-)
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import CLAIM, EVENT, LEASE, POD, REVISION
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.paths import at

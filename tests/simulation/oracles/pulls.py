@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from flotilla_common.api.imagepulljob import ImagePullJob
 from flotilla_common.api.images import ImageName
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.selectors import Selector
 from tests.simulation.oracles.scene import Scene, Step
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from flotilla_common.api.resources import NODE_IMAGE, RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.bus.jetstream import DELIVERY_HEARTBEAT_SECONDS
 from flotilla_common.bus.nats import ACK_SECONDS
 from flotilla_nodeagent.channel.reader import SILENCE_SECONDS as READER_SILENCE

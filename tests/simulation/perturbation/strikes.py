@@ -22,7 +22,7 @@ RESTART_SECONDS = 0.5
 """How soon a crashed process is started again."""
 
 FAILOVER_SECONDS = 5.5
-"""Restart, the rest of the old lease (3 s), the next look at it, the take-over LIST."""
+"""Restart, the rest of the old lease (3 s), the next look at it, the resync."""
 
 PAUSE_SECONDS = 8.0
 """Longer than a lease: somebody else has the shard when the paused process wakes up."""

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from flotilla_common.api.nodeimage import ImageStatus, NodeImageStatus, TagStatus
-from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE, NODE_IMAGE
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, ImageStatus, NodeImageStatus, TagStatus
+from flotilla_common.api.resources import NODE
 from flotilla_common.bus import subjects
 from flotilla_common.control.plan import Json
 from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, NODE_IMAGE, SECRET, Resource
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.resources import SECRET, Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Stage
 from tests.simulation.world import SETTINGS

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from flotilla_common.api.resources import RECREATE_REQUEST, Resource
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.scenarios.manifests import cloneset, running
 from tests.simulation.scenarios.pulls import EVERY

@@ -11,20 +11,12 @@ from typing import Protocol
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import (
-    CLAIM,
-    CLONE_SET,
-    IMAGE_LIST_PULL_JOB,
-    IMAGE_PULL_JOB,
-    NAMESPACE,
-    NODE,
-    NODE_IMAGE,
-    POD,
-    RECREATE_REQUEST,
-    REVISION,
-    SECRET,
-    Resource,
-)
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD, REVISION, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import Api, ApiError

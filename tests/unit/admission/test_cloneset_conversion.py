@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.admission.cloneset_conversion import (
+from flotilla_common.api.kinds.cloneset.conversion import (
     EXCLUDE_PREPARING_DELETE,
     MIN_UPDATED_READY,
     PARALLELISM,

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.cloneset_defaults import default_cloneset
-from flotilla_common.api.admission.cloneset_validation import (
+from flotilla_common.api.admission.fields import ForeignError, invalid
+from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
+from flotilla_common.api.kinds.cloneset.validation import (
     check_types,
     newly_to_delete,
     template_changed,
     validate,
     validate_update,
 )
-from flotilla_common.api.admission.fields import ForeignError, invalid
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.admission.recreate_conversion import convert
+from flotilla_common.api.kinds.containerrecreaterequest.conversion import convert
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 
 Json = dict[str, Any]

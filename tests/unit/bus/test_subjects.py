@@ -2,7 +2,8 @@
 
 import pytest
 
-from flotilla_common.api.resources import CLONE_SET, NODE, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.bus import subjects
 
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from flotilla_cli.card.card import card
-from flotilla_cli.card.faces import FACES, bare, recreate_request
 from flotilla_cli.card.render import plain
+from flotilla_cli.card.renderers import RENDERERS, bare, recreate_request
 from flotilla_cli.kinds import find_kind, service_of
 from flotilla_cli.tree.why import Failure, Why
 from flotilla_common.control.plan import Reason
@@ -87,4 +87,4 @@ def test_who_plans_a_kind(word: str, service: str):
 
 
 def test_faces_are_of_kinds_that_exist():
-    assert all(find_kind(resource.kind) == resource for resource in FACES)
+    assert all(find_kind(resource.kind) == resource for resource in RENDERERS)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flotilla_cli.card.faces import list_job, node_image, pull_job
+from flotilla_cli.card.renderers import list_job, node_image, pull_job
 from tests.unit.imagepull import build
 
 

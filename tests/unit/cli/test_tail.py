@@ -11,7 +11,8 @@ from flotilla_cli.tail import row
 from flotilla_cli.traffic.changes import changed_paths
 from flotilla_cli.traffic.filters import matches
 from flotilla_cli.traffic.lines import Line, Reader
-from flotilla_common.api.resources import CLONE_SET, NODE, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 

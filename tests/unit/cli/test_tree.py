@@ -13,8 +13,8 @@ from flotilla_cli.tree.render import plain, short_image
 from flotilla_cli.tree.view import view
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why, decode_why
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.kinds.cloneset.types import CloneSet
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)

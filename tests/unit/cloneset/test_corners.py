@@ -11,11 +11,12 @@ from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_cloneset.cloneset.numbers import Side
 from flotilla_cloneset.gather import OWNER, CloneSetTables, owner_uids
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import CLAIM, IMAGE_PULL_JOB, NODE
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.resources import CLAIM, NODE
 from flotilla_common.mirror.table import Table
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, actions, claim, cloneset, codes, planned, pod, pods, summary
 from tests.unit.cloneset.build import OWNER as REFERENCE
-from tests.unit.cloneset.test_census import census, names
+from tests.unit.cloneset.test_classification import classified, names
 from tests.unit.cloneset.test_refresh import half_started
 
 GRACE = "apps.kruise.io/inplace-update-grace"
@@ -29,7 +30,7 @@ def referred(one: Pod) -> Pod:
 
 def test_pods_of_different_traits_come_into_the_same_group() -> None:
     away = {"app": "other"}
-    found = census(
+    found = classified(
         [
             referred(pod("o1")),
             referred(pod("o2", ready=False)),
@@ -45,13 +46,13 @@ def test_pods_of_different_traits_come_into_the_same_group() -> None:
 
 def test_a_pod_that_prepares_its_update_takes_its_deletion_to_the_other_side() -> None:
     specified = pod("x", "o", state="PreparingUpdate", labels={"apps.kruise.io/specified-delete": "true"})
-    new, old = census([specified, *pods("1o")]).sides(True)
+    new, old = classified([specified, *pods("1o")]).sides(True)
     assert (new, old) == (Side(all=1, deleting=1), Side(all=1))
 
 
 @pytest.mark.parametrize(("age", "available"), [(0.5, 0), (1.5, 1)])
 def test_one_second_of_being_ready_is_a_second(age: float, available: int) -> None:
-    found = census([pod("a", ready_since=NOW - timedelta(seconds=age))], min_ready=1)
+    found = classified([pod("a", ready_since=NOW - timedelta(seconds=age))], min_ready=1)
     assert found.counts.available == available
 
 

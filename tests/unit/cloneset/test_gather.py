@@ -16,9 +16,9 @@ from flotilla_cloneset.gather import (
     orphan_namespace,
     owner_uids,
 )
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
-from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.kinds.cloneset.types import CloneSet
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.controller import Memory
 from flotilla_common.gates import Gates

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from tests.unit.cloneset.build import CloneSetBuilder, actions, cloneset, planned, revisions, template
 

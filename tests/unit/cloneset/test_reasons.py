@@ -60,10 +60,10 @@ REFUSED: list[tuple[str, CloneSetBuilder, str, str]] = [
 @pytest.mark.parametrize(("builder", "code", "text"), [row[1:] for row in REFUSED], ids=[r[0] for r in REFUSED])
 def test_what_cannot_be_planned_is_said_by_an_event(builder: CloneSetBuilder, code: str, text: str) -> None:
     plan = planned(builder, "3n")
-    (said,), (notice,) = plan.reasons, plan.notices
-    assert (said.code, notice.reason, notice.warning) == (code, code, True)
+    (said,), (event,) = plan.reasons, plan.events
+    assert (said.code, event.reason, event.warning) == (code, code, True)
     assert said.message.startswith(f"nothing is done: {text}")
-    assert notice.message == said.message
+    assert event.message == said.message
     assert (plan.stages, plan.status) == ((), None)
 
 
@@ -373,9 +373,9 @@ def test_a_template_that_the_selector_does_not_match_is_an_event_and_does_not_ho
     builder = with_selector({"matchLabels": {"app": "sample", "tier": "db"}}).replicas(3).max_unavailable(2)
     ours = [pod(f"o{number}", "o", labels={"tier": "db"}) for number in range(2)]
     plan = planned(builder.in_place(), ours)
-    (notice,) = plan.notices
-    assert (notice.reason, notice.warning) == ("InvalidTemplate", True)
-    assert notice.message == reason(plan, "InvalidTemplate").message
+    (event,) = plan.events
+    assert (event.reason, event.warning) == ("InvalidTemplate", True)
+    assert event.message == reason(plan, "InvalidTemplate").message
     assert reason(plan, "Updating").message.startswith("updating 1 pod to ")
 
 

@@ -311,5 +311,5 @@ def test_a_template_that_is_none_is_no_accident(content: Any) -> None:
     result = planned(builder, "", revisions=())
     assert summary(result) == []
     assert "InvalidTemplate" in codes(result)
-    assert [notice.reason for notice in result.notices] == ["InvalidTemplate"]
+    assert [event.reason for event in result.events] == ["InvalidTemplate"]
     assert raw(content)

@@ -74,8 +74,8 @@ def test_creation_within_scale_max_unavailable(ages: tuple[int, int], expected: 
     two = [pod(f"n{i}", ready_since=NOW - timedelta(seconds=age)) for i, age in enumerate(ages)]
     result = planned(builder, two)
     assert summary(result) == ["create new"] * expected
-    (notice,) = result.notices
-    assert notice.text() == f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {expected}"
+    (event,) = result.events
+    assert event.text() == f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {expected}"
     if 10 in ages:
         assert result.wake_at is not None
         assert timedelta(seconds=20) < result.wake_at - NOW < timedelta(seconds=21)

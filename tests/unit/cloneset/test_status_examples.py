@@ -229,9 +229,9 @@ def test_bad_specs_become_reasons(change: dict[str, Any], code: str) -> None:
 def test_specs_that_stop_everything_are_told_in_an_event(change: dict[str, Any]) -> None:
     builder = cloneset()
     builder.spec |= change
-    (notice,) = planned(builder, "2o 1n").notices
-    assert notice.warning
-    assert notice.message.startswith("nothing is done: spec.")
+    (event,) = planned(builder, "2o 1n").events
+    assert event.warning
+    assert event.message.startswith("nothing is done: spec.")
 
 
 def test_refused_writes_are_among_the_reasons() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
-from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.plan import Plan
 from tests.unit.cloneset.build import LONG_AGO, NOW, claim, cloneset, planned, pod, pods, revision, revisions, template
 

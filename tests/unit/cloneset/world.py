@@ -13,8 +13,8 @@ import msgspec
 
 from flotilla_cloneset.cloneset.plan import plan
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
+from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Patch, PatchType, Plan
 from flotilla_common.gates import Gates
 from tests.unit.cloneset.build import NOW, CloneSetBuilder

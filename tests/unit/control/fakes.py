@@ -1,11 +1,13 @@
 """Small fakes for the control layer: a clock that tests turn by hand, dice without chance, a scripted apiserver."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import Resource
+from flotilla_common.control.queue import KeyedQueue
 from flotilla_common.kube.interface import ApiError, Page
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -151,3 +153,8 @@ class SilentBus:
 
     def publish_soon(self, subject: str, data: bytes, headers: object = None) -> None:
         self.published.append((subject, msgspec.json.decode(data)))
+
+
+def next_due(queue: KeyedQueue[Any]) -> float | None:
+    """When the next delayed key becomes ready (monotonic seconds)."""
+    return min(queue._due.values(), default=None)

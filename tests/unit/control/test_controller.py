@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD
 from flotilla_common.control.controller import LONGEST_REST, SETTLED_REST, Controller, Key, Memory
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
@@ -16,10 +17,10 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Create, Patch, PatchType, Plan, Reason, Stage
 from flotilla_common.control.shards import Shards
-from flotilla_common.control.statuspace import INTERVAL
+from flotilla_common.control.statusthrottle import INTERVAL
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
-from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
+from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus, next_due
 
 
 class Snap(msgspec.Struct):
@@ -260,7 +261,7 @@ async def test_what_is_gone_is_forgotten() -> None:
     loop.exists = False
     await loop.once()
     assert loop.writes == []
-    assert loop.controller.queue.next_due is None
+    assert next_due(loop.controller.queue) is None
 
 
 @pytest.mark.parametrize("retry_after", [0.0, 7.0])
@@ -268,7 +269,7 @@ async def test_the_apiservers_wish_to_wait_is_respected(retry_after: float) -> N
     loop = await loop_of(lambda *_: Plan(stages=(create(),)))
     loop.api.answers = [ApiError(429, "TooManyRequests", "slow down", retry_after)]
     await loop.once()
-    due = loop.controller.queue.next_due
+    due = next_due(loop.controller.queue)
     assert due is not None
     assert due - loop.clock.monotonic() == pytest.approx(max(retry_after, 0.005))
 
@@ -287,7 +288,7 @@ async def test_what_passes_by_itself_is_not_put_off_for_ever_longer(error: ApiEr
     for _ in range(10):
         loop.api.answers = [error]
         await loop.once()
-        due = loop.controller.queue.next_due
+        due = next_due(loop.controller.queue)
         assert due is not None
         waits.append(due - loop.clock.monotonic())
         loop.clock.advance(waits[-1])
@@ -301,7 +302,7 @@ async def test_what_was_refused_for_long_does_not_put_off_what_meets_a_busy_apis
     for answer in (*[ApiError(403, "Forbidden", "exceeded quota")] * 10, ApiError(429, "TooManyRequests", "busy")):
         loop.api.answers = [answer]
         await loop.once()
-        due = loop.controller.queue.next_due
+        due = next_due(loop.controller.queue)
         assert due is not None
         waits.append(due - loop.clock.monotonic())
         loop.clock.advance(waits[-1])

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from flotilla_common.api.resources import CLONE_SET, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import Resource
 from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, LONGEST_REST, REST_SHARE, Recorder
 from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_HOLD, MOST, Limiter
-from flotilla_common.control.plan import Notice
+from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
 from tests.support.fake_clock import FakeClock
 from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi
@@ -20,7 +21,7 @@ async def written(*texts: str) -> ScriptedApi:
     recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
     task = asyncio.create_task(recorder.run())
     for text in texts:
-        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=text))
+        recorder.record(SUBJECT, Event(reason="SuccessfulCreate", message=text))
         for _ in range(5):
             await asyncio.sleep(0)
     task.cancel()
@@ -63,7 +64,7 @@ async def test_what_is_said_again_before_it_was_written_costs_no_write() -> None
     api = ScriptedApi()
     recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
     for index in range(DISTINCT + 100):
-        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=f"pod {index}"))
+        recorder.record(SUBJECT, Event(reason="SuccessfulCreate", message=f"pod {index}"))
     await recorder.flush()
     combined = api.requests[-1][2]
     assert (len(api.requests), combined["count"]) == (DISTINCT + 1, 100)
@@ -76,7 +77,7 @@ async def test_the_oldest_event_makes_room() -> None:
     recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
     for index in range(BACKLOG + 1):
         subject = Subject(CLONE_SET, "default", f"sample-{index}", f"u{index}", "7", 1)
-        recorder.record(subject, Notice(reason="SuccessfulCreate", message="succeed to create pod"))
+        recorder.record(subject, Event(reason="SuccessfulCreate", message="succeed to create pod"))
     await recorder.flush()
     names = [body["involvedObject"]["name"] for _, _, body in api.requests]
     assert names == [f"sample-{index}" for index in range(1, BACKLOG + 1)]
@@ -111,7 +112,7 @@ async def test_events_wait_while_the_apiserver_is_busy(took: float, apart: float
     api = SlowApi(clock, took)
     recorder = Recorder(api, clock, NoChance(), "cloneset-controller")
     for text in ("a", "b", "c"):
-        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=text))
+        recorder.record(SUBJECT, Event(reason="SuccessfulCreate", message=text))
     task = asyncio.create_task(recorder.run())
     for _ in range(20):
         await asyncio.sleep(0)
@@ -125,8 +126,8 @@ async def test_warnings_go_first() -> None:
     api = ScriptedApi()
     recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
     for text in ("a", "b"):
-        recorder.record(SUBJECT, Notice(reason="SuccessfulCreate", message=text))
-        recorder.record(SUBJECT, Notice(reason="FailedCreate", message=f"no {text}", warning=True))
+        recorder.record(SUBJECT, Event(reason="SuccessfulCreate", message=text))
+        recorder.record(SUBJECT, Event(reason="FailedCreate", message=f"no {text}", warning=True))
     await recorder.flush()
     assert [body["message"] for _, _, body in api.requests] == ["no a", "no b", "a", "b"]
 
@@ -176,7 +177,7 @@ async def test_nobody_writes_before_the_apiserver_wants_it(retry_after: float, h
     assert clock.monotonic() < held + 1
 
 
-async def test_who_gives_up_while_writes_are_held_back_leaves_the_place_to_others() -> None:
+async def test_who_gives_up_while_writes_are_held_back_leaves_the_slot_to_others() -> None:
     clock = LongHold()
     limiter = Limiter(clock, initial=1)
     async with limiter.slot():
@@ -233,7 +234,7 @@ async def test_what_is_begun_gets_on_first_and_creates_get_every_fourth_place() 
     ]  # fmt: skip
 
 
-async def test_a_cancelled_waiter_does_not_keep_a_place() -> None:
+async def test_a_cancelled_waiter_does_not_keep_a_slot() -> None:
     limiter = Limiter(ManualClock(), initial=1)
     async with limiter.slot():
         waiting = asyncio.create_task(limiter.slot().__aenter__())

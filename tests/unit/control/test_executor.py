@@ -5,12 +5,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from flotilla_common.api.resources import CLONE_SET, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor, Report, classify
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.plan import Create, Delete, Notice, OutcomeKind, Patch, Plan, Stage
+from flotilla_common.control.plan import Create, Delete, Event, OutcomeKind, Patch, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
@@ -204,8 +205,8 @@ async def test_every_write_is_told_on_the_bus(world: World) -> None:
 async def test_users_hear_of_success_and_failure(world: World) -> None:
     told: list[tuple[str, str]] = []
     world.recorder.record = lambda subject, notice, error="": told.append((notice.reason, notice.text(error)))
-    success = Notice(reason="SuccessfulCreate", message="succeed to create pod a")
-    failure = Notice(reason="FailedCreate", message="failed to create pod: ", after=", pod: {}", warning=True)
+    success = Event(reason="SuccessfulCreate", message="succeed to create pod a")
+    failure = Event(reason="FailedCreate", message="failed to create pod: ", after=", pod: {}", warning=True)
     world.api.answers = [ApiError(403, "Forbidden", "quota"), None]
     for _ in range(2):
         await world.run(stage(create("a", on_success=success, on_failure=failure)))

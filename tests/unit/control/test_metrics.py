@@ -9,6 +9,7 @@ import flotilla_common.service
 from flotilla_cloneset.metrics import export_scale_expectation_leakage
 from flotilla_common.api.resources import POD
 from flotilla_common.control import metrics
+from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import KeyedQueue
 from flotilla_common.mirror import metrics as mirror_metrics
 from tests.unit.control.fakes import ManualClock, NoChance
@@ -52,7 +53,7 @@ def moved() -> None:
     controller.planned(0.001)
     metrics.report_leadership(lambda: True)
     metrics.WriteMetrics("test").count("Pod", "patch", "Ok")
-    mirror_metrics.report(POD, objects=lambda: 7, lag=lambda: 0.5, misfits=lambda: 0, direct=lambda: False)
+    mirror_metrics.report(POD, objects=lambda: 7, lag=lambda: 0.5, undecodable=lambda: 0, direct=lambda: False)
     flotilla_common.kube.client.REQUESTS.labels("200", "localhost", "GET").inc()
     flotilla_common.service.BUS_CONNECTED.set(1)
     export_scale_expectation_leakage()
@@ -84,7 +85,7 @@ def test_every_result_is_there_from_the_start() -> None:
 
 async def test_a_queue_says_how_long_its_keys_wait_and_work() -> None:
     clock = ManualClock()
-    queue = KeyedQueue[str](clock, NoChance(), meter=metrics.QueueMetrics("q", clock))
+    queue = KeyedQueue[str](clock, NoChance(), PriorityOrder(), meter=metrics.QueueMetrics("q", clock))
     queue.add("a")
     queue.add("a")  # is there already
     queue.add("b")

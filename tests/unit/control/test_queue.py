@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from tests.unit.control.fakes import ManualClock, NoChance
 
@@ -17,7 +18,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def queue(clock: ManualClock) -> KeyedQueue[str]:
-    return KeyedQueue(clock, NoChance())
+    return KeyedQueue(clock, NoChance(), PriorityOrder())
 
 
 async def drain(queue: KeyedQueue[str]) -> list[str]:
@@ -111,7 +112,7 @@ async def test_close_sends_workers_home(queue: KeyedQueue[str]) -> None:
 
 
 async def test_the_back_off_is_a_setting(clock: ManualClock) -> None:
-    queue = KeyedQueue[str](clock, NoChance(), Backoff(base=1.0, most=3.0))
+    queue = KeyedQueue[str](clock, NoChance(), PriorityOrder(), Backoff(base=1.0, most=3.0))
     delays = []
     for _ in range(4):
         delays.append(queue.retry("a"))
@@ -120,7 +121,7 @@ async def test_the_back_off_is_a_setting(clock: ManualClock) -> None:
 
 
 async def test_a_back_off_may_have_a_limit(clock: ManualClock) -> None:
-    queue = KeyedQueue[str](clock, NoChance(), Backoff(base=1.0, most=9.0))
+    queue = KeyedQueue[str](clock, NoChance(), PriorityOrder(), Backoff(base=1.0, most=9.0))
     delays: list[float] = []
     for limit in (2.0, 2.0, 2.0, 9.0):
         delays.append(queue.retry("a", at_most=limit))

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import JITTER, Backoff, KeyedQueue
-from tests.unit.control.fakes import ManualClock, NoChance
+from tests.unit.control.fakes import ManualClock, NoChance, next_due
 from tests.unit.control.test_queue import BASE_DELAY, drain
 
 
@@ -27,7 +28,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def queue(clock: ManualClock) -> KeyedQueue[str]:
-    return KeyedQueue(clock, NoChance(), places=10)
+    return KeyedQueue(clock, NoChance(), PriorityOrder(10))
 
 
 @pytest.mark.parametrize(
@@ -36,12 +37,12 @@ def queue(clock: ManualClock) -> KeyedQueue[str]:
     ids=["back-off", "at least", "at most"],
 )
 def test_chance_makes_every_delay_longer_never_shorter(limits: dict[str, float], expected: float) -> None:
-    queue = KeyedQueue[str](ManualClock(), AllChance())
+    queue = KeyedQueue[str](ManualClock(), AllChance(), PriorityOrder())
     assert queue.retry("a", **limits) == pytest.approx(expected * (1 + JITTER))
 
 
 def test_the_longest_delay_is_the_longest(clock: ManualClock) -> None:
-    queue = KeyedQueue[str](clock, NoChance(), Backoff(base=1.0, most=3.0))
+    queue = KeyedQueue[str](clock, NoChance(), PriorityOrder(), Backoff(base=1.0, most=3.0))
     delays: list[float] = []
     for _ in range(4):
         delays.append(queue.retry("a"))
@@ -72,7 +73,7 @@ async def test_a_hold_of_less_than_a_second_holds(queue: KeyedQueue[str], clock:
     queue.hold("a", 0.5)
     queue.add("a")
     assert len(queue) == 0
-    assert queue.next_due == clock.monotonic() + 0.5
+    assert next_due(queue) == clock.monotonic() + 0.5
     clock.advance(0.5)
     assert await drain(queue) == ["a"]
 
@@ -86,7 +87,7 @@ async def test_a_namesake_of_what_is_gone_is_not_held(queue: KeyedQueue[str]) ->
 
 
 async def test_keys_that_are_due_at_once_come_in_order_of_arrival(clock: ManualClock) -> None:
-    queue = KeyedQueue[Incomparable](clock, NoChance(), places=10)
+    queue = KeyedQueue[Incomparable](clock, NoChance(), PriorityOrder(10))
     keys = [Incomparable() for _ in range(5)]
     for key in keys:
         queue.add_at(key, clock.monotonic() + 1)
@@ -104,7 +105,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_is_forgotten(queue: Key
 
 
 async def test_a_namesake_of_what_is_gone_does_not_return_but_begins() -> None:
-    queue = KeyedQueue[str](ManualClock(), NoChance())
+    queue = KeyedQueue[str](ManualClock(), NoChance(), PriorityOrder())
     queue.add("a")
     key = str(await queue.get())
     queue.forget(key)  # what the pass found

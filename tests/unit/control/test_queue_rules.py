@@ -2,20 +2,21 @@
 
 import asyncio
 
+from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import KeyedQueue
 from tests.simulation.loop import SimulatedLoop, run
-from tests.unit.control.fakes import ManualClock, NoChance
+from tests.unit.control.fakes import ManualClock, NoChance, next_due
 from tests.unit.control.test_queue_workers import Shop
 
 
 def test_work_now_stands_for_work_later() -> None:
     async def main() -> None:
         clock = ManualClock()
-        queue = KeyedQueue[str](clock, NoChance())
+        queue = KeyedQueue[str](clock, NoChance(), PriorityOrder())
         queue.add_at("a", clock.monotonic() + 10)
         queue.add("a")
         assert await queue.get() == "a"
-        assert queue.next_due is None
+        assert next_due(queue) is None
         queue.done("a")
         clock.advance(11)
         waiting = asyncio.create_task(queue.get())
@@ -27,7 +28,7 @@ def test_work_now_stands_for_work_later() -> None:
     asyncio.run(main())
 
 
-def test_a_key_that_is_asked_for_again_rouses_nobody_else() -> None:
+def test_a_key_that_is_asked_for_again_wakes_nobody_else() -> None:
     def looks(workers: int) -> int:
         async def main(loop: SimulatedLoop) -> int:
             shop = Shop(loop, workers)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from flotilla_common.control.lanes import BEGINNING
+from flotilla_common.control.priority import SLOT_SECONDS, PriorityOrder
 from flotilla_common.control.queue import KeyedQueue
 from tests.simulation.loop import SeededEntropy, SimulatedClock, SimulatedLoop, run
 from tests.unit.control.fakes import NoChance
@@ -38,9 +38,9 @@ class CountingClock:
 class Shop:
     """A queue with workers whose passes take some time."""
 
-    def __init__(self, loop: SimulatedLoop, workers: int, *, places: int = 100, seconds: float = 0.1) -> None:
+    def __init__(self, loop: SimulatedLoop, workers: int, *, slots: int = 100, seconds: float = 0.1) -> None:
         self.clock = CountingClock(SimulatedClock(loop))
-        self.queue: KeyedQueue[str] = KeyedQueue(self.clock, NoChance(), places=places)
+        self.queue: KeyedQueue[str] = KeyedQueue(self.clock, NoChance(), PriorityOrder(slots))
         self.taken: list[tuple[str, float]] = []
         self.seconds = seconds
         self.workers = [loop.create_task(self._work()) for _ in range(workers)]
@@ -127,7 +127,7 @@ def test_an_earlier_due_time_is_kept_by_workers_that_wait_for_a_later_one() -> N
     run(main)
 
 
-def test_the_alarm_is_set_again_by_the_worker_that_it_roused() -> None:
+def test_the_alarm_is_set_again_by_the_worker_that_it_woke() -> None:
     """The one that hears the alarm works for long: the others must hear the next one."""
 
     async def main(loop: SimulatedLoop) -> None:
@@ -155,11 +155,11 @@ def test_a_forgotten_due_time_delays_nobody() -> None:
     run(main)
 
 
-def test_a_roused_worker_that_is_cancelled_leaves_the_key_to_another() -> None:
+def test_a_woken_worker_that_is_cancelled_leaves_the_key_to_another() -> None:
     async def main(loop: SimulatedLoop) -> None:
         shop = Shop(loop, workers=2)
         await shop.rest()
-        shop.queue.add("a")  # rouses the one that waits longest
+        shop.queue.add("a")  # wakes the one that waits longest
         shop.workers[0].cancel()
         await shop.clock.sleep(1)
         assert shop.taken == [("a", 0.0)]
@@ -168,7 +168,7 @@ def test_a_roused_worker_that_is_cancelled_leaves_the_key_to_another() -> None:
     run(main)
 
 
-def test_a_worker_that_is_cancelled_is_not_roused() -> None:
+def test_a_worker_that_is_cancelled_is_not_woken() -> None:
     async def main(loop: SimulatedLoop) -> None:
         shop = Shop(loop, workers=2)
         await shop.rest()
@@ -181,9 +181,9 @@ def test_a_worker_that_is_cancelled_is_not_roused() -> None:
     run(main)
 
 
-def test_a_place_that_is_given_up_is_taken_at_once() -> None:
+def test_a_slot_that_is_given_up_is_taken_at_once() -> None:
     async def main(loop: SimulatedLoop) -> None:
-        shop = Shop(loop, workers=3, places=1, seconds=0.5)
+        shop = Shop(loop, workers=3, slots=1, seconds=0.5)
         for key in "abc":
             shop.queue.add(key)
         await shop.clock.sleep(5)
@@ -193,9 +193,9 @@ def test_a_place_that_is_given_up_is_taken_at_once() -> None:
     run(main)
 
 
-def test_the_place_of_a_worker_that_is_cancelled_is_taken_at_once() -> None:
+def test_the_slot_of_a_worker_that_is_cancelled_is_taken_at_once() -> None:
     async def main(loop: SimulatedLoop) -> None:
-        shop = Shop(loop, workers=2, places=1, seconds=60)
+        shop = Shop(loop, workers=2, slots=1, seconds=60)
         shop.queue.add("a")
         shop.queue.add("b")
         await shop.clock.sleep(0.5)
@@ -207,9 +207,9 @@ def test_the_place_of_a_worker_that_is_cancelled_is_taken_at_once() -> None:
     run(main)
 
 
-def test_a_key_that_is_due_does_not_wait_for_the_place_of_another() -> None:
+def test_a_key_that_is_due_does_not_wait_for_the_slot_of_another() -> None:
     async def main(loop: SimulatedLoop) -> None:
-        shop = Shop(loop, workers=3, places=1, seconds=0.0)
+        shop = Shop(loop, workers=3, slots=1, seconds=0.0)
         shop.queue.add("a")
         await shop.clock.sleep(0.1)
         shop.seconds = 60
@@ -217,7 +217,7 @@ def test_a_key_that_is_due_does_not_wait_for_the_place_of_another() -> None:
         shop.queue.add("waits")
         shop.queue.add_at("a", 1.0)  # in the middle of something: needs no place
         await shop.clock.sleep(5)
-        assert shop.taken == [("a", 0.0), ("slow", 0.1), ("a", 1.0), ("waits", 0.1 + BEGINNING)]
+        assert shop.taken == [("a", 0.0), ("slow", 0.1), ("a", 1.0), ("waits", 0.1 + SLOT_SECONDS)]
         await shop.end()
 
     run(main)
@@ -225,11 +225,11 @@ def test_a_key_that_is_due_does_not_wait_for_the_place_of_another() -> None:
 
 def test_a_slow_pass_loses_its_place_in_time() -> None:
     async def main(loop: SimulatedLoop) -> None:
-        shop = Shop(loop, workers=3, places=1, seconds=60)
+        shop = Shop(loop, workers=3, slots=1, seconds=60)
         shop.queue.add("a")
         shop.queue.add("b")
         await shop.clock.sleep(10)
-        assert shop.taken == [("a", 0.0), ("b", BEGINNING)]
+        assert shop.taken == [("a", 0.0), ("b", SLOT_SECONDS)]
         await shop.end()
 
     run(main)
@@ -255,7 +255,7 @@ class Model:
         self.clock = SimulatedClock(loop)
         self.chance = random.Random(seed)
         self.queue: KeyedQueue[str] = KeyedQueue(
-            self.clock, SeededEntropy(seed), places=self.chance.choice((1, 2, 100))
+            self.clock, SeededEntropy(seed), PriorityOrder(self.chance.choice((1, 2, 100)))
         )
         self.open: set[str] = set()  # changed, and not worked on since
         self.busy: set[str] = set()

@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.cloneset import CloneSet
-from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.undecodable import UndecodableReporter
-from flotilla_common.mirror.door import Door, Misfit
+from flotilla_common.mirror.intake import Intake, Undecodable
 from flotilla_common.mirror.table import Table
 from tests.unit.control.fakes import ManualClock, NoChance, ScriptedApi, SilentBus
 
@@ -50,29 +49,29 @@ UNREADABLE = [
 ]
 
 
-def door() -> tuple[Door[CloneSet], list[Misfit]]:
-    made, misfits = Door(CLONE_SET, CloneSet, Table[CloneSet]()), list[Misfit]()
-    made.listen(misfits.append)
-    return made, misfits
+def door() -> tuple[Intake[CloneSet], list[Undecodable]]:
+    made, undecodable = Intake(CLONE_SET, CloneSet, Table[CloneSet]()), list[Undecodable]()
+    made.listen(undecodable.append)
+    return made, undecodable
 
 
 @pytest.mark.parametrize("spec", READABLE)
 def test_what_can_be_read(spec: dict[str, Any]) -> None:
-    entry, misfits = door()
+    entry, undecodable = door()
     assert entry.take(body(spec).replace(b"Infinity", b"1e400")) is not None
-    assert misfits == []
+    assert undecodable == []
 
 
 @pytest.mark.parametrize(("spec", "status", "field"), UNREADABLE)
 def test_what_cannot_names_the_field(spec: dict[str, Any], status: dict[str, Any], field: str) -> None:
-    entry, misfits = door()
+    entry, undecodable = door()
     assert entry.take(body(spec, status)) is None
-    assert field in misfits[0].error
+    assert field in undecodable[0].error
     assert entry.take(body(resourceVersion="6")) is not None
-    assert entry.misfits == {}
+    assert entry.undecodable == {}
 
 
-MISFIT = Misfit(
+MISFIT = Undecodable(
     resource=CLONE_SET,
     namespace="default",
     name="web",
@@ -122,4 +121,4 @@ def test_what_a_list_lacks_is_forgotten() -> None:
     entry.take(body(bad, uid="newer", resourceVersion="9"))
     entry.take(body(bad, uid="gone"))
     entry.forget_unlisted({"listed"}, 8)
-    assert entry.misfits.keys() == {"listed", "newer"}
+    assert entry.undecodable.keys() == {"listed", "newer"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.crds import containerrecreaterequest
+from flotilla_common.api.kinds.containerrecreaterequest import crd as containerrecreaterequest
 from tests.unit.crds.test_crds import walk
 
 SPEC = containerrecreaterequest.manifest()["spec"]

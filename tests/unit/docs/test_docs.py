@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from flotilla_cli.main import VERBS, main
-from flotilla_common.api.admission import cloneset_validation as rules
-from flotilla_common.api.admission import recreate_validation as recreate_rules
-from flotilla_common.api.admission.cloneset_defaults import default_cloneset
 from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.cloneset import validation as rules
+from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
+from flotilla_common.api.kinds.containerrecreaterequest import validation as recreate_rules
 from flotilla_common.api.versions import V1BETA1
 from flotilla_common.gates import NAMES as GATES
 from flotilla_common.gates import Gates

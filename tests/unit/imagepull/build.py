@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.nodeimage import NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_jobs.imagepull.plan import plan as plan_job

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.cloneset import CloneSet
-from flotilla_common.api.imagepulljob import ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.cloneset.types import CloneSet
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.order import node_order
 from flotilla_jobs.imagepull.secrets import references_of

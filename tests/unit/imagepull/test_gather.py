@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.cloneset.types import CloneSet
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Memory
 from flotilla_common.mirror.table import Table

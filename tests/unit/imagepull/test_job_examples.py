@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
 from flotilla_jobs.imagepull.selection import matching_pods, selected
 from tests.unit.imagepull.build import (

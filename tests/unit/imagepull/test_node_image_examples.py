@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.nodeimage import NodeImage, NodeImageStatus
+from flotilla_common.api.kinds.nodeimage.types import NodeImage, NodeImageStatus
 from flotilla_common.control.plan import Plan
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
@@ -183,17 +183,17 @@ def test_time_outs(image: NodeImage, message: str):
     result = passed(image)
     status = status_of(result)
     if not message:
-        assert (result.status, result.notices) == (None, ())
+        assert (result.status, result.events) == (None, ())
         return
     (one,) = status["imageStatuses"]["nginx"]["tags"]
     assert (one["phase"], one["message"], one["completionTime"]) == ("Failed", message, "2026-03-01T12:00:00Z")
     assert one.get("version", 0) == image.spec.images["nginx"].tags[0].version
     assert (status["desired"], status["failed"], status["pulling"]) == (1, 1, 0)
     text = f"Failed to pull image nginx:1.25 on node n1 for {message}"
-    assert [(notice.reason, notice.message, notice.warning) for notice in result.notices] == [
+    assert [(notice.reason, notice.message, notice.warning) for notice in result.events] == [
         ("PullImageFailed", text, True)
     ] * 2
-    about = [notice.about and (notice.about.resource.kind, notice.about.key) for notice in result.notices]
+    about = [notice.about and (notice.about.resource.kind, notice.about.key) for notice in result.events]
     assert about == [None, ("ImagePullJob", "ns/J")]
     assert result.urgent_status
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from flotilla_common.api.nodeimage import NodeImage, SecretReference
+from flotilla_common.api.kinds.nodeimage.types import NodeImage, SecretReference
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key
@@ -17,7 +17,7 @@ from flotilla_common.node.reports import SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import Opener
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.imagepull.sources import LOOK_SECONDS, Sources
-from flotilla_jobs.pullsecrets import SecretsDesk
+from flotilla_jobs.pullsecrets import SecretServer
 from flotilla_watcher.app import RESOURCES
 from tests.support.fake_clock import FakeClock
 from tests.unit.imagepull.build import (
@@ -249,7 +249,7 @@ class Desk:
         self.images.apply(node_image("n1", [tag("J")], secrets=[BATCH]))
         self.secrets.apply(copy_of("s1", "ns/J"))
         self.opener = Opener()
-        self.desk = SecretsDesk(self.images, self.secrets, "kruise-daemon-config", self._read)
+        self.desk = SecretServer(self.images, self.secrets, "kruise-daemon-config", self._read)
 
     async def _read(self, *_: object) -> None:
         return None

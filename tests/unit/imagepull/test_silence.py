@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.nodeimage import NodeImage, NodeImageStatus
+from flotilla_common.api.kinds.nodeimage.types import NodeImage, NodeImageStatus
 from flotilla_common.control.plan import Plan
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import merged

@@ -4,11 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from flotilla_common.api.cloneset import CloneSet
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage, NodeImageStatus
+from flotilla_common.api.kinds.cloneset.types import CloneSet
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage, NodeImageStatus
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Memory
 from flotilla_common.mirror.table import Table

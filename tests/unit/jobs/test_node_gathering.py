@@ -3,8 +3,8 @@
 from typing import Any, cast
 
 from flotilla_common.api.core import Node
-from flotilla_common.api.imagepulljob import ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Memory
 from flotilla_common.mirror.table import Table

@@ -7,15 +7,11 @@ import msgspec
 import pytest
 
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
-from flotilla_common.api.resources import (
-    EVENT,
-    IMAGE_LIST_PULL_JOB,
-    IMAGE_PULL_JOB,
-    NODE_IMAGE,
-    POD,
-    RECREATE_REQUEST,
-    Resource,
-)
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import EVENT, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.node.reports import EVENTS, PODS, Answer, EventReport, PodReport, Report
 from tests.simulation.bus.client import SimulatedBus

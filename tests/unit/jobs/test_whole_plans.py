@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.control.plan import Plan
 from flotilla_jobs.imagelistpull.children import template_hash
 from flotilla_jobs.imagelistpull.plan import plan as plan_list

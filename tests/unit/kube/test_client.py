@@ -9,7 +9,8 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from flotilla_common.api.resources import CLONE_SET, NODE, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.credentials import Fixed

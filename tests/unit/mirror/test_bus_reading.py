@@ -8,7 +8,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.bus_source import FETCH_SECONDS
-from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import Table
 from tests.unit.mirror.test_mirror import SPEC, Bench, Thing, body
 
@@ -99,12 +99,12 @@ async def test_after_a_reset_the_same_epoch_is_taken_as_a_whole_again() -> None:
     assert bench.held == {"a": "1"}
 
 
-def door() -> Door[Thing]:
-    return Door(POD, Thing, Table[Thing]())
+def intake() -> Intake[Thing]:
+    return Intake(POD, Thing, Table[Thing]())
 
 
 def test_a_deletion_takes_its_own_object_only() -> None:
-    made = door()
+    made = intake()
     made.take(body("a", 5, uid="second"))
     made.drop(HeadMeta(name="a", namespace="ns", uid="first", resource_version="9"))
     assert len(made.table) == 1
@@ -116,18 +116,18 @@ def test_a_deletion_takes_its_own_object_only() -> None:
     assert len(made.table) == 0
 
 
-def test_a_misfit_is_forgotten_with_its_object() -> None:
-    made = door()
+def test_a_undecodable_is_forgotten_with_its_object() -> None:
+    made = intake()
     made.take(body("a", 5, size="wrong"))
-    assert made.misfits.keys() == {"u-a"}
+    assert made.undecodable.keys() == {"u-a"}
     made.drop(HeadMeta(name="a", namespace="ns", uid="u-other"))
-    assert made.misfits.keys() == {"u-a"}
+    assert made.undecodable.keys() == {"u-a"}
     made.drop(HeadMeta(name="a", namespace="ns", uid="u-a"))
-    assert not made.misfits
+    assert not made.undecodable
 
 
-def test_a_misfit_says_what_it_is() -> None:
-    made = door()
+def test_a_undecodable_says_what_it_is() -> None:
+    made = intake()
     heard: list[tuple[object, ...]] = []
     made.listen(lambda one: heard.append((one.resource, one.namespace, one.name, one.uid, one.version)))
     made.take(body("a", 5, size="wrong"))
@@ -137,11 +137,11 @@ def test_a_misfit_says_what_it_is() -> None:
 
 
 def test_a_complete_list_forgets_what_it_lacks_up_to_its_version() -> None:
-    made = door()
+    made = intake()
     for name, version in (("a", 5), ("b", 6), ("c", 7)):
         made.take(body(name, version, size="wrong"))
     made.forget_unlisted({"u-a"}, 6)
-    assert made.misfits.keys() == {"u-a", "u-c"}
+    assert made.undecodable.keys() == {"u-a", "u-c"}
 
 
 def test_a_replaced_table_keeps_what_is_newer_listed_or_out_of_scope() -> None:

@@ -1,4 +1,4 @@
-"""What only shows when something else goes wrong: empty epochs, misfits, switches between bus and apiserver."""
+"""What only shows when something else goes wrong: empty epochs, undecodable, switches between bus and apiserver."""
 
 import asyncio
 from typing import Any
@@ -71,9 +71,9 @@ async def test_what_is_known_already_is_not_even_decoded() -> None:
     bench = await started()
     bench.mirror.written(POD, body("a", 1))
     await bench.say("MODIFIED", body("a", 1, size="wrong"))
-    assert not bench.mirror.is_misfit(POD, "u-a")
+    assert not bench.mirror.is_undecodable(POD, "u-a")
     await bench.say("MODIFIED", body("a", 2, size="wrong"))
-    assert bench.mirror.is_misfit(POD, "u-a")
+    assert bench.mirror.is_undecodable(POD, "u-a")
 
 
 async def test_a_message_that_does_not_say_its_version_is_decoded() -> None:
@@ -85,13 +85,13 @@ async def test_a_message_that_does_not_say_its_version_is_decoded() -> None:
     assert bench.held == {"a": "2"}
 
 
-async def test_a_misfit_that_is_not_in_the_next_epoch_is_gone_but_a_newer_one_stays() -> None:
+async def test_a_undecodable_that_is_not_in_the_next_epoch_is_gone_but_a_newer_one_stays() -> None:
     bench = await started()
     await bench.publish("e1", 10, body("old", 1, size="wrong"), body("kept", 2, size="wrong"))
     bench.mirror.written(POD, body("newer", 25, size="wrong"))
-    assert bench.mirror.is_misfit(POD, "u-old")
+    assert bench.mirror.is_undecodable(POD, "u-old")
     await bench.publish("e2", 20, body("kept", 2, size="wrong"))
-    assert [bench.mirror.is_misfit(POD, f"u-{name}") for name in ("old", "kept", "newer")] == [False, True, True]
+    assert [bench.mirror.is_undecodable(POD, f"u-{name}") for name in ("old", "kept", "newer")] == [False, True, True]
 
 
 async def test_the_fallback_begins_with_the_second_that_was_agreed_and_ends_with_the_bus() -> None:

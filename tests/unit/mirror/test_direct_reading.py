@@ -10,7 +10,7 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import Api, ApiError, Page
 from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror.direct_source import DirectSource
-from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from tests.support.fake_bus import FakeBus
@@ -32,9 +32,9 @@ class Sourced:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.table = Table[Thing]()
-        self.door = Door(POD, Thing, self.table)
+        self.intake = Intake(POD, Thing, self.table)
         self.synced = 0
-        self.source = DirectSource(cast("Api", None), self.door, self.clock, self._on_synced, "ns")
+        self.source = DirectSource(cast("Api", None), self.intake, self.clock, self._on_synced, "ns")
 
     def _on_synced(self) -> None:
         self.synced += 1
@@ -79,15 +79,15 @@ async def test_a_list_without_a_version_takes_nothing_away() -> None:
 
 async def test_what_cannot_be_read_is_gone_when_the_next_list_lacks_it() -> None:
     made = Sourced()
-    made.door.take(raw("odd", 5, size="wrong"))
+    made.intake.take(raw("odd", 5, size="wrong"))
     await made.list(4)
-    assert made.door.misfits.keys() == {"u-odd"}
+    assert made.intake.undecodable.keys() == {"u-odd"}
     await made.source.listing()
     await made.source.listed(head("odd", 5), raw("odd", 5, size="wrong"))
     await made.source.complete("9")
-    assert made.door.misfits.keys() == {"u-odd"}
+    assert made.intake.undecodable.keys() == {"u-odd"}
     await made.list(9)
-    assert not made.door.misfits
+    assert not made.intake.undecodable
 
 
 async def test_events_move_the_table_and_prove_that_it_is_up_to_date() -> None:

@@ -1,4 +1,4 @@
-"""The mirror's doors: the bus with its epochs, our own writes, direct reads, objects that do not decode."""
+"""The mirror's ways in: the bus with its epochs, our own writes, direct reads, objects that do not decode."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -178,17 +178,19 @@ async def test_a_large_object_is_fetched(bench: Bench) -> None:
 
 async def test_what_does_not_decode_is_set_aside_and_never_counts_as_gone(bench: Bench) -> None:
     heard: list[str] = []
-    bench.mirror.on_misfit(POD, lambda misfit: heard.append(f"{misfit.name}@{misfit.version}: {misfit.error}"))
+    bench.mirror.on_undecodable(
+        POD, lambda undecodable: heard.append(f"{undecodable.name}@{undecodable.version}: {undecodable.error}")
+    )
     await bench.publish("e1", 10, body("a", 1), body("b", 2))
     await bench.say("MODIFIED", body("a", 11, size="wrong"))
     await bench.say("MODIFIED", body("a", 11, size="wrong"))
     assert heard == ["a@11: Expected `int`, got `str` - at `$.size`"]
     assert bench.held == {"a": "1", "b": "2"}
     bench.api.objects = {"a": body("a", 11, size="wrong")}
-    await bench.mirror.take_over([POD])
+    await bench.mirror.resync([POD])
     assert bench.held == {"a": "1"}
     await bench.say("MODIFIED", body("a", 12))
-    assert bench.mirror.misfits(POD) == []
+    assert bench.mirror.undecodable(POD) == []
 
 
 async def test_our_own_writes_are_seen_at_once(bench: Bench) -> None:
@@ -265,6 +267,6 @@ async def test_a_private_table_reads_one_namespace_directly() -> None:
     await feed.tend()
     assert (feed.synced, feed.healthy, feed.direct) == (True, True, True)
     assert table.get("ns", "s") is not None
-    await bench.mirror.take_over((SECRET,))
+    await bench.mirror.resync((SECRET,))
     assert set(asked) == {"ns"}
     await feed.stop()

@@ -1,4 +1,4 @@
-"""The table only moves forward, whatever order its doors deliver in."""
+"""The table only moves forward, whatever order its ways in deliver in."""
 
 from random import Random
 

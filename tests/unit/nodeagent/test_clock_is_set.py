@@ -6,9 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_common.api.containerrecreaterequest import PRE_RECREATE_GRACE, ExecAction, PreStop
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    PRE_RECREATE_GRACE,
+    RECREATE_REQUEST,
+    ExecAction,
+    PreStop,
+)
 from flotilla_common.api.meta import Condition
-from flotilla_common.api.resources import RECREATE_REQUEST
 from tests.support.node_scene import Scene, play
 from tests.support.pull_scene import begun, entry, ready, tag, want
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.nodeimage import (
+from flotilla_common.api.kinds.nodeimage.types import (
+    NODE_IMAGE,
     NodeImage,
     NodeImageSpec,
     TagStatus,
 )
-from flotilla_common.api.resources import NODE_IMAGE
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.settings import Settings
 from flotilla_nodeagent.cri.errors import CriError, NotFound
 from flotilla_nodeagent.cri.types import Image

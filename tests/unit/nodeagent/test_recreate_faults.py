@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flotilla_common.api.containerrecreaterequest import ExecAction, PreStop
+from flotilla_common.api.kinds.containerrecreaterequest.types import ExecAction, PreStop
 from tests.support.node_scene import Scene, play
 
 HOOK = PreStop(exec=ExecAction(command=["quit"]))

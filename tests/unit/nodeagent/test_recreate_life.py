@@ -5,8 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from flotilla_common.api.containerrecreaterequest import ExecAction, PreStop, StatusContext
-from flotilla_common.api.resources import RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    RECREATE_REQUEST,
+    ExecAction,
+    PreStop,
+    StatusContext,
+)
 from flotilla_nodeagent.cri.errors import CriError
 from tests.support.node_scene import Scene, play
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerPort,
     HttpGetAction,
     HttpHeader,

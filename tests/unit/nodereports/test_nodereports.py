@@ -7,8 +7,8 @@ import pytest
 
 from flotilla_common.api.core import Container, Pod, PodSpec
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.api.kinds.nodeimage.types import ImageSpec, ImageTag, JobReference, NodeImage, NodeImageSpec
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.nodeimage import ImageSpec, ImageTag, JobReference, NodeImage, NodeImageSpec
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.kube.interface import Unreachable

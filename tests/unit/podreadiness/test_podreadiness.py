@@ -6,7 +6,7 @@ import pytest
 from flotilla_cloneset.podreadiness.gather import WAITING, Gatherer, waiting_index
 from flotilla_cloneset.podreadiness.plan import PodSnapshot, plan
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.mirror.table import Indexer, Table

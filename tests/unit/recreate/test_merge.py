@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest, RecreateState
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest, RecreateState
 from flotilla_common.node.reports import RecreateReport
 from flotilla_jobs.containerrecreate.merge import MESSAGE_LIMIT, absorbed, merged, problem
 from tests.unit.recreate.world import START, request_document, state

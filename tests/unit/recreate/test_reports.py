@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.node.reports import Answer, RecreateReport
 from flotilla_common.node.serving import Sender

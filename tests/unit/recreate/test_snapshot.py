@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_jobs.containerrecreate.observe import observed
 from tests.unit.recreate.world import START, pod_document, request_document, stamp, status_of
 

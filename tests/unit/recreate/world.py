@@ -8,9 +8,13 @@ from typing import Any, cast
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest, RecreateState
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import POD, RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    RECREATE_REQUEST,
+    ContainerRecreateRequest,
+    RecreateState,
+)
+from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import RecreateReport

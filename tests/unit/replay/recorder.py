@@ -8,7 +8,8 @@ import msgspec
 from flotilla_cli.bundle.records import Bundle, Header, Recorded
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_cloneset.offline import CLONE_SETS
-from flotilla_common.api.resources import CLONE_SET, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.control.controller import Memory

@@ -11,7 +11,8 @@ from flotilla_cli.bundle.records import Bundle, read, write
 from flotilla_cli.bundle.redact import Redactor
 from flotilla_cli.services import offline_kinds
 from flotilla_cloneset.offline import CLONE_SETS
-from flotilla_common.api.resources import CLAIM, CLONE_SET, NODE, POD, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CLAIM, NODE, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Message, OnMessage
 from flotilla_common.control.offline import Planning

@@ -9,7 +9,8 @@ assert tape.breaches() == []
 from datetime import UTC, datetime
 from typing import Any
 
-from flotilla_common.api.resources import CLAIM, CLONE_SET, LEASE, POD, REVISION, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CLAIM, LEASE, POD, REVISION, Resource
 from tests.simulation.history import Version
 from tests.simulation.oracles.judge import judge
 

@@ -8,7 +8,8 @@ from typing import TypeVar
 import pytest
 
 from flotilla_common.api.crds import manifests
-from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, NAMESPACE, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, POD
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from tests.simulation.apiserver.client import SimulatedApi

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE, Resource
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import Resource
 from tests.simulation.history import Version
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.pulls import Pulls

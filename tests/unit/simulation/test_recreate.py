@@ -13,7 +13,9 @@ import msgspec
 import pytest
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.resources import CLONE_SET, EVENT, LEASE, POD, RECREATE_REQUEST, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.resources import EVENT, LEASE, POD, Resource
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.simulation.agents import Agent
 from tests.simulation.apiserver.wire import ONE_WAY, Delivery, Request

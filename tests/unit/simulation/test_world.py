@@ -8,7 +8,8 @@ import sys
 import msgspec
 import pytest
 
-from flotilla_common.api.resources import CLONE_SET, LEASE, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import LEASE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.history import History
 from tests.simulation.scenarios.manifests import cloneset

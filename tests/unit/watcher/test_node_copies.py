@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.resources import RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
 from flotilla_common.kube.reflector import HeadMeta

@@ -11,13 +11,13 @@ from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.resources import POD
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_webhook.census import Census
 from flotilla_webhook.cloneset import CloneSetAdmission
+from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.review import Named, Request
-from flotilla_webhook.templates import ApiserverJudge, Verdict
+from flotilla_webhook.templates import DryRunValidator, Verdict
 from tests.unit.webhook.fakes import FakeApi, Json
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -44,9 +44,9 @@ class Case:
 
     def __init__(self) -> None:
         gates = Gates.parse("")
-        self.cluster, self.judge = FakeApi(), Judge()
-        protection = Protection(gates, Census(self.cluster.api), Metrics(CollectorRegistry()), lambda _: None)
-        self.admission = CloneSetAdmission(self.cluster.api, self.judge, protection, gates)
+        self.cluster, self.templates = FakeApi(), Judge()
+        protection = Protection(gates, LiveCounts(self.cluster.api), Metrics(CollectorRegistry()), lambda _: None)
+        self.admission = CloneSetAdmission(self.cluster.api, self.templates, protection, gates)
 
 
 def cloneset(version: str = "v1beta1", metadata: Json | None = None, **spec: Any) -> Json:
@@ -83,7 +83,7 @@ async def test_undecodable(document: Json | None) -> None:
 
 async def test_faults_of_all_sources_in_one_answer() -> None:
     case = Case()
-    case.judge.answer = [ForeignError("spec.template.spec.x", "Required value")]
+    case.templates.answer = [ForeignError("spec.template.spec.x", "Required value")]
     answer = await case.admission.validate(create(cloneset(replicas=-1)))
     assert (answer.allowed, answer.code) == (False, 422)
     assert answer.message == (
@@ -91,13 +91,13 @@ async def test_faults_of_all_sources_in_one_answer() -> None:
     )
 
 
-async def test_only_a_changed_template_is_judged() -> None:
+async def test_only_a_changed_template_is_validated() -> None:
     case = Case()
     assert (await case.admission.validate(update(cloneset(replicas=5), cloneset()))).allowed
-    assert case.judge.asked == 0
+    assert case.templates.asked == 0
     changed = cloneset(template=TEMPLATE | {"spec": {}})
     assert (await case.admission.validate(update(changed, cloneset()))).allowed
-    assert case.judge.asked == 1
+    assert case.templates.asked == 1
 
 
 LONG = "a" * 53
@@ -122,7 +122,7 @@ LONG = "a" * 53
 )
 async def test_warnings(name: str, old: Json | None, dropped: list[str], expected: list[str]) -> None:
     case = Case()
-    case.judge.dropped = dropped
+    case.templates.dropped = dropped
     document = cloneset(metadata={"name": name})
     answer = await case.admission.validate(update(document, old) if old else create(document))
     assert answer.allowed
@@ -152,9 +152,9 @@ async def test_a_claim_template_needs_a_name() -> None:
 
 
 @pytest.mark.parametrize("failure", [ApiError(500, "InternalError", "no quorum"), Unreachable("no quorum")])
-async def test_without_a_judge_nothing_is_admitted(failure: Exception) -> None:
+async def test_without_a_dry_run_nothing_is_admitted(failure: Exception) -> None:
     case = Case()
-    case.judge.answer = failure
+    case.templates.answer = failure
     answer = await case.admission.validate(create(cloneset()))
     assert (answer.code, answer.message) == (500, "cannot check the CloneSet, the apiserver says: no quorum")
 
@@ -199,7 +199,7 @@ async def judged(template: Json, claims: list[Json] | None = None, refuse: ApiEr
             raise refuse
 
     cluster.refuse = answer
-    verdict = await ApiserverJudge(cluster.api).verdict("n", template, claims or [])
+    verdict = await DryRunValidator(cluster.api).verdict("n", template, claims or [])
     return [str(fault) for fault in verdict.faults], cluster.sent[0]["template"]
 
 
@@ -251,7 +251,7 @@ class PruningApi:
 async def test_what_the_apiserver_leaves_out_is_named(extra: Json, expected: list[str]) -> None:
     kept = TEMPLATE | {"spec": {"containers": [{"name": "c", "image": "i"}], "dnsPolicy": "ClusterFirst"}}
     sent = TEMPLATE | {"spec": {"containers": [{"name": "c", "image": "i", **extra}]}}
-    verdict = await ApiserverJudge(cast("Api", PruningApi(kept))).verdict("default", sent, [])
+    verdict = await DryRunValidator(cast("Api", PruningApi(kept))).verdict("default", sent, [])
     assert verdict == Verdict(dropped=expected)
 
 
@@ -313,13 +313,13 @@ class BreakingApi:
 
 async def test_a_broken_connection_is_no_verdict() -> None:
     api = BreakingApi(1)
-    assert await ApiserverJudge(cast("Api", api)).verdict("default", TEMPLATE, []) == Verdict()
+    assert await DryRunValidator(cast("Api", api)).verdict("default", TEMPLATE, []) == Verdict()
     assert api.tries == 2
 
 
 async def test_without_an_answer_there_is_no_verdict() -> None:
     with pytest.raises(Unreachable):
-        await ApiserverJudge(cast("Api", BreakingApi(2))).verdict("default", TEMPLATE, [])
+        await DryRunValidator(cast("Api", BreakingApi(2))).verdict("default", TEMPLATE, [])
 
 
 async def test_other_errors_are_passed_on() -> None:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.census import Census
+from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.review import Named, Request, User
@@ -40,7 +40,7 @@ class Case:
         self.records: list[bytes] = []
         self.registry = CollectorRegistry()
         self.protection = Protection(
-            Gates.parse(gates), Census(self.cluster.api), Metrics(self.registry), self.records.append
+            Gates.parse(gates), LiveCounts(self.cluster.api), Metrics(self.registry), self.records.append
         )
 
     async def delete(self, kind: str, label: str, spec: Json | None = None, **extra: Any) -> str:

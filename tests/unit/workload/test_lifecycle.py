@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.cloneset import Lifecycle, LifecycleHook
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.types import Lifecycle, LifecycleHook
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Notice
+from flotilla_common.control.plan import Event
 from flotilla_common.workload.lifecycle import (
     PRE_DELETE_HOLDER,
     PRE_UPDATE_HOLDER,
@@ -283,10 +283,10 @@ def test_notices_go_with_the_writes() -> None:
     edit.set_condition(Condition(type="A", status="True"))
     edit.set_image("nginx", "b")
     first, second = patches(
-        edit.chain(on_success=Notice(reason="Ok", message=""), on_failure=Notice(reason="No", message=""))
+        edit.chain(on_success=Event(reason="Ok", message=""), on_failure=Event(reason="No", message=""))
     )
-    assert (first.on_success, second.on_success) == (None, Notice(reason="Ok", message=""))
-    assert first.on_failure == second.on_failure == Notice(reason="No", message="")
+    assert (first.on_success, second.on_success) == (None, Event(reason="Ok", message=""))
+    assert first.on_failure == second.on_failure == Event(reason="No", message="")
     assert {first.cause, second.cause} == {"why"}
     assert {first.phase, second.phase} == {"scale"}
     assert (first.after_previous, second.after_previous) == (False, False)

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_common.api.cloneset import PriorityStrategy, ScatterTerm
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.types import PriorityStrategy, ScatterTerm
 from flotilla_common.workload.ordering import (
     preparing_update_first,
     scatter,

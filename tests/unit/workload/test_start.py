@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.plan import Notice, Patch
+from flotilla_common.control.plan import Event, Patch
 from flotilla_common.workload.inplace import UpdateSpec, start
 from flotilla_common.workload.inplace.batches import next_batch
 from flotilla_common.workload.inplace.spec import ContainerMeta
@@ -33,7 +33,7 @@ from tests.unit.workload.build import (
 
 IMAGE = UpdateSpec(revision="sample-56dfb978d4", images={"nginx": "nginx:mainline"})
 AT = "2024-03-01T08:00:00Z"
-NOTICE = Notice(reason="SuccessfulUpdatePodInPlace", message="done")
+EVENT = Event(reason="SuccessfulUpdatePodInPlace", message="done")
 
 
 def started(target: Pod, spec: UpdateSpec, gates: Any = GATES, version: str = "v1.33.1", **members: Any) -> list[Patch]:
@@ -42,7 +42,7 @@ def started(target: Pod, spec: UpdateSpec, gates: Any = GATES, version: str = "v
 
 
 def test_an_image_update_is_two_writes() -> None:
-    first, second = started(pod(), IMAGE, on_success=NOTICE)
+    first, second = started(pod(), IMAGE, on_success=EVENT)
     assert conditions_of(first)["InPlaceUpdateReady"] == {
         "type": "InPlaceUpdateReady",
         "status": "False",
@@ -63,7 +63,7 @@ def test_an_image_update_is_two_writes() -> None:
         '"containerBatchesRecord":[{"timestamp":"2024-03-01T08:00:00Z","containers":["nginx"]}]}'
     )
     assert (second.subresource, second.resource_version, second.after_previous) == ("", "", True)
-    assert (second.on_success, second.uid) == (NOTICE, "uid-web")
+    assert (second.on_success, second.uid) == (EVENT, "uid-web")
 
 
 def test_02_metadata_only() -> None:

@@ -58,8 +58,3 @@ MUTATING = Resource(
 VALIDATING = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
 )
-CLONE_SET = Resource("apps.kruise.io", "v1beta1", "clonesets", "CloneSet")
-NODE_IMAGE = Resource("apps.kruise.io", "v1beta1", "nodeimages", "NodeImage", namespaced=False)
-IMAGE_PULL_JOB = Resource("apps.kruise.io", "v1beta1", "imagepulljobs", "ImagePullJob")
-IMAGE_LIST_PULL_JOB = Resource("apps.kruise.io", "v1beta1", "imagelistpulljobs", "ImageListPullJob")
-RECREATE_REQUEST = Resource("apps.kruise.io", "v1beta1", "containerrecreaterequests", "ContainerRecreateRequest")

@@ -21,10 +21,11 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control import metrics
 from flotilla_common.control.executor import Executor, Fence, Report
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.plan import Notice, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_common.control.shards import Shards, shard_of
-from flotilla_common.control.statuspace import StatusPace
+from flotilla_common.control.statusthrottle import StatusThrottle
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 
@@ -45,8 +46,8 @@ LONGEST_REST = 0.2
 SETTLED_REST = 3.0
 """A settled object rests so many times as long: nothing but its counts is about to change."""
 
-BEGINNING_SHARE = 5
-"""One worker in so many begins with objects that were idle; the others get on with what is begun."""
+SLOT_SHARE = 5
+"""One worker in so many may start idle objects; the others go on with those in progress (see `priority`)."""
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -97,8 +98,8 @@ class Controller(Generic[S]):
         self.name = name
         self.resource = resource
         self._metrics = metrics.ControllerMetrics(name, clock, workers)
-        places = max(workers // BEGINNING_SHARE, 1)
-        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, backoff, self._metrics.queue, places=places)
+        self._order: PriorityOrder[Key] = PriorityOrder(max(workers // SLOT_SHARE, 1))
+        self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, self._order, backoff, self._metrics.queue)
         self._gather = gather
         self._plan = plan
         self._reread = reread
@@ -111,7 +112,7 @@ class Controller(Generic[S]):
         self._unknown: set[Key] = set()  # writes of unknown outcome: read before planning
         self._memory: dict[Key, Memory] = {}
         self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
-        self._pace: StatusPace[Key] = StatusPace()
+        self._throttle: StatusThrottle[Key] = StatusThrottle()
         self._log = structlog.get_logger(controller=name)
 
     def enqueue(self, namespace: str, name: str) -> None:
@@ -179,7 +180,7 @@ class Controller(Generic[S]):
             self._metrics.planned(planning)
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
-            self.queue.mark_slow(key, slow=plan.starts_slowly)
+            self._order.mark_slow_start(key, slow=plan.starts_slowly)
             report = await self._carry_out(key, subject, plan, trace, fence)
             if not report.counts:
                 rest = min(self._executor.answer_seconds * ANSWER_SHARE, LONGEST_REST)
@@ -212,11 +213,11 @@ class Controller(Generic[S]):
             self._journal.why(subject, plan, trace=trace)
 
     async def _carry_out(self, key: Key, subject: Subject, plan: Plan, trace: str, fence: Fence) -> Report:
-        """Write the dependents, and the status first, last, or later (see `statuspace`)."""
+        """Write the dependents, and the status first, last, or later (see `statusthrottle`)."""
         early = None
         if plan.status is None:
-            self._pace.unneeded(key)
-        elif self._pace.owed(key):
+            self._throttle.unneeded(key)
+        elif self._throttle.owed(key):
             early = await self._write_status(key, subject, plan.status, trace, fence)
         report = await self._executor.run(subject, plan, fence, trace)
         if plan.status is None:
@@ -232,7 +233,7 @@ class Controller(Generic[S]):
     def _is_due(self, key: Key, plan: Plan, *, wrote: bool) -> bool:
         """Whether the status is written by this pass; else the key comes back for it."""
         now = self._clock.monotonic()
-        due = self._pace.due(key, now, urgent=plan.urgent_status, wrote=wrote)
+        due = self._throttle.due(key, now, urgent=plan.urgent_status, wrote=wrote)
         if due <= now:
             return True
         if due == float("inf"):
@@ -242,7 +243,7 @@ class Controller(Generic[S]):
         return False
 
     async def _write_status(self, key: Key, subject: Subject, status: Patch, trace: str, fence: Fence) -> Outcome:
-        self._pace.written(key, self._clock.monotonic())
+        self._throttle.written(key, self._clock.monotonic())
         return await self._executor.single(subject, status, fence, trace)
 
     async def _after_status(self, subject: Subject, plan: Plan, trace: str, fence: Fence) -> None:
@@ -274,7 +275,7 @@ class Controller(Generic[S]):
         self.queue.forget(key)
         self._memory.pop(key, None)
         self._said.pop(key, None)
-        self._pace.forget(key)
+        self._throttle.forget(key)
         self._unknown.discard(key)
 
 
@@ -282,7 +283,7 @@ def failed_plan(error: Exception) -> Plan:
     """What is planned for an object that the planner cannot digest: to say so, and to try again."""
     text = f"{type(error).__name__}: {error}"
     return Plan(
-        notices=(Notice(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
+        events=(Event(reason="FailedPlan", message=f"failed to plan: {text}", warning=True),),
         reasons=(Reason(code="PlanningFailed", message=f"planning failed: {text}"),),
         errors=(("plan", text),),
     )

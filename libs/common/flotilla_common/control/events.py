@@ -15,7 +15,7 @@ import structlog
 from flotilla_common.api.resources import EVENT
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.metrics import EVENTS_DROPPED
-from flotilla_common.control.plan import Json, Notice, PatchType
+from flotilla_common.control.plan import Event, Json, PatchType
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
@@ -75,17 +75,17 @@ class Recorder:
         self._component = component
         self._series: OrderedDict[tuple[str, str, bool], _Series] = OrderedDict()
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self._backlog: OrderedDict[_Written, tuple[Subject, Notice, str]] = OrderedDict()
+        self._backlog: OrderedDict[_Written, tuple[Subject, Event, str]] = OrderedDict()
         self._wake = asyncio.Event()
         self._log = structlog.get_logger(component=component)
         self.dropped = 0
 
-    def record(self, subject: Subject, notice: Notice, error: str = "") -> None:
-        """Say something about the object, unless the notice is about another one. Returns at once."""
-        subject = notice.about or subject
-        text = notice.text(error)
+    def record(self, subject: Subject, event: Event, error: str = "") -> None:
+        """Say something about the object, unless the event is about another one. Returns at once."""
+        subject = event.about or subject
+        text = event.text(error)
         about = (subject.uid or subject.key) + subject.field_path
-        series = self._series_of((about, notice.reason, notice.warning))
+        series = self._series_of((about, event.reason, event.warning))
         if text not in series.messages and len(series.messages) >= DISTINCT:
             text = COMBINED
         written = series.messages.get(text)
@@ -95,8 +95,8 @@ class Recorder:
         if written is None:
             written = series.messages[text] = _Written(f"{subject.name[:220]}.{self._entropy.token()}")
         written.count += 1
-        message = notice.text(error) if text is not COMBINED else COMBINED + notice.text(error)
-        self._backlog[written] = (subject, notice, message)
+        message = event.text(error) if text is not COMBINED else COMBINED + event.text(error)
+        self._backlog[written] = (subject, event, message)
         if len(self._backlog) > BACKLOG:
             self._backlog.popitem(last=False)
             self._drop()
@@ -119,10 +119,10 @@ class Recorder:
             await self._write_next()
 
     async def _write_next(self) -> None:
-        warnings = (written for written, (_, notice, _) in self._backlog.items() if notice.warning)
+        warnings = (written for written, (_, event, _) in self._backlog.items() if event.warning)
         written = next(warnings, None) or next(iter(self._backlog))
-        subject, notice, message = self._backlog.pop(written)
-        await self._write(subject, notice, message, written)
+        subject, event, message = self._backlog.pop(written)
+        await self._write(subject, event, message, written)
 
     def _drop(self) -> None:
         self.dropped += 1
@@ -149,7 +149,7 @@ class Recorder:
             self._tokens.popitem(last=False)
         return allowed
 
-    async def _write(self, subject: Subject, notice: Notice, message: str, written: _Written) -> None:
+    async def _write(self, subject: Subject, event: Event, message: str, written: _Written) -> None:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         written.first = written.first or now
         namespace = subject.namespace or "default"
@@ -159,27 +159,25 @@ class Recorder:
                 data = msgspec.json.encode(body)
                 await self._api.patch(EVENT, namespace, written.name, data, PatchType.MERGE)
             else:
-                body = self._event(subject, notice, message, written, namespace, now)
+                body = self._event(subject, event, message, written, namespace, now)
                 await self._api.create(EVENT, namespace, msgspec.json.encode(body))
                 written.exists = True
         except (ApiError, Unreachable) as error:
             self._drop()
-            self._log.debug("event not written", object=subject.key, reason=notice.reason, error=str(error))
+            self._log.debug("event not written", object=subject.key, reason=event.reason, error=str(error))
 
-    def _event(
-        self, subject: Subject, notice: Notice, message: str, written: _Written, namespace: str, now: str
-    ) -> Json:
+    def _event(self, subject: Subject, event: Event, message: str, written: _Written, namespace: str, now: str) -> Json:
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": written.name, "namespace": namespace},
             "involvedObject": subject.reference(),
-            "reason": notice.reason,
+            "reason": event.reason,
             "message": message[:1024],  # the apiserver's limit
-            "type": "Warning" if notice.warning else "Normal",
-            "source": {"component": self._component, **({"host": notice.host} if notice.host else {})},
+            "type": "Warning" if event.warning else "Normal",
+            "source": {"component": self._component, **({"host": event.host} if event.host else {})},
             "reportingComponent": self._component,
-            "reportingInstance": notice.host,
+            "reportingInstance": event.host,
             "firstTimestamp": written.first,
             "lastTimestamp": now,
             "count": written.count,

@@ -25,7 +25,7 @@ Fence = Callable[[], bool]
 
 
 class Store(Protocol):
-    """The mirror's doors for our own writes."""
+    """Where the mirror takes in the replies to our own writes."""
 
     def written(self, resource: Resource, body: bytes) -> object:
         """Take in the object that a write returned."""
@@ -148,8 +148,8 @@ class Executor:
     async def run(self, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
         """Carry out the stages (not the status). Returns when everything that was sent is answered."""
         report = Report()
-        for notice in plan.notices:
-            self._recorder.record(subject, notice)
+        for event in plan.events:
+            self._recorder.record(subject, event)
         run = _Run(self, subject, fence, trace, report)
         for stage in plan.stages:
             complete = await run.stage(stage)

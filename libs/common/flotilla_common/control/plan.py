@@ -22,7 +22,7 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all plan values."""
 
 
-class Notice(Frozen, kw_only=True):
+class Event(Frozen, kw_only=True):
     """A Kubernetes Event on the planned object, or on the one that it is `about`. On failure the error text stands
     between `message` and `after`."""
 
@@ -46,8 +46,8 @@ class Effect(Frozen, kw_only=True):
     name: str
     cause: str  # a few words for act.v1 and logs: "scale up", "in-place update to sample-d4d4fb5bd"
     phase: str = ""  # scale, update, …: a failure becomes condition Failed<Phase> where the kind has one
-    on_success: Notice | None = None
-    on_failure: Notice | None = None
+    on_success: Event | None = None
+    on_failure: Event | None = None
 
 
 class Create(Effect, kw_only=True, tag="create"):
@@ -111,7 +111,7 @@ class Plan(Frozen, kw_only=True):
     """The outcome of planning one object once."""
 
     stages: tuple[Stage, ...] = ()
-    notices: tuple[Notice, ...] = ()  # events that belong to no write
+    events: tuple[Event, ...] = ()  # events that belong to no write
     status: Patch | None = None  # written last, after the stages, whatever their outcome
     urgent_status: bool = False  # False: only counts changed, and the write may wait to be merged with the next
     after_status: tuple[Stage, ...] = ()  # best effort, once the status stands: writes to the spec, on its version

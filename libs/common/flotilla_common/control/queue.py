@@ -4,8 +4,10 @@ A key is queued at most once and never handed to two workers at a time; a key th
 comes back afterwards. Keys can be due later (a plan's `wake_at`, back-off after a failure), and a worker that is
 done may hold its key back for a moment, so that a large workload is not planned once per pod event (DESIGN §5).
 
-Idle workers are roused one at a time: whoever takes a key rouses the next one, if something is left to take. One alarm
-for all of them rings when the next key is due. So a change costs one worker's look, however many workers there are.
+Which of the ready keys is next is decided by an order (see `priority`); this module is the mechanism.
+
+Waiting workers are woken one at a time: whoever takes a key wakes the next one, if something is left to take. One timer
+for all of them fires when the next key is due. So a change wakes one worker, however many there are.
 """
 
 import asyncio
@@ -16,7 +18,6 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from flotilla_common.clock import Clock, Entropy
-from flotilla_common.control.lanes import Lanes
 
 K = TypeVar("K", bound=Hashable)
 
@@ -49,28 +50,53 @@ class Meter(Protocol):
         ...
 
 
+class Order(Protocol[K]):
+    """The ready keys, and which of them is next. Times are monotonic seconds."""
+
+    def __len__(self) -> int: ...
+    def __contains__(self, key: K) -> bool: ...
+
+    def add(self, key: K, now: float) -> None:
+        """The key is ready. No effect if it is already."""
+        ...
+
+    def take(self, now: float) -> K | None:
+        """Remove and return the next key; None when none may be worked on now."""
+        ...
+
+    def done(self, key: K, now: float) -> None:
+        """The worker is finished with the key."""
+        ...
+
+    def next_free(self, now: float) -> float | None:
+        """When the next key may be taken; None when there is none."""
+        ...
+
+    def forget(self, key: K) -> None:
+        """The object of the key that is worked on is gone."""
+        ...
+
+
 JITTER = 0.1
 """Share of a back-off that is left to chance, so that keys that failed together do not return together."""
 
 
 class KeyedQueue(Generic[K]):
-    """Keys waiting for a worker. `places`: idle keys that are begun at a time (see `lanes`). Not thread-safe: one
-    event loop."""
+    """Keys waiting for a worker. `order` says which ready key is next. Not thread-safe: one event loop."""
 
     def __init__(
         self,
         clock: Clock,
         entropy: Entropy,
+        order: Order[K],
         backoff: Backoff | None = None,
         meter: Meter | None = None,
-        *,
-        places: int = 1,
     ) -> None:
         self._clock = clock
         self._entropy = entropy
         self._backoff = backoff or Backoff()
         self._meter = meter
-        self._ready: Lanes[K] = Lanes(places)
+        self._ready = order
         self._busy: set[K] = set()
         self._again: set[K] = set()  # arrived while busy
         self._due: dict[K, float] = {}  # earliest wake-up of each delayed key
@@ -79,24 +105,14 @@ class KeyedQueue(Generic[K]):
         self._hold_until: dict[K, float] = {}
         self._failures: dict[K, int] = {}
         self._retry_at: dict[K, float] = {}  # when the failed keys are due again
-        self._idle: dict[asyncio.Future[None], None] = {}  # one for each worker that waits, longest first
-        self._roused: asyncio.Future[None] | None = None  # of the worker that is about to look
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at = 0.0
+        self._waiting: dict[asyncio.Future[None], None] = {}  # one for each waiting worker, longest first
+        self._woken: asyncio.Future[None] | None = None  # of a worker that was woken and has not run yet
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._ready)
-
-    @property
-    def busy(self) -> int:
-        """Keys in the hands of workers."""
-        return len(self._busy)
-
-    @property
-    def next_due(self) -> float | None:
-        """When the next delayed key becomes ready (monotonic seconds)."""
-        return min(self._due.values(), default=None)
 
     def add(self, key: K) -> None:
         """Work on the key as soon as possible, though not before a hold on it ends."""
@@ -111,7 +127,7 @@ class KeyedQueue(Generic[K]):
             return
         self._hold_until.pop(key, None)
         self._make_ready(key)
-        self._rouse()
+        self._wake_one()
 
     def add_at(self, key: K, when: float) -> None:
         """Work on the key at `when` (monotonic seconds); an earlier wake-up of the same key wins."""
@@ -121,7 +137,7 @@ class KeyedQueue(Generic[K]):
         self._due[key] = when
         self._pushes += 1
         heapq.heappush(self._heap, (when, self._pushes, key))
-        self._rouse()
+        self._wake_one()
 
     def retry(self, key: K, at_least: float = 0.0, at_most: float = float("inf")) -> float:
         """The key failed: it comes back after its back-off, but `at_least` and `at_most` so many seconds. Returns the
@@ -154,11 +170,6 @@ class KeyedQueue(Generic[K]):
         if seconds > 0:
             self._hold_until[key] = self._clock.monotonic() + seconds
 
-    def mark_slow(self, key: K, *, slow: bool) -> None:
-        """Whether much is to do for the key, in this pass and the next ones: fewer idle keys are begun meanwhile (see
-        `lanes`)."""
-        self._ready.mark_slow(key, slow=slow)
-
     async def get(self) -> K | None:
         """The next key, to be given back with `done`; None when the queue is closed."""
         while not self._closed:
@@ -169,7 +180,7 @@ class KeyedQueue(Generic[K]):
                 self._busy.add(key)
                 if self._meter is not None:
                     self._meter.taken(key)
-                self._rouse()
+                self._wake_one()
                 return key
             await self._wait()
         return None
@@ -183,7 +194,7 @@ class KeyedQueue(Generic[K]):
         if key in self._again:
             self._again.discard(key)
             self.add(key)
-        self._rouse()
+        self._wake_one()
 
     def forget(self, key: K) -> None:
         """The worker found the object gone: no timers, no back-off, no hold. It gives the key back with `done`, too."""
@@ -194,11 +205,11 @@ class KeyedQueue(Generic[K]):
         self._ready.forget(key)
 
     def close(self) -> None:
-        """Let all workers go home."""
+        """End: every `get` returns None from now on."""
         self._closed = True
-        if self._alarm is not None:
-            self._alarm.cancel()
-        for waiter in self._idle:
+        if self._timer is not None:
+            self._timer.cancel()
+        for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -222,38 +233,40 @@ class KeyedQueue(Generic[K]):
                 self._make_ready(key)
 
     async def _wait(self) -> None:
-        """Until this worker is roused. Who is cancelled then leaves the look to another."""
+        """Wait until woken. A worker that is cancelled after it was woken wakes another one instead."""
         waiter = asyncio.get_running_loop().create_future()
-        self._idle[waiter] = None
-        self._rouse()
+        self._waiting[waiter] = None
+        self._wake_one()
         try:
             await waiter
         except asyncio.CancelledError:
             self._leave(waiter)
-            self._rouse()
+            self._wake_one()
             raise
         self._leave(waiter)
 
     def _leave(self, waiter: asyncio.Future[None]) -> None:
-        self._idle.pop(waiter, None)
-        if self._roused is waiter:
-            self._roused = None
+        self._waiting.pop(waiter, None)
+        if self._woken is waiter:
+            self._woken = None
 
-    def _rouse(self) -> None:
-        """After every change: see to it that an idle worker looks as soon as there is something to take. Nothing, when
-        one is about to look already; he comes by here himself, with a key or without."""
-        if self._roused is not None or self._closed:
+    def _wake_one(self) -> None:
+        """Wake one waiting worker as soon as there is something to take. To be called after every change.
+
+        No effect while a woken worker has not run yet: it calls this itself, whether it finds a key or not.
+        """
+        if self._woken is not None or self._closed:
             return
-        waiter = next((one for one in self._idle if not one.done()), None)
+        waiter = next((one for one in self._waiting if not one.done()), None)
         when = self._next_time()
         if waiter is None or when is None:
             return
         delay = when - self._clock.monotonic()
         if delay > 0:
-            self._set_alarm(when, delay)
+            self._set_timer(when, delay)
         else:
-            del self._idle[waiter]
-            self._roused = waiter
+            del self._waiting[waiter]
+            self._woken = waiter
             waiter.set_result(None)
 
     def _next_time(self) -> float | None:
@@ -262,14 +275,14 @@ class KeyedQueue(Generic[K]):
         due = self._heap[0][0] if self._heap else None
         return due if free is None else free if due is None else min(free, due)
 
-    def _set_alarm(self, when: float, delay: float) -> None:
-        if self._alarm is not None:
-            if self._alarm_at <= when:
+    def _set_timer(self, when: float, delay: float) -> None:
+        if self._timer is not None:
+            if self._timer_at <= when:
                 return
-            self._alarm.cancel()
-        self._alarm_at = when
-        self._alarm = asyncio.get_running_loop().call_later(delay, self._ring)
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = asyncio.get_running_loop().call_later(delay, self._fire)
 
-    def _ring(self) -> None:
-        self._alarm = None
-        self._rouse()
+    def _fire(self) -> None:
+        self._timer = None
+        self._wake_one()

@@ -76,7 +76,7 @@ class Shards:
         return LeaseHold(self._api, self._clock, self._namespace, name, identity, self._terms, labels)
 
     def on_change(self, gain: OnGain, serving: OnServing) -> None:
-        """Await `gain` with newly held shards (the take-over LIST), then call `serving`: their keys may be planned."""
+        """Await `gain` with newly held shards (the resync), then call `serving`: their keys may be planned."""
         self._on_gain = gain
         self._on_serving = serving
 
@@ -165,7 +165,7 @@ class Shards:
         for index, lease in enumerate(self._leases):
             if kept < share and lease.stale and index not in held:
                 kept += 1 if await lease.acquire_or_renew() else 0
-        self._take_over()
+        self._resync()
         await self._forget_the_dead()
         return not any(lease.unanswered for lease in (*self._leases, self._member, *self._peers.values()))
 
@@ -190,7 +190,7 @@ class Shards:
             elif isinstance(answer, BaseException):
                 raise answer
 
-    def _take_over(self) -> None:
+    def _resync(self) -> None:
         """Start taking over what was gained, or lost for a while. It runs beside the renewals: a long LIST must not
         cost us the lease."""
         for index in [index for index in self._serving if not self.serves(index)]:
@@ -206,7 +206,7 @@ class Shards:
             if self._on_gain is not None:
                 await self._on_gain(gained)
         except (ApiError, Unreachable) as error:
-            self._log.warning("take-over failed, trying again", shards=sorted(gained), error=str(error))
+            self._log.warning("resync failed, trying again", shards=sorted(gained), error=str(error))
             return
         if self._retired:
             return

@@ -7,10 +7,10 @@ import structlog
 
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.plan import Notice, Plan, Reason
+from flotilla_common.control.plan import Event, Plan, Reason
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.subject import Subject
-from flotilla_common.mirror.door import Misfit
+from flotilla_common.mirror.intake import Undecodable
 
 UNDECODABLE = "Undecodable"
 """The reason of the event, and the code on why.v1."""
@@ -25,12 +25,16 @@ class UndecodableReporter:
         self._shards = shards
         self._log = structlog.get_logger()
 
-    def report(self, misfit: Misfit) -> None:
+    def report(self, undecodable: Undecodable) -> None:
         """Say what is wrong with the object. The decoder's message names the field: `… - at `$.spec.replicas``."""
-        if not self._shards.owns(misfit.namespace, misfit.name):
+        if not self._shards.owns(undecodable.namespace, undecodable.name):
             return
-        subject = Subject(misfit.resource, misfit.namespace, misfit.name, misfit.uid, misfit.version)
-        text = f"nothing is done until it is changed: cannot read it: {misfit.error}"
-        self._log.warning("undecodable object", object=subject.key, kind=misfit.resource.kind, error=misfit.error)
-        self._recorder.record(subject, Notice(reason=UNDECODABLE, message=text, warning=True))
+        subject = Subject(
+            undecodable.resource, undecodable.namespace, undecodable.name, undecodable.uid, undecodable.version
+        )
+        text = f"nothing is done until it is changed: cannot read it: {undecodable.error}"
+        self._log.warning(
+            "undecodable object", object=subject.key, kind=undecodable.resource.kind, error=undecodable.error
+        )
+        self._recorder.record(subject, Event(reason=UNDECODABLE, message=text, warning=True))
         self._journal.why(subject, Plan(reasons=(Reason(code=UNDECODABLE, message=text),)), trace="")

@@ -17,7 +17,7 @@ from flotilla_common.bus.markers import Awaited
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.reflector import decode_head
-from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import version_number, version_of
 
 FETCH_SECONDS = 1.0
@@ -27,13 +27,13 @@ FETCH_SECONDS = 1.0
 class BusSource:
     """Follows the stream of one resource."""
 
-    def __init__(self, bus: Bus, api: Api, door: Door[Any], clock: Clock, on_synced: Callable[[], None]) -> None:
+    def __init__(self, bus: Bus, api: Api, intake: Intake[Any], clock: Clock, on_synced: Callable[[], None]) -> None:
         self._bus = bus
         self._api = api
-        self._door = door
+        self._intake = intake
         self._clock = clock
         self._on_synced = on_synced
-        self._marker_subject = subjects.kube_marker(door.resource)
+        self._marker_subject = subjects.kube_marker(intake.resource)
         self._epoch = ""  # the epoch that was completed last
         self._seen: dict[str, set[str]] = {}  # uids by epoch that is not complete yet
         self._synced = False
@@ -41,7 +41,7 @@ class BusSource:
         self._heard = clock.monotonic()
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
-        self._log = structlog.get_logger(resource=door.resource.id)
+        self._log = structlog.get_logger(resource=intake.resource.id)
 
     @property
     def synced(self) -> bool:
@@ -56,7 +56,7 @@ class BusSource:
         return self._follow is not None and self._follow.healthy
 
     async def start(self) -> None:
-        stream = subjects.kube_stream(self._door.resource).name
+        stream = subjects.kube_stream(self._intake.resource).name
         self._follow = await self._bus.follow(stream, ">", self._receive, self._reset)
 
     async def stop(self) -> None:
@@ -87,17 +87,17 @@ class BusSource:
         epoch, uid = headers.get(subjects.EPOCH, ""), headers.get(subjects.UID, "")
         if headers.get(subjects.OP) == subjects.DELETED:
             if message.data:
-                self._door.drop(decode_head(message.data).metadata)
+                self._intake.drop(decode_head(message.data).metadata)
             return
         if epoch != self._epoch:
             self._seen.setdefault(epoch, set()).add(uid)
-        held = self._door.table.by_uid(uid)
+        held = self._intake.table.by_uid(uid)
         if held is not None and version_of(held) >= version_number(headers.get(subjects.RV, "")) > 0:
             return  # our own write comes back, or an old message: not worth decoding
         if subjects.OVERSIZE in headers:
             self._fetch(message)
         else:
-            self._door.take(message.data)
+            self._intake.take(message.data)
 
     def _mark(self, marker: subjects.Marker) -> None:
         if marker.epoch != self._epoch:
@@ -108,11 +108,11 @@ class BusSource:
 
     def _complete(self, marker: subjects.Marker) -> None:
         seen, version = self._seen.get(marker.epoch, set[str]()), version_number(marker.rv)
-        table = self._door.table
+        table = self._intake.table
         gone = [obj for obj in table if obj.metadata.uid not in seen and version_of(obj) <= version]
         for obj in gone:
             table.remove(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
-        self._door.forget_unlisted(seen, version)
+        self._intake.forget_unlisted(seen, version)
         self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), gone=len(gone))
         self._epoch = marker.epoch
         self._seen.clear()
@@ -127,7 +127,7 @@ class BusSource:
         head = decode_head(message.data).metadata
         while True:
             try:
-                self._door.take(await self._api.get(self._door.resource, head.namespace, head.name))
+                self._intake.take(await self._api.get(self._intake.resource, head.namespace, head.name))
             except ApiError as error:
                 if error.code == 404:
                     return

@@ -10,7 +10,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import HeadMeta, Reflector
-from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import version_number
 
 
@@ -18,16 +18,16 @@ class DirectSource:
     """Lists and watches by itself."""
 
     def __init__(
-        self, api: Api, door: Door[Any], clock: Clock, on_synced: Callable[[], None], namespace: str = ""
+        self, api: Api, intake: Intake[Any], clock: Clock, on_synced: Callable[[], None], namespace: str = ""
     ) -> None:
-        self._door = door
+        self._intake = intake
         self._clock = clock
         self._on_synced = on_synced
         self._listed: set[str] = set()
         self._synced = False
         self._heard = clock.monotonic()
         self._trouble = ""
-        self._reflector = Reflector(api, door.resource, self, clock, namespace)
+        self._reflector = Reflector(api, intake.resource, self, clock, namespace)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -55,12 +55,12 @@ class DirectSource:
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         self._listed.add(head.uid)
-        self._door.take(item)
+        self._intake.take(item)
 
     async def complete(self, version: str) -> None:
         """What the LIST lacks and is not newer is gone."""
-        self._door.table.replace((), version_number(version), lambda obj: obj.metadata.uid not in self._listed)
-        self._door.forget_unlisted(self._listed, version_number(version))
+        self._intake.table.replace((), version_number(version), lambda obj: obj.metadata.uid not in self._listed)
+        self._intake.forget_unlisted(self._listed, version_number(version))
         self._listed.clear()
         self._heard = self._clock.monotonic()
         if not self._synced:
@@ -70,9 +70,9 @@ class DirectSource:
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         self._heard = self._clock.monotonic()
         if kind == subjects.DELETED:
-            self._door.drop(head)
+            self._intake.drop(head)
         else:
-            self._door.take(item)
+            self._intake.take(item)
 
     async def progress(self, version: str) -> None:
         self._heard = self._clock.monotonic()

@@ -15,7 +15,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.bus_source import BusSource
 from flotilla_common.mirror.direct_source import DirectSource
-from flotilla_common.mirror.door import Door
+from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.source import Source
 
 
@@ -55,10 +55,10 @@ class PrivateFeed:
     """Objects of one namespace that never go over the bus: the apiserver is all there is."""
 
     def __init__(
-        self, *, api: Api, clock: Clock, door: Door[Any], namespace: str, on_synced: Callable[[], None]
+        self, *, api: Api, clock: Clock, intake: Intake[Any], namespace: str, on_synced: Callable[[], None]
     ) -> None:
         self._clock = clock
-        self._source = DirectSource(api, door, clock, on_synced, namespace)
+        self._source = DirectSource(api, intake, clock, on_synced, namespace)
 
     @property
     def direct(self) -> bool:
@@ -90,17 +90,24 @@ class BusFeed:
     """Objects from the bus, and directly while it is silent."""
 
     def __init__(
-        self, *, api: Api, bus: Bus, clock: Clock, door: Door[Any], fallback_after: float, on_synced: Callable[[], None]
+        self,
+        *,
+        api: Api,
+        bus: Bus,
+        clock: Clock,
+        intake: Intake[Any],
+        fallback_after: float,
+        on_synced: Callable[[], None],
     ) -> None:
         self._api = api
         self._clock = clock
-        self._door = door
+        self._intake = intake
         self._fallback_after = fallback_after
         self._on_synced = on_synced
-        self._bus = BusSource(bus, api, door, clock, on_synced)
+        self._bus = BusSource(bus, api, intake, clock, on_synced)
         self._direct: DirectSource | None = None
         self._trusted = clock.monotonic()  # the last proof that the bus is up to date
-        self._log = structlog.get_logger(resource=door.resource.id)
+        self._log = structlog.get_logger(resource=intake.resource.id)
 
     @property
     def direct(self) -> bool:
@@ -140,7 +147,7 @@ class BusFeed:
                 await direct.stop()
         elif self._direct is None:
             self._log.warning("no word from the bus, watching the apiserver directly", seconds=round(silence, 1))
-            self._direct = DirectSource(self._api, self._door, self._clock, self._on_synced)
+            self._direct = DirectSource(self._api, self._intake, self._clock, self._on_synced)
             await self._direct.start()
 
     def _source(self) -> Source:

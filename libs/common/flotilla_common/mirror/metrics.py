@@ -8,7 +8,7 @@ from flotilla_common.api.resources import Resource
 
 OBJECTS = Gauge("flotilla_mirror_objects", "Objects in the mirror by resource.", ["resource"])
 LAG = Gauge("flotilla_mirror_lag_seconds", "Seconds since the last proof that it is up to date.", ["resource"])
-MISFITS = Gauge("flotilla_mirror_undecodable_objects", "Objects that cannot be decoded now.", ["resource"])
+UNDECODABLE = Gauge("flotilla_mirror_undecodable_objects", "Objects that cannot be decoded now.", ["resource"])
 DIRECT = Gauge("flotilla_mirror_direct", "1 while a resource is watched directly, without the bus.", ["resource"])
 
 
@@ -17,11 +17,11 @@ def report(
     *,
     objects: Callable[[], int],
     lag: Callable[[], float],
-    misfits: Callable[[], int],
+    undecodable: Callable[[], int],
     direct: Callable[[], bool],
 ) -> None:
     """Let the series of one resource follow the mirror; they are computed when somebody asks."""
     OBJECTS.labels(resource.id).set_function(lambda: float(objects()))
     LAG.labels(resource.id).set_function(lag)
-    MISFITS.labels(resource.id).set_function(lambda: float(misfits()))
+    UNDECODABLE.labels(resource.id).set_function(lambda: float(undecodable()))
     DIRECT.labels(resource.id).set_function(lambda: float(direct()))

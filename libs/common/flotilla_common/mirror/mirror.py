@@ -1,8 +1,8 @@
 """The mirror: typed tables of what exists, fed from outside and by our own writes (DESIGN §4).
 
 A service adds its tables, runs the mirror, waits until it is synced, and before it writes for a shard calls
-`take_over`. Replies to its writes go through `written` and `deleted`; what became of a doubtful write is looked up with
-`read` and `read_owned`. All of these end at the same door, so a controller always sees at least its own writes.
+`resync`. Replies to its writes go through `written` and `deleted`; what became of a doubtful write is looked up with
+`read` and `read_owned`. All of these end at the same intake, so a controller always sees at least its own writes.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror import metrics
-from flotilla_common.mirror.door import Door, Misfit, OnMisfit
 from flotilla_common.mirror.feed import BusFeed, Feed, PrivateFeed
+from flotilla_common.mirror.intake import Intake, OnUndecodable, Undecodable
 from flotilla_common.mirror.table import Indexer, Table, version_number
 
 T = TypeVar("T", bound=Object)
@@ -43,45 +43,45 @@ class Mirror:
         self._clock = clock
         self._health = health
         self._fallback_after = fallback_after
-        self._doors: dict[Resource, Door[Any]] = {}
+        self._intakes: dict[Resource, Intake[Any]] = {}
         self._feeds: dict[Resource, Feed] = {}
         self._private: dict[Resource, str] = {}  # the namespace of resources that are read in one only
         self._all_synced = asyncio.Event()
 
     def add(self, resource: Resource, kind: type[T], indexes: dict[str, Indexer[T]] | None = None) -> Table[T]:
         """A table of the resource's objects, decoded as `kind`. To be called before `run`."""
-        door = Door(resource, kind, Table[T](indexes))
+        intake = Intake(resource, kind, Table[T](indexes))
         feed = BusFeed(
             api=self._api,
             bus=self._bus,
             clock=self._clock,
-            door=door,
+            intake=intake,
             fallback_after=self._fallback_after,
             on_synced=self._look,
         )
-        return self._fed(door, feed)
+        return self._fed(intake, feed)
 
     def add_private(
         self, resource: Resource, kind: type[T], namespace: str, indexes: dict[str, Indexer[T]] | None = None
     ) -> Table[T]:
         """A table of one namespace's objects that must not go over the bus: they are listed and watched directly."""
         self._private[resource] = namespace
-        door = Door(resource, kind, Table[T](indexes))
-        feed = PrivateFeed(api=self._api, clock=self._clock, door=door, namespace=namespace, on_synced=self._look)
-        return self._fed(door, feed)
+        intake = Intake(resource, kind, Table[T](indexes))
+        feed = PrivateFeed(api=self._api, clock=self._clock, intake=intake, namespace=namespace, on_synced=self._look)
+        return self._fed(intake, feed)
 
-    def _fed(self, door: Door[T], feed: Feed) -> Table[T]:
-        resource = door.resource
-        self._doors[resource] = door
+    def _fed(self, intake: Intake[T], feed: Feed) -> Table[T]:
+        resource = intake.resource
+        self._intakes[resource] = intake
         self._feeds[resource] = feed
         metrics.report(
             resource,
-            objects=door.table.__len__,
+            objects=intake.table.__len__,
             lag=lambda: feed.lag,
-            misfits=door.misfits.__len__,
+            undecodable=intake.undecodable.__len__,
             direct=lambda: feed.direct,
         )
-        return door.table
+        return intake.table
 
     async def run(self) -> None:
         """Feed the tables until cancelled."""
@@ -105,7 +105,7 @@ class Mirror:
     @property
     def resources(self) -> Sequence[Resource]:
         """What there are tables of."""
-        return list(self._doors)
+        return list(self._intakes)
 
     @property
     def healthy(self) -> bool:
@@ -120,27 +120,27 @@ class Mirror:
         """The table is fed by a watch of our own, because the bus cannot be trusted."""
         return self._feeds[resource].direct
 
-    def misfits(self, resource: Resource) -> Sequence[Misfit]:
+    def undecodable(self, resource: Resource) -> Sequence[Undecodable]:
         """Objects that could not be decoded and are therefore in no table."""
-        return list(self._doors[resource].misfits.values())
+        return list(self._intakes[resource].undecodable.values())
 
-    def is_misfit(self, resource: Resource, uid: str) -> bool:
+    def is_undecodable(self, resource: Resource, uid: str) -> bool:
         """The newest version of the object could not be decoded; its table at best holds an older one."""
-        return uid in self._doors[resource].misfits
+        return uid in self._intakes[resource].undecodable
 
-    def on_misfit(self, resource: Resource, listener: OnMisfit) -> None:
+    def on_undecodable(self, resource: Resource, listener: OnUndecodable) -> None:
         """Call `listener` for every object that cannot be decoded, once per version."""
-        self._doors[resource].listen(listener)
+        self._intakes[resource].listen(listener)
 
-    async def take_over(self, resources: Sequence[Resource]) -> None:
+    async def resync(self, resources: Sequence[Resource]) -> None:
         """One consistent LIST of each resource: afterwards the tables are at least as new as this call. ApiError,
         Unreachable."""
         await asyncio.gather(*(self.read_owned(resource, self._private.get(resource, "")) for resource in resources))
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
         """Read one object directly; None when it does not exist (or does not decode). ApiError, Unreachable."""
-        door = self._doors[resource]
-        held = door.table.get(namespace, name)
+        intake = self._intakes[resource]
+        held = intake.table.get(namespace, name)
         try:
             body = await self._api.get(resource, namespace, name)
         except ApiError as error:
@@ -149,7 +149,7 @@ class Mirror:
             if held is not None:  # a namesake that was made meanwhile has another uid
                 self.deleted(resource, namespace, name, held.metadata.uid)
             return None
-        return door.take(body)
+        return intake.take(body)
 
     async def read_owned(
         self,
@@ -165,36 +165,36 @@ class Mirror:
         """
         if label_selector and within is None:
             raise ValueError("a label selector needs `within`")
-        door = self._doors[resource]
+        intake = self._intakes[resource]
         objects: list[Any] = []
         token, version = "", ""
         while True:
             page = await self._api.list(
                 resource, namespace, label_selector=label_selector, limit=PAGE_SIZE, token=token
             )
-            objects += [obj for obj in map(door.decode, page.items) if obj is not None]
+            objects += [obj for obj in map(intake.decode, page.items) if obj is not None]
             token, version = page.next_token, page.resource_version
             if not token:
                 break
-        aside = set(door.misfits)  # they exist, though we cannot read them
+        aside = set(intake.undecodable)  # they exist, though we cannot read them
 
         def scope(obj: Object) -> bool:
             meta = obj.metadata
             inside = not namespace or meta.namespace == namespace
             return inside and meta.uid not in aside and (within is None or within(obj))
 
-        door.table.replace(objects, version_number(version), scope)
+        intake.table.replace(objects, version_number(version), scope)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
         """Take in the object that a write returned; returns it decoded. Resources without a table are ignored."""
-        door = self._doors.get(resource)
-        return door.take(body) if door is not None else None
+        intake = self._intakes.get(resource)
+        return intake.take(body) if intake is not None else None
 
     def deleted(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
         """The object is surely gone."""
-        door = self._doors.get(resource)
-        if door is not None:
-            door.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
+        intake = self._intakes.get(resource)
+        if intake is not None:
+            intake.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
 
     def _look(self) -> None:
         waiting = [resource.plural for resource, feed in self._feeds.items() if not feed.synced]

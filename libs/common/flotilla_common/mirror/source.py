@@ -1,4 +1,4 @@
-"""Where a table's objects come from: the bus, or the apiserver directly. Both push through the same door.
+"""Where a table's objects come from: the bus, or the apiserver directly. Both push through the same intake.
 
 Since tables only move forward, both may run at once; the feed (mirror.feed) decides when the direct one is needed.
 """
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Source(Protocol):
-    """Feeds one door."""
+    """Feeds one intake."""
 
     @property
     def synced(self) -> bool:

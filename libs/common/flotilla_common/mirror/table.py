@@ -1,6 +1,6 @@
 """One resource's objects in memory, always moving forward (DESIGN §4).
 
-A table takes objects from four doors (the bus, a direct watch, the replies to our own writes, consistent LISTs) and
+A table takes objects from four ways in (the bus, a direct watch, the replies to our own writes, consistent LISTs) and
 keeps the newest: for one uid an object with a lower resourceVersion than the held one is dropped, and a uid that was
 deleted stays deleted. So whoever reads a table sees at least everything that this process has written.
 """

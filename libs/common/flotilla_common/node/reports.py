@@ -5,9 +5,9 @@ the resourceVersion of the object as the agent saw it. An answer comes only afte
 no writing). Without an answer, or with one that says `again`, the agent repeats the report.
 """
 
-from flotilla_common.api.containerrecreaterequest import RecreateState
+from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
+from flotilla_common.api.kinds.nodeimage.types import NodeImageStatus, SecretReference
 from flotilla_common.api.meta import Model
-from flotilla_common.api.nodeimage import NodeImageStatus, SecretReference
 
 PODS, NODE_IMAGES, RECREATE_REQUESTS = "pods", "nodeimages", "containerrecreaterequests"
 """Kinds of reports that end in an object's status: the plural of the object."""

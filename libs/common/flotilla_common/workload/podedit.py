@@ -12,7 +12,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Json, Notice, Patch
+from flotilla_common.control.plan import Event, Json, Patch
 
 
 class PodEdit:
@@ -88,7 +88,7 @@ class PodEdit:
         """Clear managedFields with the main write, unless somebody uses server-side apply on the pod (ADR 0006)."""
         self._drops_field_owners = all(owner.operation != "Apply" for owner in self.pod.metadata.managed_fields)
 
-    def chain(self, *, on_success: Notice | None = None, on_failure: Notice | None = None) -> tuple[Patch, ...]:
+    def chain(self, *, on_success: Event | None = None, on_failure: Event | None = None) -> tuple[Patch, ...]:
         """The writes; empty when nothing changes. Success is told by the last write, failure by each."""
         bodies: list[tuple[str, Json]] = []
         if self._conditions:

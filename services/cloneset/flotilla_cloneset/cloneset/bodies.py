@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api import keys
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.documents import mapping, sequence, strings
-from flotilla_common.api.resources import CLAIM, CLONE_SET, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.lifecycle import initial_labels, state_annotations
 from flotilla_common.workload.revisions import short_hash

@@ -12,11 +12,11 @@ import msgspec
 
 from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.api import keys
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, POD
-from flotilla_common.control.plan import Chain, Delete, Json, Notice, Patch, PatchType
+from flotilla_common.control.plan import Chain, Delete, Event, Json, Patch, PatchType
 
 CLEAN_UP = "clean up"
 """Cause of deleting a claim whose pod is gone already; its failure is no failure to scale."""
@@ -78,7 +78,7 @@ def delete_claim(claim: PersistentVolumeClaim, cause: str) -> Delete:
         uid=claim.metadata.uid,
         cause=cause,
         phase="" if lost else "scale",
-        on_failure=Notice(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),
+        on_failure=Event(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),
     )
 
 
@@ -105,5 +105,5 @@ def _hand_over(claim: PersistentVolumeClaim, pod: Pod) -> Patch:
         cause="hand the claim to its leaving pod",
         patch_type=PatchType.MERGE,
         body={"metadata": {"ownerReferences": [*others, owner]}},
-        on_failure=Notice(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),
+        on_failure=Event(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),
     )

@@ -13,13 +13,13 @@ from flotilla_cloneset.cloneset.bodies import (
     revision_template,
 )
 from flotilla_cloneset.cloneset.claims import instance_id
+from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.draft import Draft, named
 from flotilla_cloneset.cloneset.identity import fresh_ids
 from flotilla_cloneset.cloneset.numbers import Quantities
-from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.resources import CLAIM, POD
-from flotilla_common.control.plan import Chain, Create, Json, Notice
+from flotilla_common.control.plan import Chain, Create, Event, Json
 
 CREATES_PER_PASS = 32
 """Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
@@ -29,35 +29,35 @@ BATCHES_PER_PASS = 2
 """Batches of slow start in one pass; for the same reason the others come with later passes."""
 
 
-def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
+def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     """Plan up to `numbers.create_now` pods, old ones first. True when any is planned."""
     count = min(numbers.create_now, CREATES_PER_PASS)
-    ids = list(islice(_ids(here), count))
+    ids = list(islice(_ids(context), count))
     old = min(count, numbers.scale_up_old)
-    current = _factory(here, here.revisions.current)
-    update = _factory(here, here.revisions.update)
+    current = _factory(context, context.revisions.current)
+    update = _factory(context, context.revisions.update)
     for factory in (current, update):
-        if not here.selector.matches(factory.labels("")):
+        if not context.selector.matches(factory.labels("")):
             text = f"the template of {factory.revision} makes pods that spec.selector does not match: none is created"
             draft.reason("InvalidTemplate", text)
-            draft.notices.append(Notice(reason="InvalidTemplate", message=text, warning=True))
+            draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
             return False
     waiting: list[Pod] = []
     chains: list[Chain] = []
-    blocked: dict[str, Pod] = {instance_id(pod): pod for pod in here.census.inactive}
+    blocked: dict[str, Pod] = {instance_id(pod): pod for pod in context.pods.inactive}
     for position, identity in enumerate(ids):
         factory = current if position < old else update
         if identity in blocked:
             waiting.append(blocked[identity])
-        elif not here.claims.terminating.isdisjoint(_claim_names(factory, identity)):
+        elif not context.claims.terminating.isdisjoint(_claim_names(factory, identity)):
             draft.reason("WaitingForClaim", f"waiting: the old claims of instance {identity} are still being deleted")
         else:
-            chains.append(_chain(here, factory, identity))
+            chains.append(_chain(context, factory, identity))
     if waiting:
         text = f"waiting: {named(waiting)} must be gone before a new pod can take over its name and claims"
         draft.reason("WaitingForTermination", text, waiting)
-    failed = "scale" in here.snapshot.failures
-    batch = len(here.census.old if old else here.census.new) + 1  # slow start: 1, 2, 4, 8 …
+    failed = "scale" in context.snapshot.failures
+    batch = len(context.pods.old if old else context.pods.new) + 1  # slow start: 1, 2, 4, 8 …
     most = min(old or count, batch * (2**BATCHES_PER_PASS - 1))  # pods of the old revision come by themselves
     chains = chains[: 1 if failed else most]
     if chains:
@@ -67,11 +67,11 @@ def plan_creates(here: Situation, numbers: Quantities, draft: Draft) -> bool:
     return bool(chains)
 
 
-def _ids(here: Situation) -> Iterator[str]:
+def _ids(context: PlanContext) -> Iterator[str]:
     """Ids for new pods: creates without a known outcome, then those of free claims, then fresh ones."""
-    snapshot = here.snapshot
+    snapshot = context.snapshot
     prefix = snapshot.cloneset.metadata.name
-    living = {instance_id(pod) for pod in here.census.active}
+    living = {instance_id(pod) for pod in context.pods.active}
     leaving = {instance_id(pod) for pod in snapshot.pods if pod.metadata.deletion_timestamp is not None}
     # A name is waited for only if its pod is on its way out: a finished or released pod may keep it for ever.
     kept = {instance_id(pod) for pod in snapshot.pods} - leaving
@@ -80,7 +80,7 @@ def _ids(here: Situation) -> Iterator[str]:
         return bool(identity) and (identity in leaving or f"{prefix}-{identity}" not in snapshot.taken_names)
 
     pending = [identity for identity in snapshot.pending_ids if identity not in living]
-    free = sorted(identity for identity in here.claims.by_id if identity not in living | kept and usable(identity))
+    free = sorted(identity for identity in context.claims.by_id if identity not in living | kept and usable(identity))
     reused = list(dict.fromkeys((*pending, *free)))
     yield from reused
     names = [pod.metadata.name for pod in snapshot.pods]
@@ -89,10 +89,10 @@ def _ids(here: Situation) -> Iterator[str]:
     yield from filter(usable, fresh_ids(snapshot.cloneset.metadata, [*names, *every_claim], taken))
 
 
-def _factory(here: Situation, revision: ControllerRevision) -> PodFactory:
-    snapshot = here.snapshot
+def _factory(context: PlanContext, revision: ControllerRevision) -> PodFactory:
+    snapshot = context.snapshot
     meta = snapshot.cloneset.metadata
-    update = revision.metadata.name == here.revisions.update.metadata.name
+    update = revision.metadata.name == context.revisions.update.metadata.name
     system = meta.namespace in (KUBE_SYSTEM, snapshot.options.system_namespace)
     return PodFactory(
         cloneset=snapshot.cloneset,
@@ -101,7 +101,7 @@ def _factory(here: Situation, revision: ControllerRevision) -> PodFactory:
         claims=claim_templates(snapshot.cloneset),
         short_label=snapshot.gates.on("CloneSetShortHash"),
         ready_gate=snapshot.gates.on("PodWebhook") and not system,
-        now=here.now,
+        now=context.now,
     )
 
 
@@ -109,21 +109,21 @@ def _claim_names(factory: PodFactory, identity: str) -> list[str]:
     return [template.claim_name(factory.cloneset.metadata.name, identity) for template in factory.claims]
 
 
-def _chain(here: Situation, factory: PodFactory, identity: str) -> Chain:
+def _chain(context: PlanContext, factory: PodFactory, identity: str) -> Chain:
     """Claims that are missing, then the pod: a claim that cannot be created keeps its pod from being created."""
-    existing = {claim.metadata.name for claim in here.claims.of(identity)}
+    existing = {claim.metadata.name for claim in context.claims.of(identity)}
     claims = [
-        _create_claim(here, factory.claim(template, identity))
+        _create_claim(context, factory.claim(template, identity))
         for template, name in zip(factory.claims, _claim_names(factory, identity), strict=True)
         if name not in existing
     ]
-    return (*claims, _create_pod(here, factory.pod(identity)))
+    return (*claims, _create_pod(context, factory.pod(identity)))
 
 
-def _create_claim(here: Situation, body: Json) -> Create:
+def _create_claim(context: PlanContext, body: Json) -> Create:
     return Create(
         resource=CLAIM,
-        namespace=here.snapshot.cloneset.metadata.namespace,
+        namespace=context.snapshot.cloneset.metadata.namespace,
         name=body["metadata"]["name"],
         cause="scale up",
         phase="scale",
@@ -132,20 +132,20 @@ def _create_claim(here: Situation, body: Json) -> Create:
     )
 
 
-def _create_pod(here: Situation, body: Json) -> Create:
+def _create_pod(context: PlanContext, body: Json) -> Create:
     name = body["metadata"]["name"]
     return Create(
         resource=POD,
-        namespace=here.snapshot.cloneset.metadata.namespace,
+        namespace=context.snapshot.cloneset.metadata.namespace,
         name=name,
         cause="scale up",
         phase="scale",
         body=body,
-        on_success=Notice(reason="SuccessfulCreate", message=f"succeed to create pod {name}"),
+        on_success=Event(reason="SuccessfulCreate", message=f"succeed to create pod {name}"),
         on_failure=_failed("pod", body),
     )
 
 
-def _failed(what: str, body: Json) -> Notice:
+def _failed(what: str, body: Json) -> Event:
     text = f", {what}: {msgspec.json.encode(body).decode()}"
-    return Notice(reason="FailedCreate", message=f"failed to create {what}: ", after=text, warning=True)
+    return Event(reason="FailedCreate", message=f"failed to create {what}: ", after=text, warning=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from flotilla_common.api.core import Pod
-from flotilla_common.control.plan import Chain, Notice, Reason, Stage
+from flotilla_common.control.plan import Chain, Event, Reason, Stage
 
 MAX_CHAINS_PER_PASS = 128
 """Creates, updates or deletes that one pass plans. Large enough to keep the executor's adaptive limit busy, small
@@ -33,7 +33,7 @@ class Draft:
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
-        self.notices: list[Notice] = []
+        self.events: list[Event] = []
         self.reasons: list[Reason] = []
         self.errors: list[tuple[str, str]] = []
         self.numbers: dict[str, int] = {}

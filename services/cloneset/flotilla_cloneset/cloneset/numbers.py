@@ -7,7 +7,7 @@ dozen integers, so that a table test can hold each formula against its worked ex
 
 import msgspec
 
-from flotilla_common.api.cloneset import CloneSet, RollingUpdate
+from flotilla_common.api.kinds.cloneset.types import CloneSet, RollingUpdate
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import lenient_value, partition_value
 from flotilla_common.control.plan import Frozen
@@ -46,6 +46,22 @@ class Side(msgspec.Struct, frozen=True):
     def active(self) -> int:
         """Those that are not on their way out."""
         return self.all - self.preparing_delete
+
+    def __add__(self, other: "Side") -> "Side":
+        return Side(
+            self.all + other.all,
+            self.preparing_delete + other.preparing_delete,
+            self.deleting + other.deleting,
+            self.unavailable + other.unavailable,
+        )
+
+    def __sub__(self, other: "Side") -> "Side":
+        return Side(
+            self.all - other.all,
+            self.preparing_delete - other.preparing_delete,
+            self.deleting - other.deleting,
+            self.unavailable - other.unavailable,
+        )
 
 
 class Quantities(Frozen):

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 
 from flotilla_cloneset.cloneset.bodies import owner_reference
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Chain, Json, Patch, PatchType

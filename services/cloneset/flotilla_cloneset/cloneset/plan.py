@@ -1,14 +1,15 @@
 """One pass over one CloneSet, from snapshot to plan (cloneset.md §4.2).
 
 The steps, in order: revisions, ownership, claims, scale, refresh, update, history; then the status, which describes
-the pods as they were found. Scaling and updating never happen in the same pass. Nothing here waits, reads a clock or
+the pods as they were found. Scaling and updating never happen in the same pass. Nothing context waits, reads a clock or
 rolls dice: the same snapshot gives the same plan.
 """
 
 from datetime import datetime
 
-from flotilla_cloneset.cloneset.census import Census, Question, take
 from flotilla_cloneset.cloneset.claims import clean_up, own_claims
+from flotilla_cloneset.cloneset.classification import Classification, Question, classify
+from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.ownership import adopt, release
@@ -16,14 +17,12 @@ from flotilla_cloneset.cloneset.predownload import plan_predownload
 from flotilla_cloneset.cloneset.refresh import plan_refresh
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
-from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_cloneset.cloneset.status import Facts, StatusPlan, plan_status
-from flotilla_common.api.cloneset import CloneSet
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import OwnerReference
-from flotilla_common.api.resources import CLONE_SET
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.plan import Notice, Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.control.plan import Event, Patch, PatchType, Plan, Reason, Stage
 from flotilla_common.workload.hashing import claim_templates_hash
 from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, surplus_revisions
 
@@ -44,25 +43,25 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     except ValueError as error:
         return _refused("InvalidTemplate", f"spec.template or spec.volumeClaimTemplates: {error}")
     draft = Draft()
-    here = _survey(snapshot, now, selector, revisions, draft)
+    context = _survey(snapshot, now, selector, revisions, draft)
     if cloneset.metadata.deletion_timestamp is None:
-        plan_predownload(here, draft)
-        _act(here, draft)
-        _forget_history(here, draft)
+        plan_predownload(context, draft)
+        _act(context, draft)
+        _forget_history(context, draft)
     else:
         draft.reason("Terminating", "the CloneSet is being deleted: its pods are left to garbage collection")
     for phase, text in snapshot.failures.items():
         if (phase, text) in draft.errors:
             continue  # this pass met it again, before any write, and has said so
         draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
-    return _finish(here, draft, _status(here, now))
+    return _finish(context, draft, _status(context, now))
 
 
 def _refused(code: str, text: str) -> Plan:
     """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
     message = f"nothing is done: {text}"
     return Plan(
-        reasons=(Reason(code=code, message=message),), notices=(Notice(reason=code, message=message, warning=True),)
+        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
     )
 
 
@@ -92,7 +91,7 @@ def _revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice
 
 def _survey(
     snapshot: CloneSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, draft: Draft
-) -> Situation:
+) -> PlanContext:
     """Work out what there is and what is wanted, and plan what has to happen before anything else."""
     cloneset = snapshot.cloneset
     spec = cloneset.spec
@@ -104,48 +103,48 @@ def _survey(
         pods_to_delete=frozenset(spec.scale_strategy.pods_to_delete),
         now=now,
     )
-    census = take(snapshot.pods, question)
+    classified = classify(snapshot.pods, question)
     claims = own_claims(cloneset, snapshot.claims)
     if cloneset.metadata.deletion_timestamp is None:
         draft.stage((revisions.writes,))
-        draft.stage(release(cloneset, census.strays) + adopt(cloneset, census.orphans), stop_on_failure=False)
+        draft.stage(release(cloneset, classified.strays) + adopt(cloneset, classified.orphans), stop_on_failure=False)
         if not spec.scale_strategy.enable_pvc_reuse:
-            claims, chains = clean_up(claims, census.active, census.inactive)
+            claims, chains = clean_up(claims, classified.active, classified.inactive)
             draft.stage(chains)
     want = targets(cloneset)
     for problem in want.problems:
         draft.reason("InvalidNumber", problem)
-    return Situation(
+    return PlanContext(
         snapshot=snapshot,
         now=now,
         selector=selector,
         revisions=revisions,
-        census=census,
+        pods=classified,
         claims=claims,
         targets=want,
     )
 
 
-def _act(here: Situation, draft: Draft) -> None:
+def _act(context: PlanContext, draft: Draft) -> None:
     """Scale, or else update; refresh in any case."""
-    numbers = update_numbers(here)
-    moving = direction(here, numbers)
-    draft.wake(here.census.available_at)
-    if "scale" in here.snapshot.failures:
+    numbers = update_numbers(context)
+    moving = direction(context, numbers)
+    draft.wake(context.pods.available_at)
+    if "scale" in context.snapshot.failures:
         # Scaling does not get on, a quota perhaps: every second pass belongs to the update, or it would wait for ever.
-        plan_refresh(here, draft, direction=moving)
-        if not plan_update(here, numbers, draft):
-            plan_scale(here, draft)
+        plan_refresh(context, draft, direction=moving)
+        if not plan_update(context, numbers, draft):
+            plan_scale(context, draft)
         return
     start = len(draft.stages)
-    scaled = plan_scale(here, draft)
-    plan_refresh(here, draft, direction=moving, at=start)
+    scaled = plan_scale(context, draft)
+    plan_refresh(context, draft, direction=moving, at=start)
     if not scaled:
-        plan_update(here, numbers, draft)
+        plan_update(context, numbers, draft)
 
 
-def _forget_history(here: Situation, draft: Draft) -> None:
-    snapshot, revisions = here.snapshot, here.revisions
+def _forget_history(context: PlanContext, draft: Draft) -> None:
+    snapshot, revisions = context.snapshot, context.revisions
     limit = snapshot.cloneset.spec.revision_history_limit
     if len(snapshot.revisions) <= limit:
         return
@@ -154,24 +153,24 @@ def _forget_history(here: Situation, draft: Draft) -> None:
     draft.stage([(delete,) for delete in surplus[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
-def _status(here: Situation, now: datetime) -> StatusPlan:
-    want, revisions = here.targets, here.revisions
+def _status(context: PlanContext, now: datetime) -> StatusPlan:
+    want, revisions = context.targets, context.revisions
     facts = Facts(
-        counts=here.census.counts,
+        counts=context.pods.counts,
         expected_updated=want.expected_updated,
         paused=want.paused,
         update_revision=revisions.update.metadata.name,
         current_revision=revisions.current.metadata.name,
         collision_count=revisions.collision_count,
-        label_selector=str(here.selector),
-        failures=here.snapshot.failures,
+        label_selector=str(context.selector),
+        failures=context.snapshot.failures,
     )
-    return plan_status(here.snapshot.cloneset, facts, now)
+    return plan_status(context.snapshot.cloneset, facts, now)
 
 
-def _finish(here: Situation, draft: Draft, status: StatusPlan) -> Plan:
+def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
     draft.wake(status.wake_at)
-    counts, want = here.census.counts, here.targets
+    counts, want = context.pods.counts, context.targets
     numbers = {
         "replicas": want.replicas,
         "total": counts.replicas,
@@ -186,30 +185,31 @@ def _finish(here: Situation, draft: Draft, status: StatusPlan) -> Plan:
     }
     return Plan(
         stages=tuple(draft.stages),
-        notices=tuple(draft.notices),
+        events=tuple(draft.events),
         status=status.patch,
-        urgent_status=status.patch is not None and (status.urgent or bool(here.census.preparing_delete)),
-        after_status=_prune(here.snapshot.cloneset, here.census),
+        urgent_status=status.patch is not None and (status.urgent or bool(context.pods.preparing_delete)),
+        after_status=_prune(context.snapshot.cloneset, context.pods),
         reasons=tuple(draft.reasons),
         numbers=numbers | draft.numbers,
         wake_at=draft.wake_at,
-        settled=not draft.stages and _settled(here),
+        settled=not draft.stages and _settled(context),
         errors=tuple(draft.errors),
     )
 
 
-def _settled(here: Situation) -> bool:
+def _settled(context: PlanContext) -> bool:
     """All pods are there, on their revision, and through with their own business; none is to go."""
-    census, replicas = here.census, here.targets.replicas
-    return census.counts.updated == census.counts.replicas == replicas and not census.unsettled and not census.planned
+    pods = context.pods
+    all_updated = pods.counts.updated == pods.counts.replicas == context.targets.replicas
+    return all_updated and not pods.unsettled and not pods.planned
 
 
-def _prune(cloneset: CloneSet, census: Census) -> tuple[Stage, ...]:
+def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
     """Take names off podsToDelete that are no active pods of this CloneSet (cloneset.md §4.10)."""
     listed = cloneset.spec.scale_strategy.pods_to_delete
     if not listed:
         return ()
-    active = {pod.metadata.name for pod in census.active}
+    active = {pod.metadata.name for pod in pods.active}
     kept = [name for name in listed if name in active]
     if len(kept) == len(listed):
         return ()

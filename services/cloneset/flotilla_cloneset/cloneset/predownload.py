@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from flotilla_cloneset.cloneset.bodies import owner_reference
+from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.draft import Draft
 from flotilla_cloneset.cloneset.podupdate import RECREATE
-from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_common.api import keys
-from flotilla_common.api.cloneset import InPlaceUpdateStrategy
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import mapping, mappings, strings, text
-from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.kinds.cloneset.types import InPlaceUpdateStrategy
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.numbers import lenient_value
-from flotilla_common.api.resources import IMAGE_PULL_JOB, REVISION
-from flotilla_common.control.plan import Chain, Create, Delete, Json, Notice, Patch, PatchType
+from flotilla_common.api.resources import REVISION
+from flotilla_common.control.plan import Chain, Create, Delete, Event, Json, Patch, PatchType
 from flotilla_common.workload.inplace import calculate
 from flotilla_common.workload.revisions import canonical_data, short_hash
 
@@ -29,69 +29,69 @@ FEW = 3
 TIMEOUT_SECONDS, BACKOFF_LIMIT, TTL_SECONDS = 300, 1, 600
 
 
-def plan_predownload(here: Situation, draft: Draft) -> None:
+def plan_predownload(context: PlanContext, draft: Draft) -> None:
     """Nothing unless the snapshot says which jobs there are: then image pulls ahead are switched on."""
-    jobs = here.snapshot.pull_jobs
-    if jobs is None or here.revisions.writes:
+    jobs = context.snapshot.pull_jobs
+    if jobs is None or context.revisions.writes:
         return
-    update, current = here.revisions.update, here.revisions.current
+    update, current = context.revisions.update, context.revisions.current
     if update.metadata.name == current.metadata.name:
         draft.stage([(_deleted(job),) for job in jobs], stop_on_failure=False)
         return
     labels = update.metadata.labels
-    if keys.PULLED_AHEAD in labels or keys.NOT_PULLED_AHEAD in labels or not _is_time(here):
+    if keys.PULLED_AHEAD in labels or keys.NOT_PULLED_AHEAD in labels or not _is_time(context):
         return
-    if not _is_worth_it(here):
+    if not _is_worth_it(context):
         draft.stage([(_marked(update, keys.NOT_PULLED_AHEAD),)], stop_on_failure=False)
         return
-    draft.stage(list(_created(here)), stop_on_failure=False)
+    draft.stage(list(_created(context)), stop_on_failure=False)
     draft.stage([(_marked(update, keys.PULLED_AHEAD),)], stop_on_failure=False)
 
 
-def _settings(here: Situation) -> InPlaceUpdateStrategy:
-    return here.rolling.in_place_update_strategy or InPlaceUpdateStrategy()
+def _settings(context: PlanContext) -> InPlaceUpdateStrategy:
+    return context.rolling.in_place_update_strategy or InPlaceUpdateStrategy()
 
 
-def _is_time(here: Situation) -> bool:
+def _is_time(context: PlanContext) -> bool:
     """Enough pods of the new revision are ready: a revision that does not even start is not worth pulling."""
-    status = here.snapshot.cloneset.status
-    ready = status.updated_ready_replicas if status.update_revision == here.revisions.update.metadata.name else 0
-    return (_settings(here).image_pre_download_min_updated_ready_pods or 0) <= ready
+    status = context.snapshot.cloneset.status
+    ready = status.updated_ready_replicas if status.update_revision == context.revisions.update.metadata.name else 0
+    return (_settings(context).image_pre_download_min_updated_ready_pods or 0) <= ready
 
 
-def _is_worth_it(here: Situation) -> bool:
+def _is_worth_it(context: PlanContext) -> bool:
     """Pods are updated in place, in several rounds."""
-    want, spec = here.targets, here.snapshot.cloneset.spec
-    if spec.update_strategy.rolling_update is None or here.rolling.pod_update_policy == RECREATE:
+    want, spec = context.targets, context.snapshot.cloneset.spec
+    if spec.update_strategy.rolling_update is None or context.rolling.pod_update_policy == RECREATE:
         return False
     if spec.replicas <= FEW:
         return False
-    if want.partition == 0 and _all_at_once(here):
+    if want.partition == 0 and _all_at_once(context):
         return False
-    revisions = here.revisions
-    return calculate(revisions.current, revisions.update, gates=here.snapshot.gates) is not None
+    revisions = context.revisions
+    return calculate(revisions.current, revisions.update, gates=context.snapshot.gates) is not None
 
 
-def _all_at_once(here: Situation) -> bool:
+def _all_at_once(context: PlanContext) -> bool:
     """The update takes all pods at once; the default of maxUnavailable does not."""
-    limit, replicas = here.rolling.max_unavailable, here.snapshot.cloneset.spec.replicas
+    limit, replicas = context.rolling.max_unavailable, context.snapshot.cloneset.spec.replicas
     try:
         return limit is not None and lenient_value(limit, replicas, round_up=False) >= replicas
     except ValueError:
         return False  # the reason is given where the number is used
 
 
-def _created(here: Situation) -> Iterable[Chain]:
-    template = _template(here.revisions.update)
-    before = dict(_images(_template(here.revisions.current)))
+def _created(context: PlanContext) -> Iterable[Chain]:
+    template = _template(context.revisions.update)
+    before = dict(_images(_template(context.revisions.current)))
     for container, image in _images(template):
         if before.get(container) != image:
-            yield (_job(here, template, container, image),)
+            yield (_job(context, template, container, image),)
 
 
-def _job(here: Situation, template: Json, container: str, image: str) -> Create:
-    cloneset = here.snapshot.cloneset
-    revision = here.revisions.update.metadata.name
+def _job(context: PlanContext, template: Json, container: str, image: str) -> Create:
+    cloneset = context.snapshot.cloneset
+    revision = context.revisions.update.metadata.name
     name = f"{revision}-{container}"
     metadata = mapping(template.get("metadata"))
     labels = strings(metadata.get("labels")) | {keys.REVISION_HASH_LABEL: short_hash(revision)}
@@ -106,9 +106,9 @@ def _job(here: Situation, template: Json, container: str, image: str) -> Create:
         },
         "spec": {
             "image": image,
-            "podSelector": _old_pods(here, revision),
+            "podSelector": _old_pods(context, revision),
             "sandboxConfig": {"annotations": strings(metadata.get("annotations")), "labels": labels},
-            **_limits(_settings(here)),
+            **_limits(_settings(context)),
             **_secrets(template),
         },
     }
@@ -118,14 +118,14 @@ def _job(here: Situation, template: Json, container: str, image: str) -> Create:
         name=name,
         cause=f"pull {image} before pods are updated",
         body=body,
-        on_success=Notice(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
-        on_failure=Notice(reason="FailedCreateImagePullJob", message=f"failed to create ImagePullJob {name}: "),
+        on_success=Event(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
+        on_failure=Event(reason="FailedCreateImagePullJob", message=f"failed to create ImagePullJob {name}: "),
     )
 
 
-def _old_pods(here: Situation, revision: str) -> Json:
+def _old_pods(context: PlanContext, revision: str) -> Json:
     """The set's pods that are not on the revision, under either form of its label."""
-    selector: Json = msgspec.to_builtins(here.snapshot.cloneset.spec.selector)
+    selector: Json = msgspec.to_builtins(context.snapshot.cloneset.spec.selector)
     others = {"key": keys.REVISION_LABEL, "operator": "NotIn", "values": [revision, short_hash(revision)]}
     return selector | {"matchExpressions": [*selector.get("matchExpressions", []), others]}
 

@@ -10,8 +10,8 @@ them their place in the update order, and does not plan them again (docs/adr/000
 
 from datetime import timedelta
 
+from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named
-from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Chain
@@ -23,7 +23,7 @@ from flotilla_common.workload.revisions import belongs, short_hash
 _MEMO = "cloneset_refresh_idle"
 
 
-def plan_refresh(here: Situation, draft: Draft, *, direction: int, at: int | None = None) -> None:
+def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int | None = None) -> None:
     """Plan the refresh of all pods that no other step of this pass writes, as a stage at position `at`, else
     at the end.
 
@@ -31,28 +31,28 @@ def plan_refresh(here: Situation, draft: Draft, *, direction: int, at: int | Non
     """
     chains: list[Chain] = []
     in_grace: list[Pod] = []
-    for pod in here.census.unsettled:
+    for pod in context.pods.unsettled:
         if pod.metadata.uid in draft.touched:
             continue
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
-        outcome = _refresh(here, pod, direction)
+        outcome = _refresh(context, pod, direction)
         if outcome.chain and draft.touch(pod):
             chains.append(outcome.chain)
         if outcome.wait_seconds:
             in_grace.append(pod)
-            draft.wake(here.now + timedelta(seconds=outcome.wait_seconds))
+            draft.wake(context.now + timedelta(seconds=outcome.wait_seconds))
         if outcome.problem:
             draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
     draft.stage(chains, stop_on_failure=False, at=at)
     if in_grace:
         draft.reason("WaitingForGracePeriod", f"waiting for the grace period of {named(in_grace)} to end", in_grace)
-    _say_who_waits(here, draft)
+    _say_who_waits(context, draft)
 
 
-def _say_who_waits(here: Situation, draft: Draft) -> None:
+def _say_who_waits(context: PlanContext, draft: Draft) -> None:
     """Name the pods that only the scheduler or the user's hooks can bring forward."""
-    idle = [pod for pod in here.census.unsettled if pod.metadata.uid not in draft.touched]
+    idle = [pod for pod in context.pods.unsettled if pod.metadata.uid not in draft.touched]
     unscheduled = [pod for pod in idle if pod.state == PREPARING_NORMAL and not pod.spec.node_name]
     if unscheduled:
         draft.reason("WaitingForScheduling", f"waiting for nodes: {named(unscheduled)}", unscheduled)
@@ -64,10 +64,10 @@ def _say_who_waits(here: Situation, draft: Draft) -> None:
         draft.reason("WaitingForHook", f"waiting: {named(updated)} must get the inPlaceUpdate hook back", updated)
 
 
-def _refresh(here: Situation, pod: Pod, direction: int) -> Refresh:
+def _refresh(context: PlanContext, pod: Pod, direction: int) -> Refresh:
     """What the pod needs. That it needs nothing is remembered with the pod, unless time or a problem has to pass."""
-    snapshot = here.snapshot
-    target = here.revisions.current if direction < 0 else here.revisions.update
+    snapshot = context.snapshot
+    target = context.revisions.current if direction < 0 else context.revisions.update
     on_target = belongs(pod.revision, target.metadata.name)
     wanted = direction != 0 and not on_target
     question = (snapshot.cloneset.spec.lifecycle, on_target, wanted)
@@ -80,7 +80,7 @@ def _refresh(here: Situation, pod: Pod, direction: int) -> Refresh:
         wanted=wanted,
         gates=snapshot.gates,
         server_version=snapshot.options.server_version,
-        now=here.now,
+        now=context.now,
         backfill={keys.TEMPLATE_HASH_LABEL: short_hash(pod.revision)} if pod.revision else None,
     )
     if outcome == IDLE:

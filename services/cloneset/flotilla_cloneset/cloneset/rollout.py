@@ -8,10 +8,10 @@ the rollout.
 from collections.abc import Sequence
 from itertools import chain, islice
 
+from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, NAMED, Draft, named, pods_word
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_cloneset.cloneset.podupdate import UpdateRefused, plan_pod_updates
-from flotilla_cloneset.cloneset.situation import Situation
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, UPDATED
@@ -19,47 +19,47 @@ from flotilla_common.workload.ordering import update_order
 from flotilla_common.workload.revisions import belongs
 
 
-def update_numbers(here: Situation) -> Quantities:
+def update_numbers(context: PlanContext) -> Quantities:
     """The numbers of the update step, which classifies pods by their revision label alone."""
-    new, old = here.census.sides(preparing_update_is_new=False)
-    return quantities(here.targets, new, old, rollback=here.rollback, exclude_preparing=False)
+    new, old = context.pods.sides(preparing_update_is_new=False)
+    return quantities(context.targets, new, old, rollback=context.rollback, exclude_preparing=False)
 
 
-def direction(here: Situation, numbers: Quantities) -> int:
+def direction(context: PlanContext, numbers: Quantities) -> int:
     """Where pods move: 1 to the update revision, -1 back to the current one, 0 nowhere."""
-    if here.targets.on_delete or here.targets.paused:
+    if context.targets.on_delete or context.targets.paused:
         return 0
     return (numbers.update > 0) - (numbers.update < 0)
 
 
-def plan_update(here: Situation, numbers: Quantities, draft: Draft) -> bool:
+def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     """Plan the update step. True when it changes anything."""
     draft.numbers |= {"updateNum": numbers.update, "budget": numbers.update_budget}
-    if _stands_still(here, numbers, draft):
+    if _stands_still(context, numbers, draft):
         return False
     backwards = numbers.update < 0
-    target = here.revisions.current if backwards else here.revisions.update
-    pool = here.census.new if backwards else here.census.old
-    rolling = here.rolling
+    target = context.revisions.current if backwards else context.revisions.update
+    pool = context.pods.new if backwards else context.pods.old
+    rolling = context.rolling
     waiting = [pod for pod in pool if _may_start(pod)]
-    ordered = update_order(waiting, here.census.active, rolling.priority_strategy, rolling.scatter_strategy)
+    ordered = update_order(waiting, context.pods.active, rolling.priority_strategy, rolling.scatter_strategy)
     head = ordered[: abs(numbers.update)]
-    chosen = _walk(here, head, target, numbers.update_budget)
+    chosen = _walk(context, head, target, numbers.update_budget)
     mine = [pod for pod in chosen if pod.metadata.uid not in draft.touched][:MAX_CHAINS_PER_PASS]
     try:
-        changed = plan_pod_updates(here, mine, target, draft)
+        changed = plan_pod_updates(context, mine, target, draft)
     except UpdateRefused as error:
         draft.errors.append(("update", str(error)))
         draft.reason("InPlaceImpossible", str(error), error.pods)
         return bool(error.planned)  # whatever the limits allow: this is what stands in the way
     if len(chosen) < len(head):
-        _say_what_blocks(here, numbers, chosen, draft)
+        _say_what_blocks(context, numbers, chosen, draft)
     return changed
 
 
-def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
+def _stands_still(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     """Say why no pod is updated, if that is so."""
-    counts, want = here.census.counts, here.targets
+    counts, want = context.pods.counts, context.targets
     if want.on_delete:
         outdated = counts.replicas - counts.updated
         if outdated:
@@ -74,8 +74,8 @@ def _stands_still(here: Situation, numbers: Quantities, draft: Draft) -> bool:
         return True
     if numbers.update != 0:
         return False
-    if here.census.preparing_update:
-        pods = here.census.preparing_update
+    if context.pods.preparing_update:
+        pods = context.pods.preparing_update
         draft.reason("PreparedInVain", f"{named(pods)} prepared for an update that partition does not want now", pods)
     if counts.updated == counts.replicas == want.replicas:
         missing = counts.replicas - counts.updated_available
@@ -102,11 +102,11 @@ def _may_start(pod: Pod) -> bool:
     return not grace or pod.state == UPDATED
 
 
-def _walk(here: Situation, head: Sequence[Pod], target: ControllerRevision, budget: int) -> list[Pod]:
+def _walk(context: PlanContext, head: Sequence[Pod], target: ControllerRevision, budget: int) -> list[Pod]:
     """Choose in order while the budget lasts (cloneset.md §4.8 step 6)."""
-    unavailable = here.census.unavailable
+    unavailable = context.pods.unavailable
     used = len(unavailable)
-    stuck = _unavailable_on(here, target)
+    stuck = _unavailable_on(context, target)
     chosen: list[Pod] = []
     for pod in head:
         if stuck + len(chosen) >= budget:
@@ -119,24 +119,24 @@ def _walk(here: Situation, head: Sequence[Pod], target: ControllerRevision, budg
     return chosen
 
 
-def _unavailable_on(here: Situation, target: ControllerRevision) -> int:
-    counts = here.census.counts
-    if target.metadata.name == here.revisions.update.metadata.name:
+def _unavailable_on(context: PlanContext, target: ControllerRevision) -> int:
+    counts = context.pods.counts
+    if target.metadata.name == context.revisions.update.metadata.name:
         return counts.updated - counts.updated_available
-    unavailable = here.census.unavailable
+    unavailable = context.pods.unavailable
     return sum(
-        pod.metadata.uid in unavailable and belongs(pod.revision, target.metadata.name) for pod in here.census.old
+        pod.metadata.uid in unavailable and belongs(pod.revision, target.metadata.name) for pod in context.pods.old
     )
 
 
-def _say_what_blocks(here: Situation, numbers: Quantities, chosen: Sequence[Pod], draft: Draft) -> None:
+def _say_what_blocks(context: PlanContext, numbers: Quantities, chosen: Sequence[Pod], draft: Draft) -> None:
     """Name the pods that use the budget up: those that are unavailable, and those that this pass makes so."""
-    unavailable = here.census.unavailable
+    unavailable = context.pods.unavailable
     starting = [pod for pod in chosen if pod.metadata.uid not in unavailable]
-    down = (pod for pod in here.census.active if pod.metadata.uid in unavailable)
+    down = (pod for pod in context.pods.active if pod.metadata.uid in unavailable)
     blockers = list(islice(chain(starting, down), NAMED))
-    limit = f"maxUnavailable {here.targets.max_unavailable}"
-    extra = numbers.update_budget - here.targets.max_unavailable
+    limit = f"maxUnavailable {context.targets.max_unavailable}"
+    extra = numbers.update_budget - context.targets.max_unavailable
     if extra > 0:
         limit += f" (plus {extra} above replicas)"
     elif extra < 0:

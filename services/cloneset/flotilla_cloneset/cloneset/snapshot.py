@@ -8,10 +8,9 @@ from collections.abc import Collection, Container, Mapping
 
 import msgspec
 
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
-from flotilla_common.api.imagepulljob import ImagePullJob
-from flotilla_common.api.resources import CLONE_SET
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.subject import Subject
 from flotilla_common.gates import Gates
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.cloneset import CloneSet, CloneSetStatus
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
-from flotilla_common.api.resources import CLONE_SET
 from flotilla_common.control.plan import Frozen, Patch, PatchType
 
 NO_DEADLINE = 2**31 - 1
@@ -32,6 +31,16 @@ class Counts(Frozen):
     updated: int = 0
     updated_ready: int = 0
     updated_available: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            replicas=self.replicas + other.replicas,
+            ready=self.ready + other.ready,
+            available=self.available + other.available,
+            updated=self.updated + other.updated,
+            updated_ready=self.updated_ready + other.updated_ready,
+            updated_available=self.updated_available + other.updated_available,
+        )
 
 
 class Facts(Frozen):

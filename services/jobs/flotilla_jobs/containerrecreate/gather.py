@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from flotilla_common.api.containerrecreaterequest import COMPLETED, RECREATING, ContainerRecreateRequest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RECREATE_UNREADY
+from flotilla_common.api.kinds.containerrecreaterequest.types import COMPLETED, RECREATING, ContainerRecreateRequest
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import RecreateReport

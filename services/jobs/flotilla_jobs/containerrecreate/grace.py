@@ -6,12 +6,15 @@ that stands, the condition of the request, from which the agent counts the grace
 
 from datetime import datetime
 
-from flotilla_common.api.admission.recreate_conversion import GRACE_MESSAGE
-from flotilla_common.api.containerrecreaterequest import PRE_RECREATE_GRACE, ContainerRecreateRequest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import POD_READY, RECREATE_ACTIVE, RECREATE_UNREADY
+from flotilla_common.api.kinds.containerrecreaterequest.conversion import GRACE_MESSAGE
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    PRE_RECREATE_GRACE,
+    RECREATE_REQUEST,
+    ContainerRecreateRequest,
+)
 from flotilla_common.api.meta import Condition
-from flotilla_common.api.resources import RECREATE_REQUEST
 from flotilla_common.control.plan import Chain, Json, Patch, PatchType
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import Holder, hold, release

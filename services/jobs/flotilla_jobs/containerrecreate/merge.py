@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
     FAILED,
     PENDING,

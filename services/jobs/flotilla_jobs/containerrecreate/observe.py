@@ -8,12 +8,12 @@ than the request and still be the one that was meant (§13).
 from collections.abc import Iterable
 from datetime import datetime
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.core import ContainerStatus, Pod
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
     ContainerSnapshot,
     RecreateContainer,
 )
-from flotilla_common.api.core import ContainerStatus, Pod
 
 
 def observed(request: ContainerRecreateRequest, pod: Pod) -> list[ContainerSnapshot]:

@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.keys import RECREATE_UNREADY
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
     PRE_RECREATE_GRACE,
+    RECREATE_REQUEST,
     RECREATING,
     ContainerRecreateRequestStatus,
 )
-from flotilla_common.api.keys import RECREATE_UNREADY
-from flotilla_common.api.resources import RECREATE_REQUEST
 from flotilla_common.control.plan import Delete, Json, Patch, PatchType, Plan, Stage
 from flotilla_jobs.containerrecreate import grace, why
 from flotilla_jobs.containerrecreate.merge import completed, merged

@@ -4,8 +4,8 @@ An agent has no rights of its own: it may speak about a request that was admitte
 names, and about no other container than those of the request.
 """
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
 from flotilla_common.api.keys import RECREATE_NODE_NAME
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import Answer, RecreateReport
 from flotilla_common.node.serving import Sender

@@ -2,10 +2,9 @@
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID
-from flotilla_common.api.resources import RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.control.subject import Subject
 from flotilla_common.node.reports import RecreateReport
 

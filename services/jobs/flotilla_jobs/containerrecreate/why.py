@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.keys import POD_READY
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
     FAILED,
     PENDING,
@@ -13,7 +14,6 @@ from flotilla_common.api.containerrecreaterequest import (
     ContainerSnapshot,
     RecreateState,
 )
-from flotilla_common.api.keys import POD_READY
 from flotilla_common.control.plan import Reason
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.silence import ANSWERS_WITHIN, TO_DO, no_agent

@@ -1,8 +1,8 @@
 """How ContainerRecreateRequests are served: what wakes the controller, and what is asked of the apiserver itself."""
 
-from flotilla_common.api.containerrecreaterequest import ContainerRecreateRequest
 from flotilla_common.api.core import Pod
-from flotilla_common.api.resources import POD, RECREATE_REQUEST
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
+from flotilla_common.api.resources import POD
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Controller, Key
 from flotilla_common.mirror.table import Table
@@ -45,7 +45,7 @@ async def serve(assembly: Assembly, *, pods: Table[Pod]) -> None:
 
     def pod_is_there(key: Key, uid: str) -> bool:
         pod = pods.get(*key)
-        return (pod is not None and pod.metadata.uid == uid) or mirror.is_misfit(POD, uid)
+        return (pod is not None and pod.metadata.uid == uid) or mirror.is_undecodable(POD, uid)
 
     inbox = Inbox[ContainerRecreateRequest, RecreateReport](
         requests,
@@ -59,7 +59,7 @@ async def serve(assembly: Assembly, *, pods: Table[Pod]) -> None:
         pods=pods,
         report=inbox.latest,
         asking=Asking(read=read_pod, held=pod_is_there, clock=context.clock),
-        unreadable=lambda uid: mirror.is_misfit(POD, uid),
+        unreadable=lambda uid: mirror.is_undecodable(POD, uid),
         again=again,
     )
     controller: Controller[RecreateSnapshot] = assembly.controller(

@@ -10,16 +10,17 @@ from collections.abc import Sequence
 import msgspec
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.imagepulljob import (
+from flotilla_common.api.keys import REVISION_LABEL
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import (
     DEFAULT_BACKOFF_LIMIT,
     DEFAULT_TIMEOUT_SECONDS,
+    IMAGE_PULL_JOB,
     ImagePullJob,
     NodeSelector,
     PullPolicy,
     PullTemplate,
 )
-from flotilla_common.api.keys import REVISION_LABEL
-from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 
 _NAME_LIMIT = 253

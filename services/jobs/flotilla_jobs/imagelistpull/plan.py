@@ -5,10 +5,14 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImageListPullJobStatus, ImagePullJob
 from flotilla_common.api.keys import REVISION_LABEL
-from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB
-from flotilla_common.control.plan import Chain, Create, Delete, Notice, Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.api.kinds.imagelistpulljob.types import (
+    IMAGE_LIST_PULL_JOB,
+    ImageListPullJob,
+    ImageListPullJobStatus,
+)
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.control.plan import Chain, Create, Delete, Event, Patch, PatchType, Plan, Reason, Stage
 from flotilla_jobs.imagelistpull.children import Family, child_body, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from flotilla_jobs.imagelistpull.status import status_of, status_patch
@@ -56,7 +60,7 @@ def _completed(job: ImageListPullJob, since: datetime, now: datetime, label: Cha
 def _created(snapshot: ListJobSnapshot, family: Family, wanted: str) -> Stage | None:
     """New jobs in growing batches; the event comes with the last of them."""
     bodies = [child_body(snapshot, image, wanted) for image in family.missing]
-    notice = Notice(reason="Successful create ImagePullJob", message=f"Create {len(bodies)} ImagePullJob")
+    event = Event(reason="Successful create ImagePullJob", message=f"Create {len(bodies)} ImagePullJob")
     creates = [
         Create(
             resource=IMAGE_PULL_JOB,
@@ -68,12 +72,12 @@ def _created(snapshot: ListJobSnapshot, family: Family, wanted: str) -> Stage | 
         )
         for body in bodies
     ]
-    return _stage_with_event(creates, notice, slow_start=1)
+    return _stage_with_event(creates, event, slow_start=1)
 
 
 def _deleted(family: Family) -> Stage | None:
-    notice = Notice(reason="Successful delete ImagePullJob", message=f"Delete {len(family.surplus)} ImagePullJob")
-    return _stage_with_event([_deletion(child) for child in family.surplus], notice)
+    event = Event(reason="Successful delete ImagePullJob", message=f"Delete {len(family.surplus)} ImagePullJob")
+    return _stage_with_event([_deletion(child) for child in family.surplus], event)
 
 
 def _deletion(child: ImagePullJob) -> Delete:
@@ -88,11 +92,11 @@ def _deletion(child: ImagePullJob) -> Delete:
     )
 
 
-def _stage_with_event(actions: list[Create] | list[Delete], notice: Notice, slow_start: int = 0) -> Stage | None:
+def _stage_with_event(actions: list[Create] | list[Delete], event: Event, slow_start: int = 0) -> Stage | None:
     if not actions:
         return None
     *others, last = actions
-    chains = [(action,) for action in (*others, msgspec.structs.replace(last, on_success=notice))]
+    chains = [(action,) for action in (*others, msgspec.structs.replace(last, on_success=event))]
     return Stage(chains=tuple(chains), slow_start=slow_start, stop_on_failure=False)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Container, Sequence
 
 import msgspec
 
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
-from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.control.subject import Subject
 
 

@@ -6,12 +6,8 @@ from datetime import datetime
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.imagepulljob import (
-    FailedImageStatus,
-    ImageListPullJob,
-    ImageListPullJobStatus,
-    ImagePullJob,
-)
+from flotilla_common.api.kinds.imagelistpulljob.types import FailedImageStatus, ImageListPullJob, ImageListPullJobStatus
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 
 
 def status_of(job: ImageListPullJob, children: Sequence[ImagePullJob], now: datetime) -> ImageListPullJobStatus:

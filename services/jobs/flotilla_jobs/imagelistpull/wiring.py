@@ -2,8 +2,8 @@
 
 from collections.abc import Container, Sequence
 
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
-from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Controller, Key, Memory
 from flotilla_common.mirror.table import Table

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import Pod
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
+from flotilla_common.api.kinds.cloneset.types import CloneSet
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.meta import Object, controller_of, group_of
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.mirror.table import Table

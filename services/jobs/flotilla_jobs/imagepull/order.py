@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from flotilla_common.api.cloneset import CloneSet
 from flotilla_common.api.core import Pod
-from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.meta import controller_of, group_of
-from flotilla_common.api.resources import CLONE_SET
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.ordering import update_order
 

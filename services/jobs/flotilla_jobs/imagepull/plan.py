@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.imagepulljob import FINALIZER, ImagePullJob, ImagePullJobStatus
 from flotilla_common.api.images import ImageName
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_JOB, ImagePullJob, ImagePullJobStatus
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.numbers import whole_number
-from flotilla_common.api.resources import IMAGE_PULL_JOB
 from flotilla_common.control.plan import Chain, Delete, Patch, PatchType, Plan, Reason, Stage
 from flotilla_jobs.imagepull import why
 from flotilla_jobs.imagepull.push import Order

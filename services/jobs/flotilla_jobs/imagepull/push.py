@@ -7,15 +7,17 @@ from datetime import datetime
 import msgspec
 
 from flotilla_common.api.documents import merge_patch
-from flotilla_common.api.imagepulljob import (
+from flotilla_common.api.images import ImageName
+from flotilla_common.api.kinds.imagepulljob.types import (
     DEFAULT_BACKOFF_LIMIT,
     DEFAULT_TIMEOUT_SECONDS,
+    IMAGE_PULL_JOB,
     ImagePullJob,
     PullPolicy,
     PullTemplate,
 )
-from flotilla_common.api.images import ImageName
-from flotilla_common.api.nodeimage import (
+from flotilla_common.api.kinds.nodeimage.types import (
+    NODE_IMAGE,
     ImageSpec,
     ImageTag,
     JobReference,
@@ -23,7 +25,6 @@ from flotilla_common.api.nodeimage import (
     SecretReference,
     TagPullPolicy,
 )
-from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE
 from flotilla_common.control.plan import Chain, Patch, PatchType
 
 LONGEST_OF_NEVER = 1800

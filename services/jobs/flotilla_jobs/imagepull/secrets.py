@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.nodeimage import BATCH, SecretReference
+from flotilla_common.api.kinds.nodeimage.types import BATCH, SecretReference
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Patch, PatchType

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.imagepulljob import ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
 
 

@@ -4,9 +4,8 @@ from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
-from flotilla_common.api.imagepulljob import ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.subject import Subject
 

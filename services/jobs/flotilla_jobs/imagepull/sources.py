@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
-from flotilla_common.api.imagepulljob import ImagePullJob
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.clock import Clock

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.imagepulljob import ImagePullJob, ImagePullJobStatus
 from flotilla_common.api.images import ImageName
-from flotilla_common.api.nodeimage import FAILED, SUCCEEDED, NodeImage, SecretReference
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob, ImagePullJobStatus
+from flotilla_common.api.kinds.nodeimage.types import FAILED, SUCCEEDED, NodeImage, SecretReference
 
 
 class Standing(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from flotilla_common.api.imagepulljob import ImagePullJobStatus
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJobStatus
 from flotilla_common.control.plan import Reason
 from flotilla_jobs.imagepull.secrets import Supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot

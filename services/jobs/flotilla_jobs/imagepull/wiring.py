@@ -4,9 +4,10 @@ from collections.abc import Coroutine
 from typing import Any
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.imagepulljob import ImageListPullJob, ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE, SECRET
+from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Controller, Key

@@ -5,9 +5,16 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import (
+    BATCH,
+    ImageSpec,
+    ImageTag,
+    JobReference,
+    NodeImage,
+    SecretReference,
+)
 from flotilla_common.api.meta import group_of
-from flotilla_common.api.nodeimage import BATCH, ImageSpec, ImageTag, JobReference, NodeImage, SecretReference
-from flotilla_common.api.resources import IMAGE_PULL_JOB
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.waits import Waits
 

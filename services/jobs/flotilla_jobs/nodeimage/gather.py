@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from flotilla_common.api.core import Node
-from flotilla_common.api.imagepulljob import ImagePullJob
-from flotilla_common.api.nodeimage import BATCH, JobReference, NodeImage
-from flotilla_common.api.resources import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import BATCH, JobReference, NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.mirror.table import Table

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.nodeimage import FAKE_LABEL, NodeImage
-from flotilla_common.api.resources import NODE_IMAGE
+from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
 from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchType, Plan, Reason, Stage
 from flotilla_jobs.nodeimage.clean import Cleaner
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
@@ -81,7 +80,7 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, w
     return Plan(
         status=None if status == image.status else _status_write(image, status_patch(image.status, status)),
         urgent_status=final,
-        notices=tuple(patience.notices),
+        events=tuple(patience.events),
         reasons=reasons,
         numbers={**numbers, "pulling": status.pulling, "waiting": status.waiting},
         wake_at=wake,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_common.node.serving import Sender

@@ -5,8 +5,7 @@ from datetime import timedelta
 import msgspec
 
 from flotilla_common.api.core import Node
-from flotilla_common.api.nodeimage import NodeImage, NodeImageStatus
-from flotilla_common.api.resources import NODE_IMAGE
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, NodeImageStatus
 from flotilla_common.control.subject import Subject
 
 

@@ -13,7 +13,8 @@ import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.images import reference_of
-from flotilla_common.api.nodeimage import (
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
     PULLING,
     SUCCEEDED,
@@ -25,8 +26,7 @@ from flotilla_common.api.nodeimage import (
     NodeImageStatus,
     TagStatus,
 )
-from flotilla_common.api.resources import IMAGE_PULL_JOB
-from flotilla_common.control.plan import Notice
+from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
 from flotilla_jobs.waits import Waits
 
@@ -80,7 +80,7 @@ class Patience:
         self._image = image
         self._now = now
         self._waits = waits
-        self.notices: list[Notice] = []
+        self.events: list[Event] = []
 
     def judged(self, status: NodeImageStatus) -> NodeImageStatus:
         """The status with failures for what took too long; the same one if nothing did."""
@@ -90,7 +90,7 @@ class Patience:
             if message := self._too_late(tag, held):
                 self._say(name, tag, message)
                 entries.setdefault(name, {})[tag.tag] = self._failure(tag, held, message)
-        if not self.notices:
+        if not self.events:
             return status
         return counted(self._image.spec.images, {name: list(tags.values()) for name, tags in entries.items()})
 
@@ -113,11 +113,11 @@ class Patience:
     def _say(self, name: str, tag: ImageTag, message: str) -> None:
         node = self._image.metadata.name
         text = f"Failed to pull image {name}:{tag.tag} on node {node} for {message}"
-        self.notices.append(Notice(reason="PullImageFailed", message=text, warning=True))
+        self.events.append(Event(reason="PullImageFailed", message=text, warning=True))
         for owner in tag.owner_references:
             if owner.kind == IMAGE_PULL_JOB.kind:
                 about = Subject(IMAGE_PULL_JOB, owner.namespace, owner.name, owner.uid)
-                self.notices.append(Notice(reason="PullImageFailed", message=text, warning=True, about=about))
+                self.events.append(Event(reason="PullImageFailed", message=text, warning=True, about=about))
 
 
 def counted(images: Mapping[str, ImageSpec], entries: Entries) -> NodeImageStatus:

@@ -5,9 +5,8 @@ from datetime import timedelta
 from functools import partial
 
 from flotilla_common.api.core import Node
-from flotilla_common.api.imagepulljob import ImagePullJob
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.assembly import Assembly
 from flotilla_common.control.controller import Controller, Key
@@ -81,7 +80,7 @@ def _asking(assembly: Assembly, jobs: Table[ImagePullJob]) -> Asking:
 
     def held(key: Key, uid: str) -> bool:
         job = jobs.get(*key)
-        return (job is not None and job.metadata.uid == uid) or mirror.is_misfit(IMAGE_PULL_JOB, uid)
+        return (job is not None and job.metadata.uid == uid) or mirror.is_undecodable(IMAGE_PULL_JOB, uid)
 
     return Asking(read=partial(mirror.read, IMAGE_PULL_JOB), held=held, clock=assembly.context.clock)
 

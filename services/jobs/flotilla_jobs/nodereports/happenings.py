@@ -7,10 +7,11 @@ agents have, and the object must be the node's business.
 from collections.abc import Callable, Mapping
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.nodeimage import NodeImage
-from flotilla_common.api.resources import IMAGE_PULL_JOB, NODE_IMAGE, POD, Resource
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.events import Recorder
-from flotilla_common.control.plan import Notice
+from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, EventReport
@@ -55,13 +56,13 @@ class EventReports:
         subject = Subject(
             resource, sender.namespace, sender.name, report.uid, field_path=report.field_path[:PATH_LIMIT]
         )
-        notice = Notice(
+        event = Event(
             reason=report.reason,
             message=report.message[:MESSAGE_LIMIT],
             warning=report.type == "Warning",
             host=sender.node,
         )
-        self._recorders[report.component].record(subject, notice)
+        self._recorders[report.component].record(subject, event)
         return Answer(accepted=True)
 
     def _concerned(self, sender: Sender, report: EventReport) -> Resource | None:

@@ -1,7 +1,7 @@
 """How reports on containers and events are served."""
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.nodeimage import NodeImage
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.assembly import Assembly
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import EVENTS, PODS, EventReport, PodReport

@@ -2,7 +2,7 @@
 
 import structlog
 
-from flotilla_common.api.nodeimage import FAILED, JobReference, NodeImage, NodeImageStatus, TagStatus
+from flotilla_common.api.kinds.nodeimage.types import FAILED, JobReference, NodeImage, NodeImageStatus, TagStatus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import NODE_IMAGES, EventReport, NodeImageReport
 from flotilla_nodeagent.channel.copies import Copies, Key

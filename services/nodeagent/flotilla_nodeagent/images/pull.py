@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from flotilla_common.api.images import ImageName, reference_of
-from flotilla_common.api.nodeimage import SandboxConfig, SecretReference, TagPullPolicy
+from flotilla_common.api.kinds.nodeimage.types import SandboxConfig, SecretReference, TagPullPolicy
 from flotilla_common.clock import Clock
 from flotilla_nodeagent.credentials.documents import BadSecret, of_secret
 from flotilla_nodeagent.credentials.keyring import Keyring, LoginSource

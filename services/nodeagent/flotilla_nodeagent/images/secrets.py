@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import structlog
 
-from flotilla_common.api.nodeimage import SecretReference
+from flotilla_common.api.kinds.nodeimage.types import SecretReference
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import PullSecret, SecretsRequest
 from flotilla_common.node.sealing import Opener

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from flotilla_common.api.nodeimage import (
+from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
     PULLING,
     SUCCEEDED,

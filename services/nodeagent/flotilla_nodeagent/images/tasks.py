@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 import structlog
 
-from flotilla_common.api.nodeimage import (
+from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
     PULLING,
     SUCCEEDED,

@@ -5,7 +5,7 @@ One container is killed per pass, so that what was done is reported before the n
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     FAILED,
     IGNORE,
     RECREATING,

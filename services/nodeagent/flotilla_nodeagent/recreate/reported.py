@@ -5,7 +5,7 @@ The channel shows an accepted report a moment later. Until then the report count
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import COMPLETED, ContainerRecreateRequest, RecreateState
+from flotilla_common.api.kinds.containerrecreaterequest.types import COMPLETED, ContainerRecreateRequest, RecreateState
 from flotilla_nodeagent.channel.copies import version
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     COMPLETED,
     PENDING,
     RECREATING,

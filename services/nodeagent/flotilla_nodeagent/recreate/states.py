@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import (
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
     FAILED,
     PENDING,
     RECREATING,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from flotilla_common.api.containerrecreaterequest import ContainerPort, HttpGetAction, PreStop
+from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerPort, HttpGetAction, PreStop
 from flotilla_common.clock import Clock
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.runtime import Runtime

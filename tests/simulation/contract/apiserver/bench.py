@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, POD, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CONFIG_MAP, POD, Resource
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Api, ApiError, WatchEvent
 

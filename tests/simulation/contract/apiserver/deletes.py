@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable
 
-from flotilla_common.api.resources import CLAIM, CLONE_SET, CONFIG_MAP, NAMESPACE, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NAMESPACE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.contract.apiserver.bench import (
     STRATEGIC,

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable
 
-from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, POD, REVISION
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CONFIG_MAP, POD, REVISION
 from tests.simulation.contract.apiserver.bench import (
     Bench,
     Play,

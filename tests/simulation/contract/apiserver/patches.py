@@ -1,6 +1,7 @@
 """What patches make of documents, and which endpoint changes what."""
 
-from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.contract.apiserver.bench import (
     JSON_PATCH,

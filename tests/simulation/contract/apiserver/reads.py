@@ -2,7 +2,8 @@
 
 import asyncio
 
-from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, POD
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CONFIG_MAP, POD
 from tests.simulation.contract.apiserver.bench import (
     Bench,
     Play,

@@ -2,7 +2,8 @@
 
 import re
 
-from flotilla_common.api.resources import CLONE_SET, CONFIG_MAP, LEASE, POD, POD_TEMPLATE, REVISION, Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import CONFIG_MAP, LEASE, POD, POD_TEMPLATE, REVISION, Resource
 from flotilla_common.control.plan import Json
 from tests.simulation.contract.apiserver.bench import (
     STRATEGIC,

@@ -5,8 +5,12 @@ would take a v1alpha1 object, drop what v1beta1 does not know, and say nothing; 
 refuses.
 """
 
-from flotilla_common.api.crds import cloneset, containerrecreaterequest, imagelistpulljob, imagepulljob, nodeimage
 from flotilla_common.api.crds.schema import Schema
+from flotilla_common.api.kinds.cloneset import crd as cloneset
+from flotilla_common.api.kinds.containerrecreaterequest import crd as containerrecreaterequest
+from flotilla_common.api.kinds.imagelistpulljob import crd as imagelistpulljob
+from flotilla_common.api.kinds.imagepulljob import crd as imagepulljob
+from flotilla_common.api.kinds.nodeimage import crd as nodeimage
 
 _KINDS = (cloneset, containerrecreaterequest, imagelistpulljob, imagepulljob, nodeimage)
 

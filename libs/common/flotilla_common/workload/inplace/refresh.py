@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 
-from flotilla_common.api.cloneset import Lifecycle
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
+from flotilla_common.api.kinds.cloneset.types import Lifecycle
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Chain, Frozen
 from flotilla_common.gates import Gates

@@ -17,7 +17,7 @@ from flotilla_common.api.keys import (
     LEGACY_IN_PLACE_STATE,
 )
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Chain, Notice, Patch
+from flotilla_common.control.plan import Chain, Event, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.state import InPlaceState, encode_grace
@@ -41,8 +41,8 @@ def start(
     grace_seconds: int = 0,
     lifecycle_state: str = UPDATING,
     drop_field_owners: bool = False,
-    on_success: Notice | None = None,
-    on_failure: Notice | None = None,
+    on_success: Event | None = None,
+    on_failure: Event | None = None,
 ) -> Chain:
     """Make the pod NotReady, then change it.
 
@@ -88,7 +88,7 @@ def half_started(pod: Pod) -> bool:
 
 
 def _make_not_ready(
-    pod: Pod, spec: UpdateSpec, gates: Gates, cause: str, now: datetime, on_failure: Notice | None
+    pod: Pod, spec: UpdateSpec, gates: Gates, cause: str, now: datetime, on_failure: Event | None
 ) -> tuple[Patch, ...]:
     """Nothing for a pod that is surely NotReady already: the next write fails if this view of it is out of date."""
     if not _disturbs(pod, spec, gates) or (half_started(pod) and not pod.ready):

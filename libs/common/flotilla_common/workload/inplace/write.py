@@ -4,7 +4,7 @@ from datetime import datetime
 
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Chain, Json, Notice, Patch
+from flotilla_common.control.plan import Chain, Event, Json, Patch
 from flotilla_common.workload.inplace.batches import apply_batch
 from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.state import InPlaceState
@@ -20,8 +20,8 @@ def write_batch(
     server_version: str,
     now: datetime,
     before: tuple[Patch, ...] = (),
-    on_success: Notice | None = None,
-    on_failure: Notice | None = None,
+    on_success: Event | None = None,
+    on_failure: Event | None = None,
 ) -> Chain:
     """Add the next batch of `spec` to the edit and write it all, after `before`, on exactly this version of the pod.
 
@@ -39,7 +39,7 @@ def write_batch(
     return on_version(edit.pod, (*before, *resize, *edit.chain(on_success=on_success, on_failure=on_failure)))
 
 
-def _resize(edit: PodEdit, resources: Json, on_failure: Notice | None) -> Patch:
+def _resize(edit: PodEdit, resources: Json, on_failure: Event | None) -> Patch:
     meta = edit.pod.metadata
     return Patch(
         resource=POD,

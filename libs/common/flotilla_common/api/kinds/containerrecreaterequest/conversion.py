@@ -1,0 +1,121 @@
+"""ContainerRecreateRequest between v1alpha1 and v1beta1, on raw documents (containerrecreaterequest.md §3).
+
+v1beta1 is the hub. Two of its status fields are annotations in v1alpha1; everything else is the same. What is lost:
+conditions that are not True, and the wording of the one that is.
+"""
+
+import copy
+from datetime import UTC, datetime
+
+import msgspec
+import structlog
+
+from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.keys import RECREATE_SNAPSHOT, RECREATE_UNREADY
+from flotilla_common.api.kinds.containerrecreaterequest.types import PRE_RECREATE_GRACE, ContainerSnapshot
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+
+GRACE_MESSAGE = "Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"
+"""The message of the condition PreRecreateGrace (§6.4)."""
+
+_log = structlog.get_logger()
+
+
+def convert(document: Json, version: str) -> Json:
+    """The request in the wanted `group/version`, as a new document.
+
+    Raises ValueError for a version that is none of the two.
+    """
+    source = text(document.get("apiVersion"))
+    steps = {(V1ALPHA1, V1BETA1): _to_beta, (V1BETA1, V1ALPHA1): _to_alpha}
+    if (source, version) not in steps:
+        raise ValueError(f"cannot convert ContainerRecreateRequest from {source} to {version}")
+    converted = copy.deepcopy(document)
+    converted["apiVersion"] = version
+    steps[source, version](converted)
+    return converted
+
+
+def strip(document: Json) -> None:
+    """Take the annotations out that only v1alpha1 shows: v1beta1 has fields for them."""
+    metadata = member(document, "metadata")
+    annotations = mapping(metadata.get("annotations"))
+    present = annotations.keys() & {RECREATE_SNAPSHOT, RECREATE_UNREADY}
+    for key in present:
+        del annotations[key]
+    if present and not annotations:
+        del metadata["annotations"]
+
+
+def _to_beta(document: Json) -> None:
+    annotations = member(document, "metadata", "annotations")
+    snapshot = _snapshot(text(annotations.get(RECREATE_SNAPSHOT)))
+    since = _moment(text(annotations.get(RECREATE_UNREADY)))
+    strip(document)
+    if snapshot is None and since is None:
+        return
+    status = document.setdefault("status", {"phase": ""})
+    if snapshot is not None:
+        status["containerStatusSnapshot"] = snapshot
+    if since is not None:
+        others = [one for one in mappings(status.get("conditions")) if one.get("type") != PRE_RECREATE_GRACE]
+        status["conditions"] = [*others, grace_condition(since)]
+
+
+def grace_condition(since: datetime) -> Json:
+    """The condition that says since when the pod has been held not ready."""
+    return {
+        "type": PRE_RECREATE_GRACE,
+        "status": "True",
+        "reason": PRE_RECREATE_GRACE,
+        "message": GRACE_MESSAGE,
+        "lastTransitionTime": rfc3339(since),
+    }
+
+
+def _to_alpha(document: Json) -> None:
+    strip(document)
+    status = mapping(document.get("status"))
+    snapshot = mappings(status.pop("containerStatusSnapshot", None))
+    shown: dict[str, str] = {}
+    if snapshot:
+        shown[RECREATE_SNAPSHOT] = msgspec.json.encode([_entry(one) for one in snapshot]).decode()
+    for condition in mappings(status.pop("conditions", None)):
+        if condition.get("type") == PRE_RECREATE_GRACE and condition.get("status") == "True":
+            shown[RECREATE_UNREADY] = text(condition.get("lastTransitionTime"))
+    if shown:
+        metadata = document.setdefault("metadata", {})
+        metadata["annotations"] = mapping(metadata.get("annotations")) | shown
+
+
+def _entry(container: Json) -> Json:
+    entry = {
+        "name": text(container.get("name")),
+        "ready": container.get("ready") is True,
+        "restartCount": container.get("restartCount") or 0,
+    }
+    identity = text(container.get("containerID"))
+    return entry | ({"containerID": identity} if identity else {})
+
+
+def _snapshot(written: str) -> list[Json] | None:
+    if not written:
+        return None
+    try:
+        containers = msgspec.json.decode(written, type=list[ContainerSnapshot])
+    except msgspec.MsgspecError as error:
+        _log.warning("annotation ignored", annotation=RECREATE_SNAPSHOT, error=str(error))
+        return None
+    return [_entry(msgspec.to_builtins(container)) for container in containers]
+
+
+def _moment(written: str) -> datetime | None:
+    if not written:
+        return None
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError as error:
+        _log.warning("annotation ignored", annotation=RECREATE_UNREADY, error=str(error))
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

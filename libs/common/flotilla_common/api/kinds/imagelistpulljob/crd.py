@@ -1,0 +1,52 @@
+"""The ImageListPullJob CRD (imagepull.md §2.3). Both versions are the same."""
+
+from flotilla_common.api.crds.definition import AGE, Column, Version, definition
+from flotilla_common.api.crds.schema import Schema, array, integer, string, struct, time
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
+
+_COLUMNS = (
+    Column("TOTAL", "integer", ".status.desired"),
+    Column("SUCCEEDED", "integer", ".status.succeeded"),
+    Column("COMPLETED", "integer", ".status.completed"),
+    AGE,
+)
+
+
+def manifest() -> Schema:
+    """The CustomResourceDefinition."""
+    return definition(
+        IMAGE_LIST_PULL_JOB,
+        "An ImageListPullJob pulls several images on chosen nodes: one ImagePullJob for each.",
+        [Version(version, _spec(), _status(), _COLUMNS) for version in ("v1alpha1", "v1beta1")],
+        converts=False,
+    )
+
+
+def _spec() -> Schema:
+    images = array("The images to pull; at most 255.", {"type": "string"})
+    return struct("What is wanted.", {"images": images} | imagepull.template(), required=("images", "completionPolicy"))
+
+
+def _status() -> Schema:
+    failure = struct(
+        "One image that could not be pulled on every node.",
+        {
+            "imagePullJob": string("The job of the image."),
+            "name": string("The image."),
+            "message": string("Where to look further."),
+        },
+    )
+    return struct(
+        "What was last seen.",
+        {
+            "startTime": time("When the job was first looked at."),
+            "completionTime": time("When it ended."),
+            "desired": integer("Images in the list."),
+            "active": integer("Images that are being pulled."),
+            "completed": integer("Images whose nodes have all succeeded or failed."),
+            "succeeded": integer("Images that every node has."),
+            "failedImageStatuses": array("Images that failed somewhere.", failure),
+        },
+        required=("desired",),
+    )

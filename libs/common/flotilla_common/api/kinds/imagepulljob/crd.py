@@ -1,0 +1,50 @@
+"""The ImagePullJob CRD (imagepull.md §2.2). Both versions have the same fields; the older one prints a message."""
+
+from flotilla_common.api.crds.definition import AGE, Column, Version, definition
+from flotilla_common.api.crds.schema import Schema, array, integer, string, struct, time
+from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+
+_COLUMNS = (
+    Column("TOTAL", "integer", ".status.desired"),
+    Column("ACTIVE", "integer", ".status.active"),
+    Column("SUCCEED", "integer", ".status.succeeded"),
+    Column("FAILED", "integer", ".status.failed"),
+    AGE,
+)
+_MESSAGE = Column("MESSAGE", "string", ".status.message")
+
+
+def manifest() -> Schema:
+    """The CustomResourceDefinition."""
+    return definition(
+        IMAGE_PULL_JOB,
+        "An ImagePullJob pulls one image on chosen nodes before anybody needs it there.",
+        [
+            Version("v1alpha1", _spec(), _status(), (*_COLUMNS, _MESSAGE)),
+            Version("v1beta1", _spec(), _status(), _COLUMNS),
+        ],
+        converts=False,
+    )
+
+
+def _spec() -> Schema:
+    image = string("The image to pull, with tag or digest.")
+    return struct("What is wanted.", {"image": image} | imagepull.template(), required=("image", "completionPolicy"))
+
+
+def _status() -> Schema:
+    return struct(
+        "What was last seen.",
+        {
+            "startTime": time("When the job was first looked at."),
+            "completionTime": time("When it ended."),
+            "desired": integer("Nodes that it is about."),
+            "active": integer("Nodes that are pulling."),
+            "succeeded": integer("Nodes that have the image."),
+            "failed": integer("Nodes that could not pull it."),
+            "message": string("How far the job is."),
+            "failedNodes": array("The nodes that could not pull it.", {"type": "string"}),
+        },
+        required=("desired",),
+    )

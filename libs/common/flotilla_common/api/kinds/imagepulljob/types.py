@@ -1,0 +1,91 @@
+"""ImagePullJob in its storage version, apps.kruise.io/v1beta1, and what ImageListPullJob shares (imagepull.md §2.2)."""
+
+from datetime import datetime
+
+from flotilla_common.api.facts import Fact
+from flotilla_common.api.kinds.nodeimage.types import SandboxConfig
+from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
+from flotilla_common.api.resources import Resource
+from flotilla_common.api.selectors import Selector
+
+IMAGE_PULL_JOB = Resource("apps.kruise.io", "v1beta1", "imagepulljobs", "ImagePullJob")
+
+ALWAYS, NEVER = "Always", "Never"
+FINALIZER = "apps.kruise.io/deletion-protection"
+"""Keeps a job until its copies of secrets are released."""
+
+DEFAULT_TIMEOUT_SECONDS, DEFAULT_BACKOFF_LIMIT = 600, 3
+
+
+class NodeSelector(LabelSelector):
+    """Nodes by name or by label; without either, all."""
+
+    names: list[str] = []
+
+
+class PullPolicy(Model):
+    """Limits of one node: seconds per attempt, and retries."""
+
+    timeout_seconds: int | None = None
+    backoff_limit: int | None = None
+
+
+class CompletionPolicy(Model):
+    """When a job ends. With `Never` it stays and serves nodes that match later."""
+
+    type: str = ALWAYS
+    active_deadline_seconds: int | None = None
+    ttl_seconds_after_finished: int | None = None
+
+
+class PullTemplate(Model):
+    """What both kinds of jobs say besides the image."""
+
+    pull_secrets: list[str] = []
+    selector: NodeSelector | None = None
+    pod_selector: LabelSelector | None = None
+    parallelism: IntOrString | None = None
+    pull_policy: PullPolicy | None = None
+    completion_policy: CompletionPolicy = CompletionPolicy()
+    sandbox_config: SandboxConfig | None = None
+    image_pull_policy: str = ""
+
+    @property
+    def ends(self) -> bool:
+        """The job completes some day."""
+        return self.completion_policy.type != NEVER
+
+
+class ImagePullJobSpec(PullTemplate):
+    image: str = ""
+
+
+class ImagePullJobStatus(Model):
+    """All counts are nodes."""
+
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    desired: int = 0
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    message: str = ""
+    failed_nodes: list[str] = []
+
+
+class ImagePullJob(Model, dict=True):
+    """A job with what every change of a node or pod is held against, worked out once per version of the job."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ImagePullJobSpec = ImagePullJobSpec()
+    status: ImagePullJobStatus = ImagePullJobStatus()
+
+    @Fact
+    def node_query(self) -> Selector:
+        """The labels that nodes must have. ValueError for a selector that admission would refuse."""
+        return Selector.compile(self.spec.selector or NodeSelector())
+
+    @Fact
+    def pod_query(self) -> Selector:
+        """The labels that pods must have. ValueError likewise."""
+        return Selector.compile(self.spec.pod_selector or LabelSelector())

@@ -1,0 +1,143 @@
+"""NodeImage in its storage version, apps.kruise.io/v1beta1: what one node shall pull, and how far it is
+(imagepull.md §2.1).
+
+The jobs service writes the spec; the status is what the node's agent reports. An entry of the status counts only while
+its `version` is that of the tag in the spec.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import Resource
+
+NODE_IMAGE = Resource("apps.kruise.io", "v1beta1", "nodeimages", "NodeImage", namespaced=False)
+
+WAITING, PULLING, SUCCEEDED, FAILED = "Waiting", "Pulling", "Succeeded", "Failed"
+BATCH = "batch"
+"""The mode of references to copies that the jobs service made."""
+
+FAKE_LABEL = "apps.kruise.io/fake-nodeimage"
+"""A NodeImage with this label lives without a Node."""
+
+
+class JobReference(Model):
+    """A core ObjectReference: who wants a tag."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class SecretReference(Model):
+    """A pull secret. `mode` is empty or `batch`; references are compared without it."""
+
+    namespace: str = ""
+    name: str = ""
+    mode: str = ""
+
+    def same(self, other: "SecretReference") -> bool:
+        """Both name one secret."""
+        return (self.namespace, self.name) == (other.namespace, other.name)
+
+
+class SandboxConfig(Model):
+    """Metadata that the runtime gets with the request to pull."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class TagPullPolicy(Model):
+    """Limits of one tag, in seconds and in retries."""
+
+    timeout_seconds: int | None = None
+    backoff_limit: int | None = None
+    ttl_seconds_after_finished: int | None = None
+    active_deadline_seconds: int | None = None
+
+
+class ImageTag(Model):
+    """One pull task; a higher `version` is a new round of it."""
+
+    tag: str = ""
+    created_at: datetime | None = None
+    version: int = 0
+    image_pull_policy: str = ""
+    owner_references: list[JobReference] = []
+    pull_policy: TagPullPolicy | None = None
+
+    def owned_by(self, uid: str) -> bool:
+        """The job with that uid wants the tag."""
+        return any(owner.uid == uid for owner in self.owner_references)
+
+
+class ImageSpec(Model):
+    """The tags of one image, and what they share."""
+
+    pull_secrets: list[SecretReference] = []
+    tags: list[ImageTag] = []
+    sandbox_config: SandboxConfig | None = None
+
+    def tag(self, name: str) -> ImageTag | None:
+        """The task of that tag."""
+        return next((tag for tag in self.tags if tag.tag == name), None)
+
+
+class NodeImageSpec(Model):
+    images: dict[str, ImageSpec] = {}
+
+
+class TagStatus(Model):
+    """How far one task is. `completion_time` is set in the two final phases, and only there."""
+
+    tag: str = ""
+    phase: str = ""
+    progress: int = 0
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    version: int = 0
+    image_id: str = msgspec.field(default="", name="imageID")
+    message: str = ""
+
+
+class ImageStatus(Model):
+    tags: list[TagStatus] = []
+
+    def tag(self, name: str) -> TagStatus | None:
+        """The entry of that tag, whatever its version."""
+        return next((tag for tag in self.tags if tag.tag == name), None)
+
+
+class NodeImageStatus(Model):
+    """Counts of tags by phase, and the entries behind them.
+
+    `desired` is None as long as nobody has written a status: an agent without work says 0 once, so that it can be seen
+    that there is one.
+    """
+
+    desired: int | None = None
+    succeeded: int = 0
+    failed: int = 0
+    pulling: int = 0
+    waiting: int = 0
+    image_statuses: dict[str, ImageStatus] = {}
+
+
+class NodeImage(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeImageSpec = NodeImageSpec()
+    status: NodeImageStatus = NodeImageStatus()
+
+    def task(self, image: str, tag: str) -> ImageTag | None:
+        """The pull task of an image."""
+        spec = self.spec.images.get(image)
+        return spec.tag(tag) if spec is not None else None
+
+    def entry(self, image: str, tag: str) -> TagStatus | None:
+        """The status entry of an image's tag, whatever its version."""
+        status = self.status.image_statuses.get(image)
+        return status.tag(tag) if status is not None else None

@@ -1,0 +1,102 @@
+"""The way into a table: raw bytes are decoded here, whichever source or reply they come from.
+
+An object that does not fit its type never stops anything: it is set aside with the reason, and a listener may report
+it. When a later version of it decodes, or it is deleted, it is forgotten.
+"""
+
+from collections.abc import Callable, Container
+from typing import Generic, TypeVar
+
+import msgspec
+
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
+from flotilla_common.kube.reflector import HeadMeta, decode_head
+from flotilla_common.mirror.table import Table, version_number
+
+T = TypeVar("T", bound=Object)
+
+
+class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that cannot be decoded, and why."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    error: str
+
+
+OnUndecodable = Callable[[Undecodable], None]
+
+
+class Intake(Generic[T]):
+    """Decodes objects of one resource into its table."""
+
+    def __init__(self, resource: Resource, kind: type[T], table: Table[T]) -> None:
+        self.resource = resource
+        self.table = table
+        self.undecodable: dict[str, Undecodable] = {}  # by uid
+        self._decoder = msgspec.json.Decoder(kind)
+        self._listeners: list[OnUndecodable] = []
+
+    def listen(self, listener: OnUndecodable) -> None:
+        """Call `listener` for every object that is set aside."""
+        self._listeners.append(listener)
+
+    def take(self, raw: bytes | msgspec.Raw) -> T | None:
+        """Decode and apply; returns the decoded object, or None when it was set aside."""
+        obj = self.decode(raw)
+        if obj is not None:
+            self.table.apply(obj)
+        return obj
+
+    def decode(self, raw: bytes | msgspec.Raw) -> T | None:
+        """Decode only; None when the object was set aside.
+
+        Raw members of a decoded object point into the buffer that it came from. A slice of a LIST page is copied
+        first, or one small object would keep the whole page in memory.
+        """
+        if isinstance(raw, msgspec.Raw):
+            raw = bytes(raw)
+        try:
+            obj = self._decoder.decode(raw)
+        except msgspec.MsgspecError as error:
+            self._set_aside(raw, str(error))
+            return None
+        if self.undecodable:
+            self.undecodable.pop(obj.metadata.uid, None)
+        return obj
+
+    def drop(self, head: HeadMeta) -> None:
+        """The object of that name and uid is gone."""
+        self.undecodable.pop(head.uid, None)
+        self.table.remove(head.namespace, head.name, head.uid, version_number(head.resource_version))
+
+    def forget_unlisted(self, listed: Container[str], version: int) -> None:
+        """A LIST at `version` is complete: what was set aside, is not newer and is not listed (by uid) is gone."""
+        gone = [
+            m.uid for m in self.undecodable.values() if m.uid not in listed and version_number(m.version) <= version
+        ]
+        for uid in gone:
+            del self.undecodable[uid]
+
+    def _set_aside(self, raw: bytes, error: str) -> None:
+        try:
+            head = decode_head(raw).metadata
+        except msgspec.MsgspecError:
+            head = HeadMeta()  # not even an object: nothing to report it under but its error
+        undecodable = Undecodable(
+            resource=self.resource,
+            namespace=head.namespace,
+            name=head.name,
+            uid=head.uid,
+            version=head.resource_version,
+            error=error,
+        )
+        known = self.undecodable.get(head.uid)
+        self.undecodable[head.uid] = undecodable
+        if known is None or known.version != undecodable.version:
+            for listener in self._listeners:
+                listener(undecodable)

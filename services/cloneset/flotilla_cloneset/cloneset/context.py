@@ -1,0 +1,41 @@
+"""What the steps of one pass share: the snapshot, and what has been worked out from it."""
+
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cloneset.cloneset.claims import Claims
+from flotilla_cloneset.cloneset.classification import Classification, traits
+from flotilla_cloneset.cloneset.numbers import Targets
+from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.types import RollingUpdate
+from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.revisions import RevisionChoice
+
+
+class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
+    """One CloneSet at the moment of planning."""
+
+    snapshot: CloneSetSnapshot
+    now: datetime
+    selector: Selector
+    revisions: RevisionChoice
+    pods: Classification
+    claims: Claims
+    targets: Targets
+
+    @property
+    def rolling(self) -> RollingUpdate:
+        """The update settings, defaults where the spec has none."""
+        return self.snapshot.cloneset.spec.update_strategy.rolling_update or RollingUpdate()
+
+    @property
+    def rollback(self) -> bool:
+        """Whether pods may go back to the current revision (cloneset.md §4.3)."""
+        differ = self.revisions.update.metadata.name != self.revisions.current.metadata.name
+        return differ and self.snapshot.gates.on("CloneSetPartitionRollback")
+
+    def serviceable(self, pod: Pod) -> bool:
+        """Whether deleting the pod costs availability: available, minReadySeconds aside."""
+        return traits(pod).serviceable

@@ -1,0 +1,138 @@
+"""Keeps the certificate valid and the registration right for as long as the service runs (webhooks.md §4).
+
+A pass runs at every change of the objects concerned, and every minute. Passes that had to write are spaced out more and
+more, so that two installations which disagree about the same objects do not fight at full speed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_webhook import certificates
+from flotilla_webhook.certfiles import write_files
+from flotilla_webhook.certificates import Bundle
+from flotilla_webhook.registration import Registration, RegistrationError
+from flotilla_webhook.stores import Store, StoreError, files_of
+
+INTERVAL = 60.0
+"""Seconds between passes when nothing changes: finds expiry, and changes whose event was lost."""
+
+TRUST_SECONDS = 1.0
+"""How long the apiserver gets to notice a changed caBundle. It watches its configurations, and needs far less."""
+
+_RETRIES = 5  # replicas that start together all see an empty store; one of them wins, the others read it
+_FIRST_DELAY, _LAST_DELAY = 0.25, 60.0
+
+_log = structlog.get_logger()
+
+
+class CertificateRotator:
+    """The pass over certificate and registration, and its loop."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        directory: Path,
+        host: str,
+        renew_before: timedelta,
+        registration: Registration,
+        use: Callable[[Path], None],
+        clock: Clock,
+    ) -> None:
+        self.store = store
+        self.directory = directory
+        self.host = host
+        self.renew_before = renew_before
+        self.registration = registration
+        self.use = use
+        self.clock = clock
+        self.certified = asyncio.Event()
+        """A certificate has been taken into use."""
+        self.initialised = asyncio.Event()
+        """A pass has succeeded as a whole."""
+        self.failure = "certificate and registration have not been looked at yet"
+        self._served: Bundle | None = None
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something changed: look again soon."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Pass after pass until cancelled."""
+        delay, quiet_since = 0.0, self.clock.monotonic()
+        while True:
+            self._wake.clear()
+            if await self._pass():
+                if self.clock.monotonic() - quiet_since > INTERVAL:
+                    delay = 0.0
+                quiet_since = self.clock.monotonic()
+                delay = min(max(delay * 2, _FIRST_DELAY), _LAST_DELAY)
+                await self.clock.sleep(delay)
+            await self._until_due()
+
+    async def _pass(self) -> bool:
+        """One pass; True if the next one should keep a distance: it wrote, or it failed."""
+        try:
+            written = await self.once()
+        except (ApiError, Unreachable, StoreError, RegistrationError, OSError) as failure:
+            self.failure = str(failure)
+            _log.warning("webhook certificate or registration not right yet", error=str(failure))
+            self.wake()
+            return True
+        self.failure = ""
+        self.initialised.set()
+        if written:
+            _log.info("webhook registration written", objects=written)
+        return bool(written)
+
+    async def once(self) -> list[str]:
+        """Certificate, files, registration; the names of the objects written."""
+        bundle = await self._bundle()
+        written = await self._trust_both(bundle)
+        if write_files(self.directory, files_of(bundle)) or self._served is None:
+            self.use(self.directory)
+            self.certified.set()
+        self._served = bundle
+        return written + await self.registration.sync(bundle.ca_cert)
+
+    async def _trust_both(self, bundle: Bundle) -> list[str]:
+        """Before the CA changes, have the apiserver trust both, so that no call fails while the certificate changes."""
+        if self._served is None or self._served.ca_cert == bundle.ca_cert or self.store.external:
+            return []
+        written = await self.registration.sync(bundle.ca_cert + self._served.ca_cert)
+        await self.clock.sleep(TRUST_SECONDS)
+        return written
+
+    async def _bundle(self) -> Bundle:
+        for _ in range(_RETRIES):
+            stored = await self.store.load()
+            now = self.clock.now()
+            if stored is not None and self.store.external:
+                return stored
+            reason = certificates.problem(stored, self.host, now + self.renew_before) if stored else "there is none"
+            if stored is not None and not reason:
+                return stored
+            fresh = await asyncio.to_thread(certificates.issue, self.host, now, stored)
+            if await self.store.save(fresh):
+                _log.info("webhook certificate issued", host=self.host, because=reason)
+                return fresh
+        raise StoreError("other replicas keep storing certificates that this one cannot use")
+
+    async def _until_due(self) -> None:
+        """Until somebody wakes us, at the latest after the interval; at once if somebody already has."""
+        if self._wake.is_set():
+            return
+        timer = asyncio.ensure_future(self.clock.sleep(INTERVAL))
+        woken = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait({timer, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            woken.cancel()
