@@ -5,6 +5,7 @@ The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then th
 folder.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -22,9 +23,10 @@ from flotilla_common import logs
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import OPERATOR
-from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.clock import Clock
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config, load_config
+from flotilla_common.kube.config import load_config, read_here
+from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -89,7 +91,7 @@ def namespace_of(option: str, target: Target) -> str:
     if option:
         return option
     try:
-        return find_config(target, SystemClock(), os.environ, SERVICE_ACCOUNT).namespace
+        return asyncio.run(load_config(target, reader=read_here)).namespace
     except ConfigError:
         return "default"  # whoever needs the cluster will say what is wrong with its configuration
 
@@ -135,7 +137,7 @@ def bus_option(command: Command) -> Command:
 async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]:
     """The apiserver, closed at the end. `timeout` in seconds holds for each request."""
     _quiet()
-    api = KubeClient(await load_config(target), user_agent="flotilla", timeout=timeout)
+    api = KubeClient(await load_config(target, reader=read_here), user_agent="flotilla", timeout=timeout)
     try:
         yield api
     finally:

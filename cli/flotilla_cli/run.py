@@ -25,7 +25,8 @@ from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.services import installed
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock, SystemEntropy
-from flotilla_common.kube.config import SERVICE_ACCOUNT, ConfigError, find_config
+from flotilla_common.kube.config import ApiConfig, load_config
+from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.service import Service, run_process
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
 from flotilla_common.stopping import STOP_SECONDS
@@ -62,13 +63,15 @@ def run(arguments: tuple[str, ...]) -> None:
     try:
         settings = load(flags, os.environ, Path(config) if config else None)
         services = _chosen(names)
-        find_config(settings, SystemClock(), os.environ, SERVICE_ACCOUNT)
+        cluster = asyncio.run(load_config(settings))
     except SettingsError as error:
         raise click.ClickException("\n       ".join(error.problems)) from error
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
     given = [f"--{flag}={value}" if value else f"--{flag}" for flag, value in flags.items()]
-    sys.exit(_run(services, settings, [*given, *([f"--config={config}"] if config else [])], split=split))
+    sys.exit(
+        _run(services, settings, [*given, *([f"--config={config}"] if config else [])], None if split else cluster)
+    )
 
 
 def _chosen(names: Sequence[str]) -> list[Service]:
@@ -79,12 +82,17 @@ def _chosen(names: Sequence[str]) -> list[Service]:
     return [services[name].load()() for name in names or services]
 
 
-def _run(services: list[Service], settings: Settings, flags: Sequence[str], *, split: bool) -> int:
+def _run(services: list[Service], settings: Settings, flags: Sequence[str], cluster: ApiConfig | None) -> int:
+    """In this process, with the way to this cluster; or in one process each, which find theirs."""
+
+    def work(settings: Settings) -> int:
+        return run_process(services, settings, cluster) if cluster else _split(services, settings, flags)
+
     if settings.nats_url:
-        return _split(services, settings, flags) if split else run_process(services, settings)
+        return work(settings)
     try:
         with embedded_bus(settings, _program) as reaching:
-            return _split(services, reaching, flags) if split else run_process(services, reaching)
+            return work(reaching)
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
 

@@ -14,7 +14,7 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import load_config
+from flotilla_common.kube.config import load_config, read_here
 from flotilla_watcher.node_logins import NodeLogins
 from tests.support.cluster import Cluster, control_plane
 
@@ -57,7 +57,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         for account in ("flotilla-nodeagent", "other"):
             cluster.kubectl("create", "serviceaccount", account)
         cluster.kubectl("create", "-f", "-", stdin=json.dumps(AGENT))
-        api = KubeClient(await load_config(Target(str(cluster.kubeconfig))), user_agent="test")
+        api = KubeClient(await load_config(Target(str(cluster.kubeconfig)), reader=read_here), user_agent="test")
         logins = NodeLogins(
             api=api,
             clock=SystemClock(),

@@ -19,7 +19,7 @@ from flotilla_common.bus.interface import Message
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.health import Health
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import load_config
+from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
@@ -59,7 +59,9 @@ async def nats(tmp_path: Path) -> AsyncIterator[Broker]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def api(cluster: Cluster) -> AsyncIterator[KubeClient]:
-    client = KubeClient(await load_config(Target(str(cluster.kubeconfig))), user_agent="kruise-manager/test")
+    client = KubeClient(
+        await load_config(Target(str(cluster.kubeconfig)), reader=read_here), user_agent="kruise-manager/test"
+    )
     yield client
     await client.close()
 
@@ -151,7 +153,7 @@ async def test_errors_of_the_apiserver(api: KubeClient, namespace: str, cluster:
     with pytest.raises(ApiError) as conflict:
         await api.delete(CONFIG_MAP, namespace, "a", uid="00000000-0000-0000-0000-000000000000")
     assert (conflict.value.code, conflict.value.reason) == (409, "Conflict")
-    nowhere = KubeClient(await load_config(Target(str(cluster.kubeconfig))), user_agent="x")
+    nowhere = KubeClient(await load_config(Target(str(cluster.kubeconfig)), reader=read_here), user_agent="x")
     nowhere._config = msgspec.structs.replace(nowhere._config, server="https://127.0.0.1:1")
     with pytest.raises(Unreachable) as unreachable:
         await nowhere.get(CONFIG_MAP, namespace, "a")

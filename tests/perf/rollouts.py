@@ -19,7 +19,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import load_config
+from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from tests.support.cluster import Cluster, control_plane
@@ -245,7 +245,9 @@ def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[s
 async def bench(state_dir: Path, nodes: int = 10) -> AsyncGenerator[Bench]:
     """Everything up and idle for the time of the block."""
     async with control_plane(state_dir, nodes=nodes, kubelet=KUBELET) as cluster, fleet(cluster) as flotilla:
-        api = KubeClient(await load_config(Settings(kubeconfig=str(cluster.kubeconfig))), user_agent="bench")
+        api = KubeClient(
+            await load_config(Settings(kubeconfig=str(cluster.kubeconfig)), reader=read_here), user_agent="bench"
+        )
         pods = Pods()
         watching = asyncio.create_task(pods.follow(api))
         try:

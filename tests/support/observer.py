@@ -25,7 +25,7 @@ from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import load_config
+from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.kube.reflector import decode_head
 from flotilla_common.settings import Settings
@@ -301,7 +301,9 @@ def uids(pods: Iterable[Pod]) -> dict[str, tuple[str, str, str]]:
 @asynccontextmanager
 async def observe(cluster: Cluster, namespace: str) -> AsyncGenerator[Observer]:
     """An observer of the namespace for the time of the block."""
-    api = KubeClient(await load_config(Settings(kubeconfig=str(cluster.kubeconfig))), user_agent="observer")
+    api = KubeClient(
+        await load_config(Settings(kubeconfig=str(cluster.kubeconfig)), reader=read_here), user_agent="observer"
+    )
     try:
         seen = Observer(api, namespace)
         async with seen.watching():

@@ -23,7 +23,7 @@ from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.gates import Gates
 from flotilla_common.health import Health
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import load_config
+from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from flotilla_webhook import app
@@ -106,7 +106,7 @@ async def webhook(folder: Path) -> AsyncIterator[Running]:
         items = json.loads(msgspec.json.encode(manifests(Gates.parse(""))))
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
         await asyncio.to_thread(cluster.kubectl, "apply", "--server-side", "-f", "-", stdin=listed)
-        api = KubeClient(await load_config(settings), user_agent="kruise-manager/webhook")
+        api = KubeClient(await load_config(settings, reader=read_here), user_agent="kruise-manager/webhook")
         health = Health()
         context = Context(
             service="webhook",

@@ -9,10 +9,10 @@ import msgspec
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Json
-from flotilla_common.kube import kubeconfig
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import from_kubeconfig
+from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.settings import Settings
 
 PATIENCE = 30.0  # seconds per request: everything is on this machine
 USER_AGENT = "flotilla-up"
@@ -21,7 +21,7 @@ USER_AGENT = "flotilla-up"
 @asynccontextmanager
 async def admin(path: Path, clock: Clock) -> AsyncGenerator[Api]:
     """A client with the credentials of this kubeconfig, for the time of the block."""
-    config = from_kubeconfig(kubeconfig.read([path]), clock)
+    config = await load_config(Settings(kubeconfig=str(path)), reader=read_here, clock=clock)
     client = KubeClient(config, user_agent=USER_AGENT, timeout=PATIENCE)
     try:
         yield client

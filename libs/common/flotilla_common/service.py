@@ -30,7 +30,8 @@ from flotilla_common.control.offline import Offline
 from flotilla_common.gates import Gates
 from flotilla_common.health import Health, PortTaken
 from flotilla_common.kube.client import KubeClient
-from flotilla_common.kube.config import ConfigError, load_config
+from flotilla_common.kube.config import ApiConfig, load_config
+from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
 from flotilla_common.stopping import stop_on_signals
@@ -119,8 +120,9 @@ class Service(msgspec.Struct, frozen=True):
     offline: Sequence[Offline] = ()  # its kinds, for `flotilla replay`
 
 
-async def run_services(services: Sequence[Service], settings: Settings) -> None:
-    """Run the services side by side in this process until it is told to stop, or one of them fails."""
+async def run_services(services: Sequence[Service], settings: Settings, cluster: ApiConfig | None = None) -> None:
+    """Run the services side by side in this process until it is told to stop, or one of them fails. `cluster` is the
+    way to the apiserver, if the caller has found it already."""
     clock, entropy, vital = SystemClock(), SystemEntropy(), Health()
     gates = settings.gates()
     replica = settings.replica
@@ -131,8 +133,9 @@ async def run_services(services: Sequence[Service], settings: Settings) -> None:
         for runner in runners:
             stack.push_async_callback(runner.cleanup)
         contexts: list[Context] = []
+        cluster = cluster or await load_config(settings)
         for service in services:
-            api = KubeClient(await load_config(settings), user_agent=f"kruise-manager/{service.name}")
+            api = KubeClient(cluster, user_agent=f"kruise-manager/{service.name}")
             stack.push_async_callback(api.close)
             bus = NatsBus(settings, name=f"{service.name}/{replica}", clock=clock)
             stack.push_async_callback(bus.close)
@@ -166,8 +169,9 @@ async def run_one(service: Service, context: Context) -> None:
             beat.cancel()
 
 
-def run_process(services: Sequence[Service], settings: Settings) -> int:
-    """Run the services as this process: logs, signals, event loop. Returns the exit code."""
+def run_process(services: Sequence[Service], settings: Settings, cluster: ApiConfig | None = None) -> int:
+    """Run the services as this process: logs, signals, event loop; `cluster` as for `run_services`. Returns the exit
+    code."""
     logs.configure(settings.log_level, settings.log_format)
     if not settings.replica:
         settings = msgspec.structs.replace(settings, replica=SystemEntropy().token())
@@ -176,7 +180,7 @@ def run_process(services: Sequence[Service], settings: Settings) -> int:
 
     async def until_stopped() -> None:
         stop_on_signals()
-        await run_services(services, settings)
+        await run_services(services, settings, cluster)
 
     gc.freeze()  # what is there now stays: modules, types
     gc.set_threshold(*GC_THRESHOLDS)

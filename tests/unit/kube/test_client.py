@@ -13,7 +13,6 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ApiConfig
-from flotilla_common.kube.credentials import Fixed
 from flotilla_common.kube.interface import ApiError, Unreachable
 
 
@@ -46,6 +45,8 @@ async def server() -> AsyncIterator[tuple[Apiserver, str]]:
 
 
 class Tokens:
+    """A credential with a further token for each refusal."""
+
     def __init__(self, *tokens: str) -> None:
         self.tokens = list(tokens)
 
@@ -58,7 +59,7 @@ class Tokens:
 
 @pytest_asyncio.fixture
 async def api(server: tuple[Apiserver, str]) -> AsyncIterator[KubeClient]:
-    config = ApiConfig(server=server[1], credential=Fixed.bearer("t"))
+    config = ApiConfig(server=server[1], credential=Tokens("t"))
     client = KubeClient(config, user_agent="kruise-manager/x", timeout=0.5)
     yield client
     await client.close()
@@ -158,7 +159,7 @@ async def test_something_else_than_a_list_is_no_answer(api: KubeClient, server: 
 
 
 async def test_no_connection_is_surely_not_sent() -> None:
-    client = KubeClient(ApiConfig(server="http://127.0.0.1:1", credential=Fixed()), user_agent="x")
+    client = KubeClient(ApiConfig(server="http://127.0.0.1:1", credential=Tokens("t")), user_agent="x")
     with pytest.raises(Unreachable) as error:
         await client.create(POD, "ns", b"{}")
     assert not error.value.sent
@@ -182,3 +183,11 @@ async def test_a_refused_watch_has_no_events(api: KubeClient, server: tuple[Apis
     with pytest.raises(ApiError) as error:
         await anext(aiter(api.watch(POD, "7")))
     assert error.value.code == 410
+
+
+async def test_the_way_may_lead_through_a_proxy(server: tuple[Apiserver, str]) -> None:
+    config = ApiConfig(server="http://kube.invalid", credential=Tokens("t"), proxy=server[1])
+    client = KubeClient(config, user_agent="x")
+    assert await client.get(POD, "ns", "a") == b"{}"
+    assert server[0].requests[0][3]["Host"] == "kube.invalid"
+    await client.close()

@@ -3,15 +3,14 @@
 import base64
 import json
 import os
-import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from flotilla_common.kube.config import ApiConfig, ConfigError, load_config
+from flotilla_common.kube.config import ApiConfig, load_config, read_here
+from flotilla_common.kube.credentials import ConfigError
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -34,16 +33,7 @@ def write(path: Path, cluster: dict[str, Any], user: dict[str, Any], **extra: An
 
 
 async def load(kubeconfig: str, context: str = "") -> ApiConfig:
-    return await load_config(Source(kubeconfig, context), env={})
-
-
-@pytest.fixture(scope="module")
-def pki(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """A self-signed certificate and its key."""
-    folder = tmp_path_factory.mktemp("pki")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=t -keyout k -out c"
-    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
-    return (folder / "c").read_bytes(), (folder / "k").read_bytes()
+    return await load_config(Source(kubeconfig, context), reader=read_here, env={})
 
 
 def encoded(data: bytes) -> str:
@@ -94,11 +84,35 @@ async def test_certificates_inline_and_as_files(tmp_path: Path, pki: tuple[bytes
 
 async def test_files_are_merged_first_come_first_served(tmp_path: Path) -> None:
     first = write(tmp_path / "a", {}, {"token": "a"}, contexts=[])
-    second = write(tmp_path / "b", {"server": "http://two"}, {"token": "b"})
+    second = write(tmp_path / "b", {"server": "http://two"}, {"token": "b"}, **{"current-context": "nowhere"})
     merged = os.pathsep.join([first, str(tmp_path / "missing"), second])
     config = await load(merged)
     assert config.server == "http://one:8080"
     assert await config.credential.authorization() == "Bearer a"
+
+
+async def test_an_empty_member_counts_as_absent(tmp_path: Path, pki: tuple[bytes, bytes]) -> None:
+    (tmp_path / "c").write_bytes(pki[0])
+    cluster = {"server": "https://one", "certificate-authority-data": "", "certificate-authority": "c"}
+    cluster |= {"insecure-skip-tls-verify": "false", "proxy-url": "http://p:3128"}
+    config = await load(write(tmp_path / "config", cluster, {"token": None, "username": "me"}))
+    assert config.tls is not None
+    assert len(config.tls.get_ca_certs()) == 1
+    assert config.tls.check_hostname
+    assert config.proxy == "http://p:3128"
+    assert await config.credential.authorization() == "Basic bWU6"
+
+
+async def test_the_certificate_of_a_server_may_be_taken_as_it_comes(tmp_path: Path) -> None:
+    config = await load(write(tmp_path / "config", {"server": "https://one", "insecure-skip-tls-verify": True}, {}))
+    assert config.tls is not None
+    assert not config.tls.check_hostname
+
+
+async def test_impersonation(tmp_path: Path) -> None:
+    config = await load(write(tmp_path / "config", {}, {"as": "jane", "as-uid": "7", "as-groups": ["dev"]}))
+    wanted = {"Impersonate-User": "jane", "Impersonate-Uid": "7", "Impersonate-Group": "dev"}
+    assert config.headers == wanted
 
 
 async def test_a_named_context(tmp_path: Path) -> None:
@@ -117,12 +131,14 @@ NOT_BASE64 = {"server": "https://one", "certificate-authority-data": "%%%"}
     [
         ({"server": ""}, {}, {}, r"a: clusters\[c\]\.server: is not set"),
         ({"server": "one:6443"}, {}, {}, r"clusters\[c\]\.server: 'one:6443' is no http or https URL"),
-        ({"proxy-url": "http://p"}, {}, {}, r"clusters\[c\]\.proxy-url: is not supported"),
+        ({"proxy-url": "socks5://p"}, {}, {}, r"clusters\[c\]\.proxy-url: 'socks5://p' is no http or https URL"),
         (NOT_BASE64, {}, {}, r"clusters\[c\]\.certificate-authority-data: is not base64"),
         (NO_FILE, {}, {}, r"certificate-authority: cannot read .*none"),
         ({"server": "https://one"}, {"client-certificate-data": "YQ=="}, {}, r"users\[u\]\.client-key: is not set"),
         ({}, {"auth-provider": {"name": "gcp"}}, {}, r"users\[u\]\.auth-provider: is gone"),
-        ({}, {"token": 5}, {}, r"Expected `str \| null`, got `int` - at `\$\.users\[0\]\.user\.token`"),
+        ({}, {"token": 5}, {}, r"users\[u\]\.token: is of type int, not text"),
+        ({}, {"exec": "kubelogin"}, {}, r"users\[u\]\.exec: is of type str"),
+        ({}, {"exec": {"command": "kubelogin"}}, {}, r"users\[u\]\.exec: .*missing key 'apiVersion'"),
         ({}, {}, {"current-context": ""}, r"current-context: is not set"),
         ({}, {}, {"current-context": "z"}, r"no context is named 'z'"),
         ({}, {}, {"users": []}, r"contexts\[x\]\.user: there is no 'u'"),
@@ -142,6 +158,10 @@ async def test_missing_and_empty_files(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     with pytest.raises(ConfigError, match="is empty"):
         await load(str(tmp_path / "empty"))
+    (tmp_path / "broken").write_text("users: [{name: u, user: {token: secret}")
+    with pytest.raises(ConfigError, match=r"broken: is no YAML: .* line 1, column") as error:
+        await load(str(tmp_path / "broken"))
+    assert "secret" not in str(error.value)
     with pytest.raises(ConfigError, match="no cluster is configured"):
         await load_config(Source(), env={"HOME": str(tmp_path)})
 
@@ -154,51 +174,3 @@ async def test_in_a_pod(tmp_path: Path, pki: tuple[bytes, bytes]) -> None:
     config = await load_config(Source(), env=env, service_account=tmp_path)
     assert (config.server, config.namespace) == ("https://[fd00::1]:6443", "mine")
     assert await config.credential.authorization() == "Bearer pod-token"
-
-
-def plugin(path: Path, script: str) -> dict[str, Any]:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    version = "client.authentication.k8s.io/v1"
-    return {"exec": {"command": f"./{path.name}", "apiVersion": version, "env": [{"name": "WHO", "value": "me"}]}}
-
-
-ANSWER = (
-    'echo x >> calls; echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
-    '"status":{"token":"\'$WHO\'","expirationTimestamp":"%s"}}\''
-)
-
-
-@pytest.mark.parametrize(
-    ("expires", "calls"), [("2999-01-01T00:00:00Z", 1), ("2020-01-01T00:00:00Z", 2)], ids=["kept", "expired"]
-)
-async def test_an_exec_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expires: str, calls: int) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = await load(write(tmp_path / "config", {}, plugin(tmp_path / "auth", ANSWER % expires)))
-    assert [await config.credential.authorization() for _ in range(2)] == ["Bearer me"] * 2
-    assert len((tmp_path / "calls").read_text().split()) == calls
-    config.credential.reject()
-    await config.credential.authorization()
-    assert len((tmp_path / "calls").read_text().split()) == calls + 1
-
-
-@pytest.mark.parametrize(
-    ("script", "complaint"),
-    [
-        ("echo no >&2; exit 3", r"users\[u\]\.exec: \./auth failed with exit code 3: no"),
-        ("echo hello", "something else than an ExecCredential"),
-        ('echo \'{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential"}\'', "wanted"),
-        ('echo \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential"}\'', "without a token"),
-    ],
-)
-async def test_an_exec_plugin_that_fails(tmp_path: Path, script: str, complaint: str) -> None:
-    config = await load(write(tmp_path / "config", {}, plugin(tmp_path / "auth", script)))
-    with pytest.raises(ConfigError, match=complaint):
-        await config.credential.authorization()
-
-
-async def test_a_plugin_that_is_not_installed(tmp_path: Path) -> None:
-    user = {"exec": {"command": "no-such-plugin", "apiVersion": "v1", "installHint": "Install it."}}
-    config = await load(write(tmp_path / "config", {}, user))
-    with pytest.raises(ConfigError, match=r"cannot be started: No such file or directory\. Install it\."):
-        await config.credential.authorization()

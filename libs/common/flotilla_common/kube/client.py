@@ -20,7 +20,8 @@ from yarl import URL
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, SystemClock
-from flotilla_common.kube.config import ApiConfig, ConfigError
+from flotilla_common.kube.config import ApiConfig
+from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
 from flotilla_common.kube.watch import Unhurried, bookmark, watch_events
 
@@ -214,7 +215,7 @@ class KubeClient:
             if response.status != 401 or last:
                 break
             self._config.credential.reject()
-            await _drop(response)
+            response.close()  # the next connection carries a client certificate that may have been renewed
         raise await _error(response)
 
     async def _send(
@@ -272,6 +273,7 @@ class KubeClient:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
+            proxy=self._config.proxy or None,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             skip_auto_headers=("Accept-Encoding", "Content-Type"),
@@ -308,13 +310,6 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
 
 def _told(error: BaseException) -> str:
     return str(error) or type(error).__name__
-
-
-async def _drop(response: aiohttp.ClientResponse) -> None:
-    try:
-        await response.read()
-    except (aiohttp.ClientError, TimeoutError, OSError):
-        response.close()
 
 
 async def _error(response: aiohttp.ClientResponse) -> Exception:

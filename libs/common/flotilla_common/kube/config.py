@@ -1,28 +1,34 @@
-"""The way to the apiserver: from a kubeconfig, or from the pod that we run in (docs/adr/0001).
+"""The way to the apiserver: from a kubeconfig, or from the pod that we run in.
 
 `load_config` looks where kubectl looks: the named files (KUBECONFIG lists them with a colon between), else the pod's
-service account, else ~/.kube/config.
+service account, else ~/.kube/config. kubernetes_asyncio, which reads kubeconfigs, takes more memory than a service can
+spare: services let a process of its own do that, commands do it themselves, pods never load it (docs/adr/0009).
 """
 
 import asyncio
 import os
+import signal
 import ssl
-from collections.abc import Mapping
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 
 from flotilla_common.clock import Clock, SystemClock
-from flotilla_common.kube import kubeconfig
-from flotilla_common.kube.credentials import Credential, ExecCredential, Fixed, TokenFile, load_client_certificate
-from flotilla_common.kube.kubeconfig import Cluster, ConfigError, Entry, Resolved, User
-
-__all__ = ["ApiConfig", "ConfigError", "Source", "find_config", "load_config"]
+from flotilla_common.kube.credentials import Access, ConfigError, Credential, Login, TokenFile, load_client_certificate
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet puts token, CA and namespace of a pod."""
+
+LOGIN_SECONDS = 60.0
+"""A plugin or an identity provider may be far away; one that takes longer than this hangs."""
+
+Reader = Callable[[str, str, bool], Awaitable[Access]]
+"""Reads kubeconfig files (with a colon between) for a context (empty: the current one), and logs in if told so. Raises
+ConfigError."""
 
 
 class Source(Protocol):
@@ -42,37 +48,77 @@ class ApiConfig(msgspec.Struct, frozen=True, kw_only=True):
     credential: Credential
     tls: ssl.SSLContext | None = None
     tls_server_name: str = ""
+    proxy: str = ""  # URL
     namespace: str = "default"
     headers: Mapping[str, str] = {}  # impersonation
+
+
+async def read_here(files: str, context: str, log_in: bool) -> Access:
+    """A `Reader` for commands."""
+    from flotilla_common.kube import kubeconfig  # here, because it takes 37 MiB
+
+    return await kubeconfig.read(files, context, log_in)
+
+
+async def read_apart(files: str, context: str, log_in: bool) -> Access:
+    """A `Reader` for services. If the process hangs, it is killed with the plugin that it started."""
+    command = [sys.executable, "-P", "-m", "flotilla_common.kube.kubeconfig", files, context, "login" * log_in]
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+    try:
+        async with asyncio.timeout(LOGIN_SECONDS):
+            output, errors = await process.communicate()
+    except TimeoutError as error:
+        raise ConfigError(f"kubeconfig {files}: no login within {LOGIN_SECONDS:.0f} s") from error
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode != 0:
+        raise ConfigError(errors.decode(errors="replace").strip())
+    return msgspec.json.decode(output, type=Access)
 
 
 async def load_config(
     source: Source,
     *,
+    reader: Reader = read_apart,
     clock: Clock | None = None,
     env: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> ApiConfig:
-    """Find and read the configuration, beside the event loop. Raises ConfigError. Runs no plugin yet."""
-    return await asyncio.to_thread(find_config, source, clock or SystemClock(), env, service_account)
+    """Find and read the configuration. Runs no plugin yet. Raises ConfigError."""
+    clock = clock or SystemClock()
+    in_pod = env.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists()
+    if in_pod and not source.kubeconfig and not source.context:
+        return _from_service_account(env, service_account, clock)
+    files = source.kubeconfig or _default_file(env)
+    access = await reader(files, source.context, False)
+    tls = _tls(access, files) if access.server.startswith("https:") else None
+    renew = partial(reader, files, source.context, True)
+    return ApiConfig(
+        server=access.server,
+        credential=TokenFile(Path(access.token_file), clock) if access.token_file else Login(access, tls, renew, clock),
+        tls=tls,
+        tls_server_name=access.tls_server_name,
+        proxy=access.proxy,
+        namespace=access.namespace,
+        headers=access.headers,
+    )
 
 
-def find_config(source: Source, clock: Clock, env: Mapping[str, str], service_account: Path) -> ApiConfig:
-    """The same, for callers without an event loop."""
-    if source.kubeconfig:
-        paths = [Path(part).expanduser() for part in source.kubeconfig.split(os.pathsep) if part]
-        return from_kubeconfig(kubeconfig.read(paths, source.context), clock)
-    if env.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists() and not source.context:
-        return from_service_account(env, service_account, clock)
+def _default_file(env: Mapping[str, str]) -> str:
     home = Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"
     if not home.exists():
         raise ConfigError(
             f"no cluster is configured: no kubeconfig is named, this is no pod, and {home} does not exist"
         )
-    return from_kubeconfig(kubeconfig.read([home], source.context), clock)
+    return str(home)
 
 
-def from_service_account(env: Mapping[str, str], folder: Path, clock: Clock) -> ApiConfig:
+def _from_service_account(env: Mapping[str, str], folder: Path, clock: Clock) -> ApiConfig:
     """The apiserver as pods see it."""
     host, port = env["KUBERNETES_SERVICE_HOST"], env.get("KUBERNETES_SERVICE_PORT", "443")
     authority = f"[{host}]" if ":" in host else host
@@ -90,100 +136,13 @@ def from_service_account(env: Mapping[str, str], folder: Path, clock: Clock) -> 
     )
 
 
-def from_kubeconfig(resolved: Resolved, clock: Clock) -> ApiConfig:
-    """The apiserver as one context of a kubeconfig describes it."""
-    cluster, entry = resolved.cluster, resolved.cluster_entry
-    server = (cluster.server or "").rstrip("/")
-    scheme = urlsplit(server).scheme
-    if scheme not in ("http", "https"):
-        raise entry.error("server", f"{server!r} is no http or https URL" if server else "is not set")
-    if cluster.proxy_url:
-        raise entry.error("proxy-url", "is not supported: give a direct route to the apiserver")
-    tls = _tls(resolved) if scheme == "https" else None
-    return ApiConfig(
-        server=server,
-        credential=_credential(resolved, clock, tls),
-        tls=tls,
-        tls_server_name=cluster.tls_server_name or "",
-        namespace=resolved.namespace,
-        headers=_impersonation(resolved.user, resolved.user_entry),
-    )
-
-
-def _tls(resolved: Resolved) -> ssl.SSLContext:
-    tls = _trust(resolved.cluster, resolved.cluster_entry)
-    user, entry = resolved.user, resolved.user_entry
-    certificate = _data(entry, "client-certificate", user.client_certificate_data, user.client_certificate)
-    key = _data(entry, "client-key", user.client_key_data, user.client_key)
-    if certificate and not key:
-        raise entry.error("client-key", "is not set, but client-certificate is")
-    if certificate:
-        try:
-            load_client_certificate(tls, certificate, key)
-        except ssl.SSLError as error:
-            raise entry.error("client-certificate", f"and client-key do not load: {error.reason or error}") from error
-    return tls
-
-
-def _trust(cluster: Cluster, entry: Entry) -> ssl.SSLContext:
-    if cluster.insecure_skip_tls_verify:
-        tls = ssl.create_default_context()
+def _tls(access: Access, files: str) -> ssl.SSLContext:
+    try:
+        tls = ssl.create_default_context(cadata=access.authority or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"kubeconfig {files}: certificate-authority: is no PEM certificate: {error}") from error
+    if access.insecure:
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
-        return tls
-    authority = _data(entry, "certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
-    try:
-        return (
-            ssl.create_default_context(cadata=authority.decode("latin-1"))
-            if authority
-            else ssl.create_default_context()
-        )
-    except (ssl.SSLError, ValueError) as error:
-        raise entry.error("certificate-authority", f"is no PEM certificate: {error}") from error
-
-
-def _data(entry: Entry, field: str, inline: str | None, path: str | None) -> bytes:
-    """A member that comes inline or as a file; inline wins, as in kubectl."""
-    if inline:
-        return entry.decode(f"{field}-data", inline)
-    return entry.read(field, path) if path else b""
-
-
-def _credential(resolved: Resolved, clock: Clock, tls: ssl.SSLContext | None) -> Credential:
-    user, entry = resolved.user, resolved.user_entry
-    if user.exec is not None:
-        return ExecCredential(user.exec, entry, clock, tls, _cluster_info(resolved))
-    if user.auth_provider is not None:
-        raise entry.error("auth-provider", "is gone from Kubernetes: use an exec plugin")
-    if user.token_file:
-        return TokenFile(entry.path(user.token_file), clock)
-    if user.token:
-        return Fixed.bearer(user.token)
-    if user.username:
-        return Fixed.basic(user.username, user.password or "")
-    return Fixed()
-
-
-def _cluster_info(resolved: Resolved) -> dict[str, object]:
-    """The cluster as a plugin is told of it."""
-    cluster = resolved.cluster
-    return {
-        "server": cluster.server,
-        "tls-server-name": cluster.tls_server_name or "",
-        "insecure-skip-tls-verify": bool(cluster.insecure_skip_tls_verify),
-        "certificate-authority-data": cluster.certificate_authority_data or "",
-    }
-
-
-def _impersonation(user: User, entry: Entry) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    if user.impersonate:
-        headers["Impersonate-User"] = user.impersonate
-    if user.impersonate_uid:
-        headers["Impersonate-Uid"] = user.impersonate_uid
-    groups = user.impersonate_groups or []
-    if len(groups) > 1:
-        raise entry.error("as-groups", "more than one group is not supported")
-    if groups:
-        headers["Impersonate-Group"] = groups[0]
-    return headers
+    load_client_certificate(tls, access)
+    return tls

@@ -1,14 +1,13 @@
-"""Who we are to the apiserver: tokens that stay, tokens in files that rotate, tokens that a plugin hands out.
+"""Who we are to the apiserver, as a request says it: the value of the Authorization header, kept fresh.
 
-A credential answers with the value of the Authorization header. `reject` is called when the apiserver answered 401, so
-that the next request asks for a fresh one.
+`TokenFile` is all that a pod needs. `Login` is the user of a kubeconfig: whatever files, plugins and identity providers
+come to (an `Access`), asked again before it ends.
 """
 
 import asyncio
-import base64
-import os
 import ssl
 import tempfile
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -16,16 +15,37 @@ from typing import Protocol
 import msgspec
 
 from flotilla_common.clock import Clock
-from flotilla_common.kube.kubeconfig import ConfigError, Entry, ExecPlugin
 
 TOKEN_FILE_SECONDS = 60.0
 """How long a token from a file is used before the file is read again: kubelets rotate it well before it expires."""
 
-EXPIRY_MARGIN = timedelta(seconds=30)
-"""A plugin's token is renewed this long before it expires, so that no request carries a dying one."""
+RENEWAL_MARGIN = timedelta(seconds=30)
+"""A login is renewed this long before it expires, so that no request carries a dying token."""
 
-EXEC_SECONDS = 60.0
-"""A plugin may talk to a cloud; longer than this it hangs."""
+REFUSAL_SECONDS = 10.0
+"""For this long after a renewal a 401 causes no other: a user who is not welcome costs no plugin per request."""
+
+
+class ConfigError(Exception):
+    """The way to the apiserver is not configured, or not readable; the message says which file and which field."""
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """What one context of a kubeconfig comes to. Certificates and keys are PEM."""
+
+    server: str
+    namespace: str
+    proxy: str = ""
+    tls_server_name: str = ""
+    insecure: bool = False
+    authority: str = ""
+    certificate: str = ""
+    key: str = ""
+    headers: dict[str, str] = {}  # impersonation
+    authorization: str = ""
+    token_file: str = ""  # of a token that somebody else keeps fresh
+    expires: datetime | None = None
+    deferred: bool = False  # logging in takes a plugin or an identity provider, which was not asked yet
 
 
 class Credential(Protocol):
@@ -36,31 +56,8 @@ class Credential(Protocol):
         ...
 
     def reject(self) -> None:
-        """The apiserver did not accept the last one."""
+        """The apiserver did not accept the last one (401): the next request asks for a fresh one."""
         ...
-
-
-class Fixed:
-    """A token or a password that never changes, or nothing at all."""
-
-    def __init__(self, value: str = "") -> None:
-        self._value = value
-
-    @classmethod
-    def bearer(cls, token: str) -> "Fixed":
-        """A bearer token."""
-        return cls(f"Bearer {token.strip()}")
-
-    @classmethod
-    def basic(cls, username: str, password: str) -> "Fixed":
-        """User name and password."""
-        return cls("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
-
-    async def authorization(self) -> str:
-        return self._value
-
-    def reject(self) -> None:
-        """There is no other one."""
 
 
 class TokenFile:
@@ -87,97 +84,52 @@ class TokenFile:
         self._until = 0.0
 
 
-class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
-    token: str = ""
-    client_certificate_data: str = ""
-    client_key_data: str = ""
-    expiration_timestamp: datetime | None = None
+class Login:
+    """The user of a kubeconfig. A renewal reads the files again, and so takes up what was replaced there."""
 
-
-class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str
-    kind: str
-    status: _ExecStatus | None = None
-
-
-class ExecCredential:
-    """A credential plugin (client.authentication.k8s.io): run when needed, its answer kept until it expires."""
-
-    def __init__(self, plugin: ExecPlugin, entry: Entry, clock: Clock, tls: ssl.SSLContext | None, cluster: object):
-        if plugin.interactive_mode == "Always":
-            raise entry.error("exec.interactiveMode", "is Always, but services have no terminal")
-        self._plugin = plugin
-        self._entry = entry
-        self._clock = clock
+    def __init__(
+        self, access: Access, tls: ssl.SSLContext | None, renew: Callable[[], Awaitable[Access]], clock: Clock
+    ) -> None:
+        self._access = access
         self._tls = tls
-        self._info = {
-            "kind": "ExecCredential",
-            "apiVersion": plugin.api_version,
-            "spec": {"interactive": False, **({"cluster": cluster} if plugin.provide_cluster_info else {})},
-        }
-        self._value: str | None = None
-        self._expires: datetime | None = None
+        self._renew = renew
+        self._clock = clock
+        self._stale = access.deferred
+        self._rest_until = 0.0
         self._lock = asyncio.Lock()
 
     async def authorization(self) -> str:
-        async with self._lock:
-            if self._value is None or self._expired():
-                await self._renew()
-            return self._value or ""
+        if self._due():
+            async with self._lock:
+                if self._due():
+                    await self._log_in()
+        return self._access.authorization
 
     def reject(self) -> None:
-        self._value = None
+        self._stale = self._stale or self._clock.monotonic() >= self._rest_until
 
-    def _expired(self) -> bool:
-        return self._expires is not None and self._clock.now() >= self._expires - EXPIRY_MARGIN
+    def _due(self) -> bool:
+        expires = self._access.expires
+        return self._stale or (expires is not None and self._clock.now() >= expires - RENEWAL_MARGIN)
 
-    async def _renew(self) -> None:
-        output = await self._run()
-        try:
-            answer = msgspec.json.decode(output, type=_ExecCredential)
-        except msgspec.MsgspecError as error:
-            raise self._error(f"answered with something else than an ExecCredential: {error}") from error
-        if answer.kind != "ExecCredential" or answer.api_version != self._plugin.api_version:
-            raise self._error(f"answered {answer.kind} of {answer.api_version}, wanted {self._plugin.api_version}")
-        status = answer.status
-        if status is None or not (status.token or status.client_certificate_data):
-            raise self._error("answered without a token or certificate")
-        if status.client_certificate_data and self._tls is not None:
-            load_client_certificate(self._tls, status.client_certificate_data.encode(), status.client_key_data.encode())
-        self._value = f"Bearer {status.token}" if status.token else ""
-        self._expires = status.expiration_timestamp
-
-    async def _run(self) -> bytes:
-        command = self._plugin.command
-        if os.sep in command:
-            command = str(self._entry.path(command))
-        env = {**os.environ, **{one.name: one.value for one in self._plugin.env or []}}
-        env["KUBERNETES_EXEC_INFO"] = msgspec.json.encode(self._info).decode()
-        pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        try:
-            process = await asyncio.create_subprocess_exec(
-                command, *(self._plugin.args or []), env=env, stdin=quiet, stdout=pipe, stderr=pipe
-            )
-        except OSError as error:
-            raise self._error(f"cannot be started: {error.strerror}. {self._plugin.install_hint}".rstrip()) from error
-        try:
-            async with asyncio.timeout(EXEC_SECONDS):
-                output, errors = await process.communicate()
-        except TimeoutError as error:
-            process.kill()
-            await process.wait()
-            raise self._error(f"did not answer within {EXEC_SECONDS:.0f} s") from error
-        if process.returncode != 0:
-            raise self._error(f"failed with exit code {process.returncode}: {errors.decode(errors='replace').strip()}")
-        return output
-
-    def _error(self, problem: str) -> ConfigError:
-        return self._entry.error("exec", f"{self._plugin.command} {problem}")
+    async def _log_in(self) -> None:
+        access = await self._renew()
+        if self._tls is not None:
+            load_client_certificate(self._tls, access)
+        if not self._access.deferred:
+            self._rest_until = self._clock.monotonic() + REFUSAL_SECONDS
+        self._access, self._stale = access, False
 
 
-def load_client_certificate(tls: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Use a client certificate from memory. OpenSSL reads files only, so it passes through a private temporary one."""
+def load_client_certificate(tls: ssl.SSLContext, access: Access) -> None:
+    """Use its client certificate, if it has one. OpenSSL reads files only, so it passes through a private temporary
+    one. Raises ConfigError."""
+    if not access.certificate:
+        return
     with tempfile.NamedTemporaryFile(prefix="flotilla-") as file:
-        file.write(certificate.rstrip(b"\n") + b"\n" + key)
+        file.write(f"{access.certificate.rstrip()}\n{access.key}".encode("latin-1"))
         file.flush()
-        tls.load_cert_chain(file.name)
+        try:
+            tls.load_cert_chain(file.name)
+        except ssl.SSLError as error:
+            raise ConfigError(f"client certificate and key do not load: {error.reason or error}") from error

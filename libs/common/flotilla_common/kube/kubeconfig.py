@@ -1,193 +1,291 @@
-"""Kubeconfig files as values: read, merged as kubectl merges them, and resolved to one context.
+"""Reads kubeconfig files, and logs in as they say: through kubernetes_asyncio, which nothing else of ours imports.
 
-Every complaint names the file and the field, because "invalid configuration" costs people an afternoon.
+The library reads and merges the files, runs credential plugins and speaks to identity providers. What it leaves undone
+is done here; docs/adr/0009 lists it. Above all, a complaint names the file and the field, because "invalid
+configuration" costs people an afternoon, and shows no credential.
+
+`python -m flotilla_common.kube.kubeconfig FILES CONTEXT [login]` prints an `Access` as JSON, or ends with a complaint.
 """
 
+import asyncio
 import base64
-import binascii
+import json
 import os
-from collections.abc import Iterable, Sequence
+import ssl
+import sys
+import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, cast
+from urllib.parse import urlsplit
 
+import aiohttp
 import msgspec
+import yaml
+from kubernetes_asyncio.config.config_exception import ConfigException
+from kubernetes_asyncio.config.exec_provider import ExecProvider
+from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigMerger
+from kubernetes_asyncio.config.openid import OpenIDRequestor
 
+from flotilla_common.clock import SystemClock
+from flotilla_common.kube.credentials import RENEWAL_MARGIN, Access, ConfigError
 
-class ConfigError(Exception):
-    """The way to the apiserver is not configured, or not readable; the message says which file and which field."""
-
-
-class _Kebab(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Base of the structures in kubeconfig files. A member that is written as null counts as absent."""
-
-
-class Cluster(_Kebab, frozen=True):
-    server: str | None = None
-    certificate_authority: str | None = None
-    certificate_authority_data: str | None = None
-    insecure_skip_tls_verify: bool | None = None
-    tls_server_name: str | None = None
-    proxy_url: str | None = None
-
-
-class EnvVar(_Kebab, frozen=True):
-    name: str
-    value: str = ""
-
-
-class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A credential plugin, as `users[].user.exec` describes it."""
-
-    command: str
-    api_version: str
-    args: list[str] | None = None
-    env: list[EnvVar] | None = None
-    install_hint: str = ""
-    provide_cluster_info: bool = False
-    interactive_mode: str = ""
-
-
-class User(_Kebab, frozen=True):
-    client_certificate: str | None = None
-    client_certificate_data: str | None = None
-    client_key: str | None = None
-    client_key_data: str | None = None
-    token: str | None = None
-    token_file: str | None = msgspec.field(default=None, name="tokenFile")
-    username: str | None = None
-    password: str | None = None
-    exec: ExecPlugin | None = None
-    auth_provider: object = None
-    impersonate: str | None = msgspec.field(default=None, name="as")
-    impersonate_uid: str | None = msgspec.field(default=None, name="as-uid")
-    impersonate_groups: list[str] | None = msgspec.field(default=None, name="as-groups")
-
-
-class ContextRef(_Kebab, frozen=True):
-    cluster: str | None = None
-    user: str | None = None
-    namespace: str | None = None
-
-
-class _NamedCluster(_Kebab, frozen=True):
-    name: str
-    cluster: Cluster | None = None
-
-
-class _NamedUser(_Kebab, frozen=True):
-    name: str
-    user: User | None = None
-
-
-class _NamedContext(_Kebab, frozen=True):
-    name: str
-    context: ContextRef | None = None
-
-
-class _File(_Kebab, frozen=True):
-    clusters: list[_NamedCluster] | None = None
-    users: list[_NamedUser] | None = None
-    contexts: list[_NamedContext] | None = None
-    current_context: str | None = None
-
-
-T = TypeVar("T")
+Members = dict[str, Any]
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """Where a value stands: the file, and the path of the field for messages."""
+    """A part of a kubeconfig: its file, its path for messages, its members. A null or empty one counts as absent."""
 
-    file: Path
+    file: str
     where: str
+    members: Members
+
+    @classmethod
+    def of(cls, file: str, where: str, found: object) -> "Entry":
+        """Raises ConfigError unless it has members."""
+        if not isinstance(found or {}, dict):
+            raise ConfigError(f"kubeconfig {file}: {where}: is of type {type(found).__name__}")
+        return cls(file, where, cast("Members", found or {}))
+
+    def part(self, name: str) -> "Entry":
+        """A member that has members of its own."""
+        return Entry.of(self.file, f"{self.where}.{name}", self.members.get(name))
+
+    def text(self, name: str) -> str:
+        """A member. What looks like a number has to stand in quotes, as for kubectl."""
+        found = self.members.get(name) or ""
+        if not isinstance(found, str):
+            raise self.error(name, f"is of type {type(found).__name__}, not text")
+        return found.strip()
 
     def error(self, field: str, problem: str) -> ConfigError:
         """A complaint about one field."""
         return ConfigError(f"kubeconfig {self.file}: {self.where}.{field}: {problem}")
 
-    def path(self, value: str) -> Path:
-        """A file that the kubeconfig names: relative to the kubeconfig's own folder."""
-        return self.file.parent / Path(value).expanduser()
+    def path(self, name: str) -> str:
+        """A member that names a file: relative to the kubeconfig's own folder."""
+        value = self.text(name)
+        return str(Path(self.file).absolute().parent / Path(value).expanduser()) if value else ""
 
-    def decode(self, field: str, value: str) -> bytes:
-        """A `…-data` member."""
+    def pem(self, name: str) -> str:
+        """Certificates or a key, inline or from a file; inline wins, as in kubectl."""
         try:
-            return base64.b64decode(value, validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise self.error(field, f"is not base64 ({error})") from error
-
-    def read(self, field: str, value: str) -> bytes:
-        """The content of a file that the kubeconfig names."""
-        path = self.path(value)
-        try:
-            return path.read_bytes()
+            if inline := self.text(f"{name}-data"):
+                return base64.b64decode(inline, validate=True).decode("latin-1")
+            return Path(path).read_text("latin-1") if (path := self.path(name)) else ""
+        except ValueError as error:
+            raise self.error(f"{name}-data", f"is not base64 ({error})") from error
         except OSError as error:
-            raise self.error(field, f"cannot read {path}: {error.strerror}") from error
+            raise self.error(name, f"cannot read {error.filename}: {error.strerror}") from error
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """One context with its cluster and user, and where each was found."""
+class Files(KubeConfigMerger):
+    """The files, merged: the first one to name a thing wins."""
 
-    cluster: Cluster
-    cluster_entry: Entry
-    user: User
-    user_entry: Entry
-    namespace: str
+    def load_config(self, path: str) -> None:
+        """The library takes the form of a file for granted."""
+        try:
+            super().load_config(path)  # pyright: ignore[reportUnknownMemberType]
+        except OSError as error:
+            raise ConfigError(f"kubeconfig {path}: cannot be read: {error.strerror}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigError(f"kubeconfig {path}: is no YAML: {' '.join(str(error).split())}") from error
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ConfigError(f"kubeconfig {path}: is empty or no kubeconfig") from error
+
+    def save_config(self, path: str) -> None:
+        """All at once: other services may be reading the file."""
+        target = Path(path).resolve()
+        try:
+            with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
+                yaml.safe_dump(self.config_files[path], file)
+            Path(file.name).replace(target)
+        except OSError as error:
+            raise ConfigError(f"kubeconfig {path}: a new ID token cannot be saved: {error.strerror}") from error
+
+    def context(self, name: str) -> Entry:
+        """By name, else the current one: that of the first file which has one, where the library takes the last."""
+        files = ", ".join(self.config_files)
+        wanted = name or next((one for file in self.config_files.values() if (one := file.get("current-context"))), "")
+        if not wanted:
+            raise ConfigError(f"kubeconfig {files}: current-context: is not set, and no context was asked for")
+        return self.named("context", wanted, ConfigError(f"kubeconfig {files}: no context is named {wanted!r}"))
+
+    def part_of(self, context: Entry, kind: str) -> Entry:
+        """The cluster or user of a context."""
+        name = context.text(kind)
+        return self.named(kind, name, context.error(kind, f"there is no {name!r}" if name else "is not set"))
+
+    def named(self, kind: str, name: str, otherwise: ConfigError) -> Entry:
+        """A context, cluster or user."""
+        for node in cast("ConfigNode", self.config).value[f"{kind}s"]:
+            if node.value["name"] == name:
+                return Entry.of(node.path, f"{kind}s[{name}]", node.value.get(kind))
+        raise otherwise
 
 
-def read(paths: Sequence[Path], context: str = "") -> Resolved:
-    """Read and merge the files and pick a context: `context`, or the current one. Raises ConfigError."""
-    files = [(path, _read_file(path)) for path in paths if len(paths) == 1 or path.exists()]
-    if not files:
-        raise ConfigError(f"kubeconfig: none of these files exists: {os.pathsep.join(map(str, paths))}")
-    names = ", ".join(str(path) for path, _ in files)
-    wanted = context or next((file.current_context for _, file in files if file.current_context), "")
-    if not wanted:
-        raise ConfigError(f"kubeconfig {names}: current-context: is not set, and no context was asked for")
-    contexts = _first((path, "contexts", one.name, one.context) for path, file in files for one in file.contexts or [])
-    found, entry = _pick(contexts, wanted, f"kubeconfig {names}: contexts: no context is named {wanted!r}")
-    clusters = _first((path, "clusters", one.name, one.cluster) for path, file in files for one in file.clusters or [])
-    users = _first((path, "users", one.name, one.user) for path, file in files for one in file.users or [])
-    cluster, cluster_entry = _pick(clusters, found.cluster or "", str(entry.error("cluster", _missing(found.cluster))))
-    if found.user:
-        user, user_entry = _pick(users, found.user, str(entry.error("user", _missing(found.user))))
-    else:
-        user, user_entry = User(), entry
-    return Resolved(
-        cluster=cluster,
-        cluster_entry=cluster_entry,
-        user=user,
-        user_entry=user_entry,
-        namespace=found.namespace or "default",
+async def read(files: str, context: str, log_in: bool) -> Access:
+    """See `config.Reader`."""
+    return await _log_in(*_read(files, context), log_in=log_in)
+
+
+def _read(files: str, context: str) -> tuple[Files, Access, Entry, Entry]:
+    """What needs no question to anybody."""
+    if not any(Path(path).expanduser().exists() for path in files.split(os.pathsep)):
+        raise ConfigError(f"kubeconfig {files}: cannot be read: No such file or directory")
+    found = Files(files)
+    at = found.context(context)
+    cluster = found.part_of(at, "cluster")
+    user = found.part_of(at, "user") if at.text("user") else Entry(at.file, at.where, {})
+    if not cluster.text("server"):
+        raise cluster.error("server", "is not set")
+    for name in ("server", "proxy-url"):
+        url = cluster.text(name)
+        if url and urlsplit(url).scheme not in ("http", "https"):
+            raise cluster.error(name, f"{url!r} is no http or https URL")
+    certificate, key = user.pem("client-certificate"), user.pem("client-key")
+    if certificate and not key:
+        raise user.error("client-key", "is not set, but client-certificate is")
+    basic = base64.b64encode(f"{user.text('username')}:{user.text('password')}".encode()).decode()
+    bearer = user.text("token")
+    access = Access(
+        server=cluster.text("server").rstrip("/"),
+        namespace=at.text("namespace") or "default",
+        proxy=cluster.text("proxy-url"),
+        tls_server_name=cluster.text("tls-server-name"),
+        insecure=cluster.members.get("insecure-skip-tls-verify") is True,
+        authority=cluster.pem("certificate-authority"),
+        certificate=certificate,
+        key=key,
+        headers=_impersonation(user),
+        authorization=f"Bearer {bearer}" if bearer else f"Basic {basic}" if user.text("username") else "",
+        token_file=user.path("tokenFile"),
     )
+    return found, access, cluster, user
 
 
-def _missing(name: str | None) -> str:
-    return f"there is no {name!r}" if name else "is not set"
+def _impersonation(user: Entry) -> dict[str, str]:
+    groups: list[str] = user.members.get("as-groups") or []
+    if len(groups) > 1:
+        raise user.error("as-groups", "more than one group is not supported")
+    given = {"User": user.text("as"), "Uid": user.text("as-uid"), "Group": "".join(groups)}
+    return {f"Impersonate-{name}": value for name, value in given.items() if value}
 
 
-def _read_file(path: Path) -> _File:
+async def _log_in(found: Files, access: Access, cluster: Entry, user: Entry, *, log_in: bool) -> Access:
+    """As the user's plugin or identity provider says, if there is one."""
+    if user.part("exec").members:
+        proof = await _run_plugin(user, cluster, log_in)
+    elif user.part("auth-provider").members:
+        proof = await _identify(user, log_in)
+        found.save_changes()
+    else:
+        return access
+    return msgspec.structs.replace(access, token_file="", **proof)
+
+
+class Told(dict[str, str]):
+    """The environment of a plugin that wants to know the cluster, which the library leaves out of what it says."""
+
+    def __init__(self, env: dict[str, str], cluster: Entry) -> None:
+        super().__init__(env)
+        self._cluster = cluster.members
+
+    def __setitem__(self, name: str, value: str) -> None:
+        info = json.loads(value)
+        info["spec"]["cluster"] = self._cluster
+        super().__setitem__(name, json.dumps(info))
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+async def _run_plugin(user: Entry, cluster: Entry, log_in: bool) -> Members:
+    """Members of an `Access`: all that the plugin gives (the library's loader forgets when a certificate ends)."""
+    entry = user.part("exec")
+    command = entry.text("command")
+    section = entry.members | ({"command": entry.path("command")} if os.sep in command else {})
+    if entry.text("interactiveMode") == "Always" and not sys.stdin.isatty():
+        raise entry.error("interactiveMode", "is Always, but there is no terminal")
     try:
-        data = path.read_bytes()
+        plugin = ExecProvider(ConfigNode("exec", section))
+        if section.get("provideClusterInfo"):
+            plugin.env = Told(plugin.env, cluster)
+        if not log_in:
+            return {"deferred": True}
+        status = msgspec.convert(await plugin.run(), _Status)
     except OSError as error:
-        raise ConfigError(f"kubeconfig {path}: cannot be read: {error.strerror}") from error
-    if not data.strip():
-        raise ConfigError(f"kubeconfig {path}: is empty")
+        problem = f"cannot be started: {error.strerror}. {entry.text('installHint')}".rstrip()
+        raise user.error("exec", f"{command} {problem}") from error
+    except (ConfigException, TypeError, msgspec.ValidationError) as error:
+        raise user.error("exec", f"{command}: {str(error).removeprefix('exec: ')}") from error
+    if not (status.token or status.client_certificate_data):
+        raise user.error("exec", f"{command} answered without a token or certificate")
+    proof: Members = {"authorization": f"Bearer {status.token}" if status.token else ""}
+    if status.client_certificate_data:
+        proof |= {"certificate": status.client_certificate_data, "key": status.client_key_data}
+    return proof | {"expires": status.expiration_timestamp}
+
+
+class IdentityProvider(OpenIDRequestor):
+    """The library's, but it verifies whom it gives the refresh token to."""
+
+    def _get_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(ssl=self._ssl_ca_cert or True)
+
+
+async def _identify(user: Entry, log_in: bool) -> Members:
+    """Members of an `Access` from the user's ID token. Near its end a new one takes its place in the kubeconfig."""
+    name, config = user.part("auth-provider").text("name"), user.part("auth-provider").part("config")
+    if name != "oidc":
+        raise user.error("auth-provider", f"is gone from Kubernetes ({name}): use an exec plugin")
+    expires = _end(config)
+    if expires is None or SystemClock().now() >= expires - RENEWAL_MARGIN:
+        if not log_in:
+            return {"deferred": True}
+        config.members.update(await _new_tokens(config))
+        expires = _end(config)
+    return {"authorization": f"Bearer {config.text('id-token')}", "expires": expires}
+
+
+def _end(config: Entry) -> datetime | None:
+    """When the ID token ends. (The library decodes it with the wrong alphabet.)"""
+    if not (token := config.text("id-token")):
+        return None
     try:
-        return msgspec.yaml.decode(data, type=_File)
-    except msgspec.MsgspecError as error:
-        raise ConfigError(f"kubeconfig {path}: {error}") from error
+        claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+        return datetime.fromtimestamp(claims["exp"], UTC)
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise config.error("id-token", "is no JWT that says when it ends") from error
 
 
-def _first(found: Iterable[tuple[Path, str, str, T | None]]) -> dict[str, tuple[T, Entry]]:
-    """By name; of several entries with one name the first counts."""
-    result: dict[str, tuple[T, Entry]] = {}
-    for path, section, name, value in found:
-        if value is not None:
-            result.setdefault(name, (value, Entry(path, f"{section}[{name}]")))
-    return result
+async def _new_tokens(config: Entry) -> dict[str, str]:
+    """A provider need not give a new refresh token, though the library takes it for granted."""
+    if not (old := config.text("refresh-token")):
+        raise config.error("refresh-token", "is not set, and the ID token is no longer valid")
+    who = (config.text(name) for name in ("client-id", "client-secret", "idp-issuer-url"))
+    try:
+        tls = ssl.create_default_context(cadata=config.pem("idp-certificate-authority") or None)
+        answer = await IdentityProvider(*who, ssl_ca_cert=tls).refresh_token(old)
+        return {"id-token": answer["id_token"], "refresh-token": answer.get("refresh_token", old)}
+    except (ConfigException, aiohttp.ClientError, OSError, KeyError, ValueError) as error:
+        why = error.__cause__ or error
+        raise config.error("idp-issuer-url", f"gave no ID token: {type(why).__name__}: {why}") from error
 
 
-def _pick(found: dict[str, tuple[T, Entry]], name: str, problem: str) -> tuple[T, Entry]:
-    if name not in found:
-        raise ConfigError(problem)
-    return found[name]
+def main() -> None:
+    """Read, and answer."""
+    files, context, login = sys.argv[1:]
+    try:
+        access = asyncio.run(read(files, context, login == "login"))
+    except ConfigError as error:
+        sys.exit(str(error))
+    sys.stdout.buffer.write(msgspec.json.encode(access))
+
+
+if __name__ == "__main__":
+    main()
