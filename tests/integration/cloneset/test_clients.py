@@ -1,9 +1,11 @@
 """What existing clients do with CloneSets: both API versions, scale, wait, autoscalers, apply in all its forms."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.support.python_client import python_client, watched
 from tests.support.workspace import Json, Workspace, cloneset, image, is_ready
 
 ALPHA = "clonesets.v1alpha1.apps.kruise.io"
@@ -210,6 +212,48 @@ def test_edit_of_one_pod_image_by_hand_is_not_undone(space: Workspace):
     space.scale(3)
     space.settled(replicas=3, readyReplicas=3, updatedReplicas=3)
     assert image(space.pod(name)) == "nginx:debug"
+
+
+async def test_a_life_by_the_dynamic_client_of_python(space: Workspace, tmp_path: Path):
+    """Created in the new version and read in the old, updated and scaled by patches, waited for by watches, deleted."""
+    async with python_client(space.cluster, tmp_path) as client:
+        old, new = [
+            await client.resources.get(api_version=f"apps.kruise.io/{version}", kind="CloneSet")
+            for version in ("v1alpha1", "v1beta1")
+        ]
+        at = {"name": "sample", "namespace": space.name}
+        strategy = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 2}
+        made = await new.create(body=cloneset(3, strategy=strategy), namespace=space.name)
+        assert made.spec.updateStrategy.rollingUpdate.maxUnavailable == 2
+        await watched(new, space.name, "sample", lambda status: status.get("readyReplicas") == 3)
+        names = set(space.pods)
+
+        found = await old.get(**at)
+        assert found.apiVersion == "apps.kruise.io/v1alpha1"
+        assert (found.spec.updateStrategy.type, found.spec.updateStrategy.maxUnavailable) == ("InPlaceIfPossible", 2)
+
+        spec = found.to_dict()["spec"]
+        spec["template"]["spec"]["containers"][0]["image"] = "nginx:mainline"
+        body = {"spec": {"template": spec["template"]}}
+        patched = await new.patch(body=body, content_type="application/merge-patch+json", **at)
+        seen = await watched(
+            new,
+            space.name,
+            "sample",
+            lambda status: (
+                status["observedGeneration"] == patched.metadata.generation and status["updatedReadyReplicas"] == 3
+            ),
+        )
+        assert seen["status"]["readyReplicas"] == 3
+        space.until(lambda: {image(pod) for pod in space.pods.values()} == {"nginx:mainline"})
+        assert set(space.pods) == names
+
+        scale = await new.scale.patch(body={"spec": {"replicas": 1}}, content_type="application/merge-patch+json", **at)
+        assert (scale.kind, scale.spec.replicas) == ("Scale", 1)
+        await watched(old, space.name, "sample", lambda status: status["replicas"] == 1)
+
+        await new.delete(**at)
+        space.until(lambda: not space.pods and not space.clone())
 
 
 def test_a_disruption_budget_counts_the_wanted_pods(space: Workspace):

@@ -1,10 +1,12 @@
 """ImagePullJobs as users run them: statuses, printed columns, choices of nodes, failures (imagepull.md §5, §8)."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from tests.integration.imagepull.conftest import PullSpace
 from tests.support.fake_agents import FAIL, HANG
+from tests.support.python_client import python_client, watched
 
 Json = dict[str, Any]
 
@@ -34,6 +36,19 @@ def test_all_nodes_pull_and_the_job_completes(space: PullSpace):
     assert tag["ownerReferences"][0]["name"] == "job"
     assert (tag["imagePullPolicy"], tag["pullPolicy"]["timeoutSeconds"]) == ("IfNotPresent", 600)
     assert space.seen("ImagePullJob", "job")["metadata"].get("finalizers", []) == []
+
+
+async def test_a_job_by_the_dynamic_client_of_python(space: PullSpace, tmp_path: Path):
+    async with python_client(space.cluster, tmp_path) as client:
+        jobs = await client.resources.get(api_version="apps.kruise.io/v1beta1", kind="ImagePullJob")
+        await jobs.create(body=job("nginx:python", parallelism=4), namespace=space.name)
+        done = await watched(jobs, space.name, "job", lambda status: "completionTime" in status)
+        assert (done["status"]["desired"], done["status"]["succeeded"]) == (4, 4)
+        nodes = await client.resources.get(api_version="apps.kruise.io/v1beta1", kind="NodeImage")
+        node = await nodes.get(name=space.nodes[0])
+        assert "python" in {tag.tag for tag in node.spec.images.nginx.tags}
+        await jobs.delete(name="job", namespace=space.name)
+        space.until(lambda: not space.seen("ImagePullJob", "job"))
 
 
 def test_a_node_that_fails_is_named(space: PullSpace):

@@ -280,7 +280,7 @@ async def test_services_read_in_a_process_of_its_own(tmp_path: Path) -> None:
     config = await load_config(source)
     assert config.server == "http://one:8080"
     assert await config.credential.authorization() == "Bearer t"
-    with pytest.raises(ConfigError, match=f"^kubeconfig {source.kubeconfig}: no context is named 'y'$"):
+    with pytest.raises(ConfigError, match=f"^kubeconfig {source.kubeconfig}: contexts: there is no 'y'$"):
         await load_config(Source(source.kubeconfig, "y"))
 
 

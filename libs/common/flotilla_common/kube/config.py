@@ -6,6 +6,7 @@ spare: services let a process of its own do that, commands do it themselves, pod
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import ssl
@@ -74,7 +75,8 @@ async def read_apart(files: str, context: str, log_in: bool) -> Access:
         raise ConfigError(f"kubeconfig {files}: no login within {LOGIN_SECONDS:.0f} s") from error
     finally:
         if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode != 0:
         raise ConfigError(errors.decode(errors="replace").strip())

@@ -56,7 +56,7 @@ class Entry(msgspec.Struct, frozen=True):
         found = self.members.get(name) or ""
         if not isinstance(found, str):
             raise self.error(name, f"is of type {type(found).__name__}, not text")
-        return found.strip()
+        return found
 
     def error(self, field: str, problem: str) -> ConfigError:
         """A complaint about one field."""
@@ -107,17 +107,15 @@ class Files(KubeConfigMerger):
         """By name, else the current one: that of the first file which has one, where the library takes the last."""
         files = ", ".join(self.config_files)
         wanted = name or next((one for file in self.config_files.values() if (one := file.get("current-context"))), "")
-        if not wanted:
-            raise ConfigError(f"kubeconfig {files}: current-context: is not set, and no context was asked for")
-        return self.named("context", wanted, ConfigError(f"kubeconfig {files}: no context is named {wanted!r}"))
+        missing = f"there is no {wanted!r}" if wanted else "no current-context is set, and none was asked for"
+        return self._named("context", wanted, ConfigError(f"kubeconfig {files}: contexts: {missing}"))
 
     def part_of(self, context: Entry, kind: str) -> Entry:
         """The cluster or user of a context."""
         name = context.text(kind)
-        return self.named(kind, name, context.error(kind, f"there is no {name!r}" if name else "is not set"))
+        return self._named(kind, name, context.error(kind, f"there is no {name!r}" if name else "is not set"))
 
-    def named(self, kind: str, name: str, otherwise: ConfigError) -> Entry:
-        """A context, cluster or user."""
+    def _named(self, kind: str, name: str, otherwise: ConfigError) -> Entry:
         for node in cast("ConfigNode", self.config).value[f"{kind}s"]:
             if node.value["name"] == name:
                 return Entry.of(node.path, f"{kind}s[{name}]", node.value.get(kind))
@@ -147,7 +145,7 @@ def _read(files: str, context: str) -> tuple[Files, Access, Entry, Entry]:
     if certificate and not key:
         raise user.error("client-key", "is not set, but client-certificate is")
     basic = base64.b64encode(f"{user.text('username')}:{user.text('password')}".encode()).decode()
-    bearer = user.text("token")
+    bearer = user.text("token").strip()
     access = Access(
         server=cluster.text("server").rstrip("/"),
         namespace=at.text("namespace") or "default",
