@@ -129,7 +129,7 @@ async def read(files: str, context: str, log_in: bool) -> Access:
 
 def _read(files: str, context: str) -> tuple[Files, Access, Entry, Entry]:
     """What needs no question to anybody."""
-    if not any(Path(path).expanduser().exists() for path in files.split(os.pathsep)):
+    if not any(path and Path(path).expanduser().exists() for path in files.split(os.pathsep)):
         raise ConfigError(f"kubeconfig {files}: cannot be read: No such file or directory")
     found = Files(files)
     at = found.context(context)
