@@ -20,22 +20,20 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.service import Context, Service
 from flotilla_common.settings import Settings
 from flotilla_webhook import tls
-from flotilla_webhook.cloneset import CloneSetAdmission
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.following import Follower
-from flotilla_webhook.imagepull import ImagePullAdmission
+from flotilla_webhook.kinds import kind_handlers
 from flotilla_webhook.metrics import Metrics, process_metrics
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.recording import recorder
-from flotilla_webhook.recreate import RecreateAdmission
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
-from flotilla_webhook.review import Handler
 from flotilla_webhook.rotation import CertificateRotator
 from flotilla_webhook.server import build
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, Store
-from flotilla_webhook.templates import DryRunValidator
+from flotilla_webhook.tools import LiveTools
+from flotilla_webhook.wire import Handler
 
 CA_FILE = "ca-cert.pem"
 
@@ -77,10 +75,8 @@ async def run(context: Context) -> None:
 def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
     """Every admission path that is served, with its handler."""
     protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
-    clonesets = CloneSetAdmission(api, DryRunValidator(api), protection, gates)
-    pulls = ImagePullAdmission(gates, clock)
-    kinds = (clonesets, RecreateAdmission(api, gates), pulls, protection, PodAdmission(gates))
-    return {path: handler for kind in kinds for path, handler in kind.handlers().items()}
+    kinds = kind_handlers(LiveTools(api, clock, gates, protection))
+    return kinds | protection.handlers() | PodAdmission(gates).handlers()
 
 
 def _store(context: Context) -> Store:

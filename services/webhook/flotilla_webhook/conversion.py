@@ -1,22 +1,10 @@
-"""ConversionReview: every object of a request into the wanted version, or none (webhooks.md §6).
-
-Which kinds can be converted is the table below; the rules are pure functions of the API library.
-"""
-
-from collections.abc import Callable, Mapping
+"""ConversionReview: every object of a request into the wanted version, or none (webhooks.md §6)."""
 
 import msgspec
 
 from flotilla_common.api.documents import Json, text
-from flotilla_common.api.kinds.cloneset import conversion as cloneset_conversion
-from flotilla_common.api.kinds.containerrecreaterequest import conversion as recreate_conversion
-
-Converter = Callable[[Json, str], Json]
-
-KINDS: Mapping[tuple[str, str], Converter] = {
-    ("apps.kruise.io", "CloneSet"): cloneset_conversion.convert,
-    ("apps.kruise.io", "ContainerRecreateRequest"): recreate_conversion.convert,
-}
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.rules import Converter
 
 _VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
 
@@ -52,9 +40,16 @@ def convert(body: bytes) -> bytes:
 
 def _converted(document: Json, version: str) -> Json:
     source, kind = text(document.get("apiVersion")), text(document.get("kind"))
-    converter = KINDS.get((source.partition("/")[0], kind))
+    converter = _converter(source.partition("/")[0], kind)
     if converter is None:
         raise ValueError(f"{source}, Kind={kind} is not a kind that can be converted")
     if source == version:
         raise ValueError(f"conversion of {kind} from {source} to itself was asked for")
     return converter(document, version)
+
+
+def _converter(group: str, kind: str) -> Converter | None:
+    try:
+        return catalogue.named(group, kind).rules().convert
+    except LookupError:
+        return None

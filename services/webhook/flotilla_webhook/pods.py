@@ -5,9 +5,10 @@ asks for it on every pod, puts this webhook into the path of pods.
 """
 
 from flotilla_common.api.admission.patch import Operation
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
 from flotilla_common.api.documents import mapping, mappings
 from flotilla_common.gates import Gates
-from flotilla_webhook.review import ALLOWED, Answer, Handler, Request, error, patched
+from flotilla_webhook.wire import Handler
 
 READY = "KruisePodReady"
 

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.api.webhooks import DELETE_PROTECTION
 from flotilla_common.gates import Gates
 from flotilla_webhook.counting import CountError, LiveCounts
 from flotilla_webhook.metrics import BareCounter, Metrics
-from flotilla_webhook.review import ALLOWED, Answer, Handler, Request, error, identity
+from flotilla_webhook.wire import Handler
 
 _PREFIX = "forbidden by ResourcesProtectionDeletion for "
 _ALWAYS = f"{_PREFIX}{DELETE_PROTECTION}=Always"

@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping
 import structlog
 from fastapi import FastAPI, Request, Response
 
+from flotilla_common.api.admission import review
 from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import Clock
-from flotilla_webhook import review
+from flotilla_webhook import wire
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.review import Answer, Handler
+from flotilla_webhook.wire import Handler
 
 MAX_BODY = 7 << 20
 """Bytes. An AdmissionReview of an update carries the object twice, and etcd holds at most 1.5 MiB of it."""
@@ -48,15 +49,15 @@ async def _healthz(_: Request) -> Response:
 def _admission(path: str, handler: Handler) -> Callable[[bytes], Awaitable[bytes]]:
     async def answer(body: bytes) -> bytes:
         try:
-            version, request = review.decode(body)
+            version, request = wire.decode(body)
         except ValueError as fault:
             raise BadBody(400, f"couldn't decode the AdmissionReview: {fault}") from fault
-        return review.encode(version, request.uid, await _guarded(path, handler, request))
+        return wire.encode(version, request.uid, await _guarded(path, handler, request))
 
     return answer
 
 
-async def _guarded(path: str, handler: Handler, request: review.Request) -> Answer:
+async def _guarded(path: str, handler: Handler, request: review.Request) -> review.Answer:
     try:
         return await handler(request)
     except Exception as fault:  # noqa: BLE001 - a broken handler must refuse, not take the server down

@@ -8,12 +8,12 @@ whoever wrote it is told.
 
 import copy
 from collections.abc import Iterator
-from typing import Protocol
 
 import msgspec
 
 from flotilla_common.api.admission.fields import Fault, ForeignError
 from flotilla_common.api.admission.pod_template import fill_host_ports
+from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, member
 from flotilla_common.api.resources import POD_TEMPLATE
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -25,21 +25,6 @@ MAX_DROPPED = 10
 """Unknown fields that are named. All warnings of a request share 4 KiB."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What is wrong with a template, and the paths of its members that the cluster does not know."""
-
-    faults: list[Fault] = []
-    dropped: list[str] = []
-
-
-class TemplateValidator(Protocol):
-    """Whoever can tell whether a pod template is valid."""
-
-    async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
-        """What there is to say about the template. Each claim template is a volume, too."""
-        ...
-
-
 class DryRunValidator:
     """Asks the apiserver. ApiError and Unreachable are passed on: without an answer nothing can be admitted."""
 
@@ -47,6 +32,7 @@ class DryRunValidator:
         self.api = api
 
     async def verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
+        """What there is to say about the template. Each claim template is a volume, too."""
         judged = _judged(template, claims)
         document = {
             "apiVersion": POD_TEMPLATE.api_version,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.documents import mapping, member
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import NAMESPACE
@@ -16,10 +17,10 @@ from flotilla_common.api.webhooks import mutating_entries, path_of, validating_e
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
-from flotilla_webhook import review
+from flotilla_webhook import wire
 from flotilla_webhook.app import handlers_of
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.review import Answer, Handler
+from flotilla_webhook.wire import Handler
 from tests.simulation.apiserver import errors, patches
 from tests.simulation.apiserver.admission import Attributes
 from tests.simulation.apiserver.client import SimulatedApi
@@ -89,7 +90,7 @@ class Webhooks:
                 return None
             why = "failed to call webhook: dial tcp: connect: connection refused"
             raise errors.internal(f'failed calling webhook "{entry.name}": {why}')
-        _, request = review.decode(_body(attributes))
+        _, request = wire.decode(_body(attributes))
         answer = await entry.handler(request)
         if not answer.allowed:
             message = f'admission webhook "{entry.name}" denied the request: {answer.message}'
@@ -138,4 +139,4 @@ def _body(attributes: Attributes) -> bytes:
         "oldObject": attributes.old,
         "dryRun": attributes.dry_run,
     }
-    return msgspec.json.encode({"apiVersion": review.VERSIONS[0], "kind": "AdmissionReview", "request": request})
+    return msgspec.json.encode({"apiVersion": wire.VERSIONS[0], "kind": "AdmissionReview", "request": request})

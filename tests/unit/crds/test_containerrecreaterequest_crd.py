@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.containerrecreaterequest import crd as containerrecreaterequest
+from flotilla_common.api.crds.definition import definition
+from flotilla_common.api.kinds.containerrecreaterequest.kind import KIND
 from tests.unit.crds.test_crds import walk
 
-SPEC = containerrecreaterequest.manifest()["spec"]
+SPEC = definition(KIND)["spec"]
 VERSIONS = {version["name"]: version for version in SPEC["versions"]}
 COLUMNS = [
     ("PHASE", "string", ".status.phase"),

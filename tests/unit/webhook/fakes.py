@@ -4,9 +4,16 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.resources import Resource
+from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Page
+from flotilla_webhook.counting import LiveCounts
+from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.protection import Protection
+from flotilla_webhook.tools import LiveTools
+from tests.support.fake_clock import FakeClock
 
 Json = dict[str, Any]
 
@@ -79,6 +86,13 @@ class FakeApi:
         stored = self.named(resource, namespace, name)
         self.writes.append(("patch", name))
         return msgspec.json.encode(self.put(resource, merge(stored, msgspec.json.decode(body))))
+
+
+def tools(cluster: FakeApi, gates: str = "") -> LiveTools:
+    """What the admission of kinds looks at, over a fake cluster."""
+    parsed = Gates.parse(gates)
+    protection = Protection(parsed, LiveCounts(cluster.api), Metrics(CollectorRegistry()), lambda _: None)
+    return LiveTools(cluster.api, FakeClock(), parsed, protection)
 
 
 def merge(document: Any, patch: Any) -> Any:

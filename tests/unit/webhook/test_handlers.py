@@ -4,21 +4,19 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.admission.fields import Fault, ForeignError
 from flotilla_common.api.admission.patch import Operation
+from flotilla_common.api.admission.review import Answer, Named, Request
+from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_webhook.cloneset import CloneSetAdmission
-from flotilla_webhook.counting import LiveCounts
-from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.kinds import kind_handlers
 from flotilla_webhook.pods import PodAdmission
-from flotilla_webhook.protection import Protection
-from flotilla_webhook.review import Named, Request
-from flotilla_webhook.templates import DryRunValidator, Verdict
-from tests.unit.webhook.fakes import FakeApi, Json
+from flotilla_webhook.templates import DryRunValidator
+from flotilla_webhook.wire import Handler
+from tests.unit.webhook.fakes import FakeApi, Json, tools
 
 TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 LABEL = "policy.kruise.io/delete-protection"
@@ -43,10 +41,18 @@ class Case:
     """CloneSet admission over a fake cluster and a judge."""
 
     def __init__(self) -> None:
-        gates = Gates.parse("")
         self.cluster, self.templates = FakeApi(), Judge()
-        protection = Protection(gates, LiveCounts(self.cluster.api), Metrics(CollectorRegistry()), lambda _: None)
-        self.admission = CloneSetAdmission(self.cluster.api, self.templates, protection, gates)
+        self.tools = tools(self.cluster)
+        self.tools.template_verdict = self.templates.verdict
+
+    async def mutate(self, request: Request) -> Answer:
+        return await self.handlers()["/mutate-apps-kruise-io-cloneset"](request)
+
+    async def validate(self, request: Request) -> Answer:
+        return await self.handlers()["/validate-apps-kruise-io-cloneset"](request)
+
+    def handlers(self) -> dict[str, Handler]:
+        return kind_handlers(self.tools)
 
 
 def cloneset(version: str = "v1beta1", metadata: Json | None = None, **spec: Any) -> Json:
@@ -65,7 +71,7 @@ def update(document: Json, old: Json) -> Request:
 
 async def test_mutation_is_a_patch_and_then_nothing() -> None:
     case = Case()
-    answer = await case.admission.mutate(create(cloneset()))
+    answer = await case.mutate(create(cloneset()))
     assert Operation("add", "/spec/revisionHistoryLimit", 10) in answer.patch
     assert not any(operation.path.startswith("/metadata") for operation in answer.patch)
 
@@ -77,14 +83,14 @@ async def test_mutation_is_a_patch_and_then_nothing() -> None:
 )
 async def test_undecodable(document: Json | None) -> None:
     case = Case()
-    assert (await case.admission.mutate(create(document))).code == 400
-    assert (await case.admission.validate(create(document))).code == 400
+    assert (await case.mutate(create(document))).code == 400
+    assert (await case.validate(create(document))).code == 400
 
 
 async def test_faults_of_all_sources_in_one_answer() -> None:
     case = Case()
     case.templates.answer = [ForeignError("spec.template.spec.x", "Required value")]
-    answer = await case.admission.validate(create(cloneset(replicas=-1)))
+    answer = await case.validate(create(cloneset(replicas=-1)))
     assert (answer.allowed, answer.code) == (False, 422)
     assert answer.message == (
         "[spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template.spec.x: Required value]"
@@ -93,10 +99,10 @@ async def test_faults_of_all_sources_in_one_answer() -> None:
 
 async def test_only_a_changed_template_is_validated() -> None:
     case = Case()
-    assert (await case.admission.validate(update(cloneset(replicas=5), cloneset()))).allowed
+    assert (await case.validate(update(cloneset(replicas=5), cloneset()))).allowed
     assert case.templates.asked == 0
     changed = cloneset(template=TEMPLATE | {"spec": {}})
-    assert (await case.admission.validate(update(changed, cloneset()))).allowed
+    assert (await case.validate(update(changed, cloneset()))).allowed
     assert case.templates.asked == 1
 
 
@@ -124,7 +130,7 @@ async def test_warnings(name: str, old: Json | None, dropped: list[str], expecte
     case = Case()
     case.templates.dropped = dropped
     document = cloneset(metadata={"name": name})
-    answer = await case.admission.validate(update(document, old) if old else create(document))
+    answer = await case.validate(update(document, old) if old else create(document))
     assert answer.allowed
     assert len(answer.warnings) == len(expected)
     assert all(warning.startswith(begin) for warning, begin in zip(answer.warnings, expected, strict=True))
@@ -140,12 +146,12 @@ async def test_warnings(name: str, old: Json | None, dropped: list[str], expecte
 )
 async def test_claim_templates(spec: Json, expected: str) -> None:
     claims = [{"metadata": {"name": "d"}, "spec": spec}]
-    answer = await Case().admission.validate(create(cloneset(volumeClaimTemplates=claims)))
+    answer = await Case().validate(create(cloneset(volumeClaimTemplates=claims)))
     assert answer.message == (f"spec.volumeClaimTemplates[0]: Invalid value: {expected}" if expected else "")
 
 
 async def test_a_claim_template_needs_a_name() -> None:
-    answer = await Case().admission.validate(create(cloneset(volumeClaimTemplates=[{"spec": {}}])))
+    answer = await Case().validate(create(cloneset(volumeClaimTemplates=[{"spec": {}}])))
     assert answer.message == (
         "spec.volumeClaimTemplates[0].metadata.name: Required value: it is the name of the pods' volume"
     )
@@ -155,7 +161,7 @@ async def test_a_claim_template_needs_a_name() -> None:
 async def test_without_a_dry_run_nothing_is_admitted(failure: Exception) -> None:
     case = Case()
     case.templates.answer = failure
-    answer = await case.admission.validate(create(cloneset()))
+    answer = await case.validate(create(cloneset()))
     assert (answer.code, answer.message) == (500, "cannot check the CloneSet, the apiserver says: no quorum")
 
 
@@ -175,7 +181,7 @@ async def test_pods_to_delete(metadata: Json | None, expected: str) -> None:
         case.cluster.put(POD, {"metadata": {"name": "p", "namespace": "n"} | metadata})
     strategy = {"type": "ReCreate", "maxUnavailable": 1}
     document = cloneset("v1alpha1", updateStrategy=strategy, scaleStrategy={"podsToDelete": ["p"]})
-    answer = await case.admission.validate(update(document, cloneset("v1alpha1", updateStrategy=strategy)))
+    answer = await case.validate(update(document, cloneset("v1alpha1", updateStrategy=strategy)))
     assert answer.allowed == (not expected)
     assert expected in answer.message
 
@@ -184,11 +190,11 @@ async def test_pods_to_delete(metadata: Json | None, expected: str) -> None:
 async def test_deletion_protection(replicas: int, allowed: bool) -> None:
     old = cloneset(metadata={"labels": {LABEL: "Cascading"}}, replicas=replicas)
     request = Request(uid="u", operation="DELETE", kind=Named(kind="CloneSet"), old_object=old)
-    assert (await Case().admission.validate(request)).allowed == allowed
+    assert (await Case().validate(request)).allowed == allowed
 
 
 def test_paths_of_old_charts() -> None:
-    assert "/mutate-apps-kruise-io-v1alpha1-cloneset" in Case().admission.handlers()
+    assert "/mutate-apps-kruise-io-v1alpha1-cloneset" in Case().handlers()
 
 
 async def judged(template: Json, claims: list[Json] | None = None, refuse: ApiError | None = None) -> tuple[Any, Json]:

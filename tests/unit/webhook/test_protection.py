@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from flotilla_common.api.admission.review import Named, Request, User
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import Protection
-from flotilla_webhook.review import Named, Request, User
 from tests.unit.webhook.fakes import FakeApi, Json
 
 LABEL = "policy.kruise.io/delete-protection"

@@ -7,12 +7,11 @@ from typing import Any
 import jsonpatch
 import pytest
 
+from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.resources import NODE, POD
-from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_webhook.recreate import RecreateAdmission
-from flotilla_webhook.review import Answer, Request
-from tests.unit.webhook.fakes import FakeApi, Json
+from flotilla_webhook.kinds import kind_handlers
+from tests.unit.webhook.fakes import FakeApi, Json, tools
 
 UNREADY = "crr.apps.kruise.io/unready-acquired"
 PORTS = [{"name": "http", "containerPort": 80, "protocol": "TCP"}]
@@ -66,10 +65,14 @@ class Case:
         self.cluster = FakeApi()
         self.cluster.put(NODE, {"metadata": {"name": "n"} | (node or {})})
         self.cluster.put(POD, copy.deepcopy(pod or POD_DOCUMENT))
-        self.admission = RecreateAdmission(self.cluster.api, Gates.parse(gates))
+        self.gates = gates
+
+    async def mutate(self, request: Request) -> Answer:
+        handlers = kind_handlers(tools(self.cluster, self.gates))
+        return await handlers["/mutate-apps-kruise-io-containerrecreaterequest"](request)
 
     async def create(self, document: Json) -> Answer:
-        return await self.admission.mutate(Request(uid="u", operation="CREATE", namespace="ns", object=document))
+        return await self.mutate(Request(uid="u", operation="CREATE", namespace="ns", object=document))
 
     async def created(self, document: Json) -> Json:
         """The object as the create call returns it."""
@@ -78,7 +81,7 @@ class Case:
         return jsonpatch.apply_patch(document, [operation.document() for operation in answer.patch])
 
     async def update(self, document: Json, old: Json, sub_resource: str = "") -> Answer:
-        return await self.admission.mutate(
+        return await self.mutate(
             Request(
                 uid="u", operation="UPDATE", namespace="ns", object=document, old_object=old, sub_resource=sub_resource
             )

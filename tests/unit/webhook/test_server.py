@@ -8,13 +8,14 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from flotilla_common.api.admission import review
 from flotilla_common.api.admission.patch import Operation
+from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.clock import SystemClock
-from flotilla_webhook import review
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.review import Answer, Request
 from flotilla_webhook.server import MAX_BODY, build
+from flotilla_webhook.wire import Handler
 
 ANSWERS = {
     "/allow": review.ALLOWED,
@@ -33,7 +34,7 @@ class Http:
     """The application, called as a server would call it."""
 
     def __init__(self) -> None:
-        def answering(answer: Answer) -> review.Handler:
+        def answering(answer: Answer) -> Handler:
             async def handler(_: Request) -> Answer:
                 return answer
 

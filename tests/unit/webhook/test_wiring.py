@@ -14,6 +14,7 @@ from flotilla_webhook.metrics import process_metrics
 from flotilla_webhook.recording import recorder
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore
 from tests.support.fake_clock import FakeClock
+from tests.unit.webhook.fakes import FakeApi
 
 SERVICE_NAME = "kruise-webhook-service.kruise-system.svc"
 
@@ -24,7 +25,7 @@ class Wired:
     def __init__(self, **settings: Any) -> None:
         self.settings = Settings(**settings)
         self.gates = self.settings.gates()
-        self.api = None
+        self.api = FakeApi().api
         self.clock = FakeClock()
 
     @property

@@ -48,6 +48,13 @@ def member(document: Json, *path: str) -> Json:
     return document
 
 
+def ensured(document: Json, key: str) -> Json:
+    """The object member, made if it is absent or null."""
+    if document.get(key) is None:
+        document[key] = {}
+    return mapping(document[key])
+
+
 def strings(value: object) -> dict[str, str]:
     """The string members of an object: labels, annotations."""
     return {key: item for key, item in mapping(value).items() if isinstance(item, str)}

@@ -6,6 +6,8 @@ one.
 """
 
 from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.gates import Gates
 
 NAMESPACE = "kruise-system"
@@ -15,7 +17,6 @@ VALIDATING_CONFIGURATION = "kruise-validating-webhook-configuration"
 DELETE_PROTECTION = "policy.kruise.io/delete-protection"
 CONVERT_PATH = "/convert"
 
-_KRUISE = ("apps.kruise.io",), ("v1alpha1", "v1beta1")
 _TIMEOUT_SECONDS = 30
 _NOT_KUBE_SYSTEM = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
 # The system's own namespace carries this label: its pods must start while the webhook is down.
@@ -24,15 +25,7 @@ _NOT_OURS = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise
 
 def mutating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SERVICE) -> list[Json]:
     """The mutating entries that the gates call for, without caBundle, reached through the Service."""
-    entries = [
-        _entry("mcloneset.kb.io", "/mutate-apps-kruise-io-cloneset", _rule(*_KRUISE, "clonesets", "CREATE", "UPDATE")),
-        _entry(
-            "mcontainerrecreaterequest.kb.io",
-            "/mutate-apps-kruise-io-containerrecreaterequest",
-            _rule(*_KRUISE, "containerrecreaterequests", "CREATE", "UPDATE"),
-        ),
-        *_image_pull_entries("mutate"),
-    ]
+    entries = _kind_entries("mutate")
     if gates.on("KruisePodReadinessGate"):
         entries.insert(0, _pod_entry())
     return [_reached_through(entry, namespace, service) for entry in entries]
@@ -40,11 +33,7 @@ def mutating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SE
 
 def validating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SERVICE) -> list[Json]:
     """The validating entries that the gates call for, without caBundle, reached through the Service."""
-    cloneset = _rule(*_KRUISE, "clonesets", "CREATE", "UPDATE", "DELETE")
-    entries = [
-        _entry("vcloneset.kb.io", "/validate-apps-kruise-io-cloneset", cloneset),
-        *_image_pull_entries("validate"),
-    ]
+    entries = _kind_entries("validate")
     entries += [
         _protection("vbuiltindeployment.kb.io", "/validate-apps-deployment", ("apps",), ("v1",), "deployments"),
         _protection("vbuiltinreplicaset.kb.io", "/validate-apps-replicaset", ("apps",), ("v1",), "replicasets"),
@@ -81,17 +70,24 @@ def path_of(entry: Json) -> str:
     return text(member(client, "service").get("path"))
 
 
-def _image_pull_entries(verb: str) -> list[Json]:
-    """The same three for defaults and for validation."""
-    names = {"imagelistpulljob": "imagelistpulljob-v1beta1", "imagepulljob": "imagepulljob-v1beta1"}
-    return [
-        _entry(
-            f"{verb[0]}{names.get(kind, kind)}.kb.io",
-            f"/{verb}-apps-kruise-io-{kind}",
-            _rule(*_KRUISE, f"{kind}s", "CREATE", "UPDATE"),
-        )
-        for kind in ("imagelistpulljob", "imagepulljob", "nodeimage")
-    ]
+def paths(kind: Kind, verb: str) -> tuple[str, ...]:
+    """The paths of a kind's webhook. The first is the one that its entry calls."""
+    group, admission = kind.resource.group.replace(".", "-"), kind.rules().admission
+    plain, old = f"/{verb}-{group}-{kind.singular}", f"/{verb}-{group}-v1alpha1-{kind.singular}"
+    if admission.calls_old_path:
+        return (old,)
+    return (plain, old) if admission.old_paths else (plain,)
+
+
+def _kind_entries(verb: str) -> list[Json]:
+    """The entries of all kinds that have a webhook for the verb, `mutate` or `validate`."""
+    found: list[Json] = []
+    for kind in catalogue.KINDS:
+        admission, resource = kind.rules().admission, kind.resource
+        if verb in admission.handlers:
+            rule = _rule((resource.group,), kind.versions, resource.plural, *admission.operations(verb))
+            found.append(_entry(f"{verb[0]}{admission.name or kind.singular}.kb.io", paths(kind, verb)[0], rule))
+    return found
 
 
 def _pod_entry() -> Json:

@@ -7,7 +7,7 @@ the revision hash, so it must not depend on the image.
 
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 
-from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, text
 
 _MODES = ("secret", "configMap", "downwardAPI", "projected")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -18,11 +18,11 @@ _UNITS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": 
 def default_template(template: Json, *, host_ports: bool = False) -> None:
     """Fill in a pod template. `host_ports`: gate DefaultHostNetworkHostPortsInPodTemplates."""
     # Clients written in Go see these two in every stored template, and revisions were hashed with them.
-    _object(template, "metadata").setdefault("creationTimestamp", None)
-    spec = _object(template, "spec")
+    ensured(template, "metadata").setdefault("creationTimestamp", None)
+    spec = ensured(template, "spec")
     _fill(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
     _fill(spec, terminationGracePeriodSeconds=30)
-    _object(spec, "securityContext")
+    ensured(spec, "securityContext")
     for container in mappings(spec.get("containers")):
         _fill(container, imagePullPolicy="Always")
     for container in mappings(spec.get("initContainers")):
@@ -37,7 +37,7 @@ def default_template(template: Json, *, host_ports: bool = False) -> None:
 
 def default_claim(claim: Json) -> None:
     """Fill in a claim template."""
-    _fill(_object(claim, "status"), phase="Pending")
+    _fill(ensured(claim, "status"), phase="Pending")
 
 
 def containers_of(spec: Json) -> list[Json]:
@@ -72,7 +72,7 @@ def _default_container(container: Json) -> None:
             _default_probe(probe)
     for hook in mapping(container.get("lifecycle")).values():
         _default_http(mapping(hook))
-    resources = _object(container, "resources")
+    resources = ensured(container, "resources")
     for kind in ("limits", "requests"):
         _round_quantities(member(resources, kind))
 
@@ -126,13 +126,6 @@ def _round_quantities(quantities: Json) -> None:
         rounded = milli.to_integral_value(ROUND_CEILING)
         if rounded != milli:
             quantities[name] = f"{rounded:f}m"
-
-
-def _object(document: Json, key: str) -> Json:
-    """The object member, made if it is absent or null."""
-    if document.get(key) is None:
-        document[key] = {}
-    return mapping(document[key])
 
 
 def _fill(document: Json, **defaults: str | int) -> None:

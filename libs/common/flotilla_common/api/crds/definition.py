@@ -1,12 +1,11 @@
 """From the schemas of a kind to its CustomResourceDefinition (install.md §2)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from flotilla_common.api.crds.schema import Schema, string, struct
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.kinds.kind import Kind
 
 SCALE: Schema = {
     "specReplicasPath": ".spec.replicas",
@@ -42,41 +41,39 @@ class Version(msgspec.Struct, frozen=True):
     spec: Schema
     status: Schema
     columns: tuple[Column, ...] = ()
-    scale: bool = False
 
-    def manifest(self, doc: str, storage: bool) -> Schema:
+    def manifest(self, kind: Kind) -> Schema:
         """The entry of spec.versions."""
         return {
             "name": self.name,
             "served": True,
-            "storage": storage,
+            "storage": self.name == kind.resource.version,
             "additionalPrinterColumns": [column.manifest() for column in self.columns],
-            "subresources": {"status": {}} | ({"scale": SCALE} if self.scale else {}),
-            "schema": {"openAPIV3Schema": _document(doc, self.spec, self.status)},
+            "subresources": {"status": {}} | ({"scale": SCALE} if kind.scale else {}),
+            "schema": {"openAPIV3Schema": _document(kind.doc, self.spec, self.status)},
         }
 
 
-def definition(
-    resource: Resource, doc: str, versions: Sequence[Version], *, short_names: Sequence[str] = (), converts: bool = True
-) -> Schema:
-    """The manifest. `resource.version` is the storage version; `converts` asks for conversion by webhook."""
+def definition(kind: Kind) -> Schema:
+    """The manifest of the kind's CRD."""
+    resource, rules = kind.resource, kind.rules()
     names: dict[str, Any] = {
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
         "plural": resource.plural,
-        "singular": resource.kind.lower(),
+        "singular": kind.singular,
     }
     spec: Schema = {
         "group": resource.group,
-        "names": names | ({"shortNames": list(short_names)} if short_names else {}),
+        "names": names | ({"shortNames": list(kind.short_names)} if kind.short_names else {}),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "versions": [version.manifest(doc, version.name == resource.version) for version in versions],
-        "conversion": {"strategy": "Webhook", "webhook": _webhook()} if converts else {"strategy": "None"},
+        "versions": [rules.schema(version).manifest(kind) for version in kind.versions],
+        "conversion": {"strategy": "Webhook", "webhook": _webhook()} if rules.convert else {"strategy": "None"},
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "metadata": {"name": kind.definition_name},
         "spec": spec,
     }
 

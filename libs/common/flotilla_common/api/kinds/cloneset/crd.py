@@ -1,6 +1,6 @@
 """The CloneSet CRD (cloneset.md §1 and §2): what both versions share, and where v1alpha1 differs."""
 
-from flotilla_common.api.crds.definition import AGE, CONTAINERS, IMAGES, Column, Version, definition
+from flotilla_common.api.crds.definition import AGE, CONTAINERS, IMAGES, Column, Version
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -14,7 +14,6 @@ from flotilla_common.api.crds.schema import (
     string,
     struct,
 )
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 
 _COLUMNS = (
     Column("DESIRED", "integer", ".spec.replicas"),
@@ -30,17 +29,11 @@ _COLUMNS = (
 )
 
 
-def manifest() -> Schema:
-    """The CustomResourceDefinition."""
-    return definition(
-        CLONE_SET,
-        "A CloneSet keeps a number of interchangeable pods running and updates them in place where it can.",
-        [
-            Version("v1alpha1", _spec(_alpha_scale(), _alpha_update()), _status(), _COLUMNS, scale=True),
-            Version("v1beta1", _spec(_beta_scale(), _beta_update()), _status(), _COLUMNS, scale=True),
-        ],
-        short_names=["clone"],
-    )
+def version(name: str) -> Version:
+    """One version of the CRD."""
+    if name == "v1alpha1":
+        return Version(name, _spec(_alpha_scale(), _alpha_update()), _status(), _COLUMNS)
+    return Version(name, _spec(_beta_scale(), _beta_update()), _status(), _COLUMNS)
 
 
 def _spec(scale: Schema, update: Schema) -> Schema:

@@ -1,6 +1,6 @@
 """The ContainerRecreateRequest CRD (containerrecreaterequest.md §1, §2): v1beta1 says more in its schema and status."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version, definition
+from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import (
     Schema,
     array,
@@ -13,7 +13,6 @@ from flotilla_common.api.crds.schema import (
     time,
 )
 from flotilla_common.api.keys import RECREATE_NODE_NAME
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 
 _COLUMNS = (
     Column("PHASE", "string", ".status.phase"),
@@ -25,17 +24,10 @@ _PHASES = ("Pending", "Recreating", "Succeeded", "Failed")
 _BY_ADMISSION = "Written by the system; users must not set it."
 
 
-def manifest() -> Schema:
-    """The CustomResourceDefinition."""
-    return definition(
-        RECREATE_REQUEST,
-        "A ContainerRecreateRequest restarts containers of a running pod, which stays as it is.",
-        [
-            Version("v1alpha1", _spec(strict=False), _status(strict=False), _COLUMNS),
-            Version("v1beta1", _spec(strict=True), _status(strict=True), _COLUMNS),
-        ],
-        short_names=["crr"],
-    )
+def version(name: str) -> Version:
+    """One version of the CRD."""
+    strict = name != "v1alpha1"
+    return Version(name, _spec(strict=strict), _status(strict=strict), _COLUMNS)
 
 
 def _spec(*, strict: bool) -> Schema:

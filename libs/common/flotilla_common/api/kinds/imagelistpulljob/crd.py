@@ -1,8 +1,7 @@
 """The ImageListPullJob CRD (imagepull.md §2.3). Both versions are the same."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version, definition
+from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import Schema, array, integer, string, struct, time
-from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
 
 _COLUMNS = (
@@ -13,14 +12,9 @@ _COLUMNS = (
 )
 
 
-def manifest() -> Schema:
-    """The CustomResourceDefinition."""
-    return definition(
-        IMAGE_LIST_PULL_JOB,
-        "An ImageListPullJob pulls several images on chosen nodes: one ImagePullJob for each.",
-        [Version(version, _spec(), _status(), _COLUMNS) for version in ("v1alpha1", "v1beta1")],
-        converts=False,
-    )
+def version(name: str) -> Version:
+    """One version of the CRD."""
+    return Version(name, _spec(), _status(), _COLUMNS)
 
 
 def _spec() -> Schema:

@@ -1,9 +1,8 @@
 """The ImagePullJob CRD (imagepull.md §2.2). Both versions have the same fields; the older one prints a message."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version, definition
+from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import Schema, array, integer, string, struct, time
 from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 
 _COLUMNS = (
     Column("TOTAL", "integer", ".status.desired"),
@@ -15,17 +14,9 @@ _COLUMNS = (
 _MESSAGE = Column("MESSAGE", "string", ".status.message")
 
 
-def manifest() -> Schema:
-    """The CustomResourceDefinition."""
-    return definition(
-        IMAGE_PULL_JOB,
-        "An ImagePullJob pulls one image on chosen nodes before anybody needs it there.",
-        [
-            Version("v1alpha1", _spec(), _status(), (*_COLUMNS, _MESSAGE)),
-            Version("v1beta1", _spec(), _status(), _COLUMNS),
-        ],
-        converts=False,
-    )
+def version(name: str) -> Version:
+    """One version of the CRD."""
+    return Version(name, _spec(), _status(), (*_COLUMNS, _MESSAGE) if name == "v1alpha1" else _COLUMNS)
 
 
 def _spec() -> Schema:

@@ -1,9 +1,8 @@
 """The NodeImage CRD (imagepull.md §2.1). v1alpha1 lacks the mode of a pull secret, and nothing else."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version, definition
+from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, string, struct, time
 from flotilla_common.api.kinds.imagepulljob.template_schema import sandbox_config
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 
 _COLUMNS = (
     Column("DESIRED", "integer", ".status.desired"),
@@ -14,18 +13,10 @@ _COLUMNS = (
 )
 
 
-def manifest() -> Schema:
-    """The CustomResourceDefinition."""
+def version(name: str) -> Version:
+    """One version of the CRD."""
     mode = string("Empty for a secret that somebody named, batch for a copy that Flotilla made.")
-    return definition(
-        NODE_IMAGE,
-        "A NodeImage says which images one node shall pull, and how far it is. It bears the node's name.",
-        [
-            Version("v1alpha1", _spec({}), _status(), _COLUMNS),
-            Version("v1beta1", _spec({"mode": mode}), _status(), _COLUMNS),
-        ],
-        converts=False,
-    )
+    return Version(name, _spec({} if name == "v1alpha1" else {"mode": mode}), _status(), _COLUMNS)
 
 
 def _spec(secret_fields: dict[str, Schema]) -> Schema:

@@ -1,18 +1,15 @@
-"""AdmissionReview on the wire: raw bytes in, raw bytes out, v1 and v1beta1 alike (webhooks.md §1).
+"""An admission request and its answer (webhooks.md §1).
 
 Objects stay raw documents. A refusal has one of two shapes that clients can tell apart: an *error* carries a code and a
 message, a *denial* also says `reason: Forbidden`.
 """
 
-import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.documents import Json, member, text
-
-VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -57,8 +54,6 @@ class Answer(msgspec.Struct, frozen=True):
     warnings: Sequence[str] = ()
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
-
 ALLOWED = Answer()
 
 
@@ -75,36 +70,6 @@ def denied(message: str) -> Answer:
 def patched(patch: Sequence[Operation]) -> Answer:
     """Allowed with changes; without any, simply allowed."""
     return Answer(patch=patch) if patch else ALLOWED
-
-
-class _Review(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str
-    request: Request
-
-
-_decoder = msgspec.json.Decoder(_Review)
-
-
-def decode(body: bytes) -> tuple[str, Request]:
-    """The review's version and its request. Raises ValueError for anything that is no AdmissionReview of ours."""
-    review = _decoder.decode(body)
-    if review.api_version not in VERSIONS:
-        raise ValueError(f"unsupported AdmissionReview version {review.api_version!r}")
-    return review.api_version, review.request
-
-
-def encode(version: str, uid: str, answer: Answer) -> bytes:
-    """The review that answers the request with this uid, in its own version."""
-    response: Json = {"uid": uid, "allowed": answer.allowed}
-    if answer.warnings:
-        response["warnings"] = list(answer.warnings)
-    if answer.patch:
-        operations = msgspec.json.encode([operation.document() for operation in answer.patch])
-        response |= {"patchType": "JSONPatch", "patch": base64.b64encode(operations).decode()}
-    if not answer.allowed:
-        status: Json = {"code": answer.code, "message": answer.message}
-        response["status"] = status | ({"reason": answer.reason} if answer.reason else {})
-    return msgspec.json.encode({"apiVersion": version, "kind": "AdmissionReview", "response": response})
 
 
 def identity(document: Json, request: Request) -> tuple[str, str]:

@@ -1,0 +1,50 @@
+"""What the admission of a kind may look at besides the request. The webhook service provides it."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from flotilla_common.api.admission.fields import Fault
+from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.documents import Json
+from flotilla_common.api.resources import Resource
+from flotilla_common.gates import Gates
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is wrong with a pod template, and the paths of its members that the cluster does not know."""
+
+    faults: list[Fault] = []
+    dropped: list[str] = []
+
+
+class Tools(Protocol):
+    """Whatever is asked of the apiserver is asked at once, never of a cache. What asks may raise ApiError and
+    Unreachable."""
+
+    @property
+    def gates(self) -> Gates:
+        """The feature gates."""
+        ...
+
+    def now(self) -> datetime:
+        """The time of the request."""
+        ...
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> bytes:
+        """An object as it is stored."""
+        ...
+
+    async def template_verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
+        """What the apiserver says about a pod template (docs/adr/0002). Each claim template is a volume, too."""
+        ...
+
+    async def deletion_protection(self, request: Request) -> Answer:
+        """Whether a workload may be deleted (deletionprotection.md)."""
+        ...
+
+
+Handler = Callable[[Request, Tools], Awaitable[Answer]]
+"""Answers the requests of one webhook of one kind."""

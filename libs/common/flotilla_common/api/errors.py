@@ -1,0 +1,23 @@
+"""What a call to the apiserver may end with instead of an answer."""
+
+
+class ApiError(Exception):
+    """The apiserver answered with an error Status. `code` is the HTTP code, `reason` the Status reason, `body` the
+    whole Status as it came (its details name the causes)."""
+
+    def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0, body: bytes = b"") -> None:
+        super().__init__(message or f"HTTP {code} {reason}")
+        self.code = code
+        self.reason = reason
+        self.message = message or f"HTTP {code} {reason}"
+        self.retry_after = retry_after
+        self.body = body
+
+
+class Unreachable(Exception):
+    """No answer: the connection failed or timed out. Whether the request took effect is unknown, unless `sent` is
+    False."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent

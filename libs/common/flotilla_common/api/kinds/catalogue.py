@@ -1,0 +1,44 @@
+"""The kinds that Flotilla serves, and how to find one."""
+
+from collections.abc import Iterator
+
+from flotilla_common.api.kinds.cloneset import kind as cloneset
+from flotilla_common.api.kinds.containerrecreaterequest import kind as containerrecreaterequest
+from flotilla_common.api.kinds.imagelistpulljob import kind as imagelistpulljob
+from flotilla_common.api.kinds.imagepulljob import kind as imagepulljob
+from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.kinds.nodeimage import kind as nodeimage
+from flotilla_common.api.resources import Resource
+
+KINDS: tuple[Kind, ...] = (
+    cloneset.KIND,
+    containerrecreaterequest.KIND,
+    imagelistpulljob.KIND,
+    imagepulljob.KIND,
+    nodeimage.KIND,
+)
+"""All of them, by name. A new kind is a folder beside these and a line here; so read the list through the module, when
+it is needed."""
+
+
+def kind_of(resource: Resource) -> Kind:
+    """The kind of a resource. Raises LookupError for a resource that is none of ours."""
+    return _only((kind for kind in KINDS if kind.resource == resource), f"{resource.kind} {resource.api_version}")
+
+
+def named(group: str, name: str) -> Kind:
+    """The kind of that group and name, whatever the version. Raises LookupError."""
+    found = (kind for kind in KINDS if (kind.resource.group, kind.name) == (group, name))
+    return _only(found, f"{name} of {group}")
+
+
+def called(word: str) -> Kind:
+    """The kind that people call so, in any case. Raises LookupError."""
+    return _only((kind for kind in KINDS if word.lower() in kind.words), word)
+
+
+def _only(found: Iterator[Kind], what: str) -> Kind:
+    kind = next(found, None)
+    if kind is None:
+        raise LookupError(f"{what} is none of Flotilla's kinds")
+    return kind

@@ -1,0 +1,89 @@
+"""Admission of CloneSets: defaults, validation, deletion protection (cloneset.md §3)."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from flotilla_common.api.admission.fields import Fault, aggregate, invalid
+from flotilla_common.api.admission.patch import operations
+from flotilla_common.api.admission.plain import undecodable
+from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
+from flotilla_common.api.admission.tools import Tools, Verdict
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.kinds.cloneset import validation as rules
+from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
+from flotilla_common.api.kinds.cloneset.kind import KIND
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.resources import POD
+
+
+async def mutate(request: Request, tools: Tools) -> Answer:
+    """Defaults, as a patch in the version of the request."""
+    document = request.object or {}
+    if problem := _unreadable(request):
+        return error(400, problem)
+    return patched(operations(document, default_cloneset(document, request.old_object, tools.gates)))
+
+
+async def validate(request: Request, tools: Tools) -> Answer:
+    """All field errors at once (422), or what protects the object from deletion (403). Warnings say what is accepted
+    and will not work as it was meant."""
+    if request.operation == "DELETE":
+        return await tools.deletion_protection(request)
+    if problem := _unreadable(request):
+        return error(400, problem)
+    document = request.object or {}
+    old = request.old_object if request.operation == "UPDATE" else None
+    namespace, name = identity(document, request)
+    try:
+        template = await _template_verdict(tools, namespace, document, old)
+        pods = [fault async for fault in _pod_faults(tools, namespace, document, old)]
+    except (ApiError, Unreachable) as failure:
+        return error(500, f"cannot check the CloneSet, the apiserver says: {failure}")
+    if old is None:
+        faults = rules.validate(document, template.faults, pods)
+    else:
+        faults = rules.validate_update(document, old, template.faults, pods)
+    if faults:
+        return error(422, aggregate(faults))
+    warnings = [f'unknown field "{path}": pods will not have it' for path in template.dropped]
+    if old is None and (warning := rules.name_warning(name, short_hash=tools.gates.on("CloneSetShortHash"))):
+        warnings.append(warning)
+    return Answer(warnings=warnings)
+
+
+def _unreadable(request: Request) -> str:
+    if request.object is None:
+        return "there is no object in the request"
+    return undecodable(KIND, request.object, rules.check_types)
+
+
+async def _template_verdict(tools: Tools, namespace: str, document: Json, old: Json | None) -> Verdict:
+    """Only a new or changed template is judged: a stored one stays writable when the apiserver gets stricter."""
+    if not rules.template_changed(document, old):
+        return Verdict()
+    spec = mapping(document.get("spec"))
+    claims = mappings(spec.get("volumeClaimTemplates"))
+    verdict = await tools.template_verdict(namespace, mapping(spec.get("template")), claims)
+    return Verdict([*verdict.faults, *rules.claim_faults(claims)], verdict.dropped)
+
+
+async def _pod_faults(tools: Tools, namespace: str, document: Json, old: Json | None) -> AsyncIterator[Fault]:
+    uid = text(member(document, "metadata").get("uid"))
+    for name in rules.newly_to_delete(document, old):
+        if reason := await _unfit(tools, namespace, name, uid):
+            yield invalid(rules.PODS_TO_DELETE, name, reason)
+
+
+async def _unfit(tools: Tools, namespace: str, name: str, uid: str) -> str:
+    """Why the pod cannot be deleted by the CloneSet with this uid; empty if it can."""
+    try:
+        pod = msgspec.json.decode(await tools.read(POD, namespace, name), type=Pod)
+    except ApiError as failure:
+        return f"find pod {name} failed: {failure.message}"
+    if pod.metadata.deletion_timestamp is not None:
+        return f"find pod {name} already terminating"
+    owner = controller_of(pod.metadata)
+    return "" if owner is not None and owner.uid == uid else f"find pod {name} owner is not this CloneSet"
