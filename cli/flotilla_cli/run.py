@@ -43,7 +43,7 @@ END_WITHIN = STOP_SECONDS + 5
 
 @click.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
-    epilog="Settings: " + ", ".join(f"--{flag}" for flag, _, _ in known_flags()) + ".",
+    epilog="Settings: " + ", ".join(f"--{flag}" for flag, *_ in known_flags()) + ".",
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(arguments: tuple[str, ...]) -> None:

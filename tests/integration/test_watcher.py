@@ -360,7 +360,7 @@ async def replica(name: str, api: KubeClient, nats: Broker) -> AsyncIterator[Con
         health=Health(),
         replica=name,
     )
-    task = asyncio.create_task(app.run(context))
+    task = asyncio.create_task(app.run(context, app.published()))
     try:
         yield context
     finally:
@@ -376,10 +376,10 @@ def published(context: Context) -> list[str]:
 
 async def test_replicas_share_the_resources(api: KubeClient, nats: Broker, cluster: Cluster) -> None:
     cluster.kubectl("create", "namespace", "kruise-system")
-    everything = sorted(resource.id for resource in app.RESOURCES)
+    everything = sorted(resource.id for resource in app.published())
     async with replica("a", api, nats) as first:
         await eventually(lambda: sorted(published(first)) == everything)
-        missing = sorted(resource.id for resource in app.RESOURCES if resource.custom)
+        missing = sorted(resource.id for resource in app.published() if resource.custom)
         await eventually(lambda: sorted(first.health.waiting) == missing)
         async with replica("b", api, nats) as second:
             await eventually(lambda: len(published(first)) == len(published(second)) == len(everything) / 2)

@@ -34,7 +34,7 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.service import Service
 from flotilla_common.settings import Settings
 from flotilla_jobs.app import service as jobs_service
-from flotilla_watcher.app import RESOURCES
+from flotilla_watcher.app import published
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
@@ -70,7 +70,7 @@ FOLLOWED: dict[str, tuple[Resource, ...]] = {
 """What a service follows if no gate is changed. The watcher publishes no more: every resource costs a lease that is
 renewed and a stream that is looked after each second."""
 
-SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=8.0, cloneset_workers=4)
+SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=8.0, workers={"cloneset": 4})
 """Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. The
 fallback has to be longer than the five seconds between two markers. Fewer workers, for there are few CloneSets and
 every change wakes all workers."""
@@ -242,7 +242,7 @@ class World:
         if name != "watcher" or self.settings.feature_gates:
             return SERVICES[name]()
         followed = {resource for service in self._served for resource in FOLLOWED.get(service, ())}
-        return watcher_service([resource for resource in RESOURCES if resource in followed])
+        return watcher_service([resource for resource in published() if resource in followed])
 
     def _running(self) -> Iterable[Process]:
         return (process for process in self.processes.values() if process.alive and not process.paused)

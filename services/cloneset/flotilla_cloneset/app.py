@@ -10,6 +10,7 @@ from flotilla_cloneset.offline import CLONE_SETS, DEPENDENTS
 from flotilla_cloneset.podreadiness import gather as podreadiness
 from flotilla_cloneset.podreadiness.plan import plan as plan_readiness
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.kind import KIND
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.resources import POD
@@ -71,7 +72,7 @@ async def _serve_clonesets(assembly: Assembly, pods: Table[Pod]) -> None:
         plan=plan,
         reread=reread,
         keys=gatherer.keys,
-        workers=settings.cloneset_workers,
+        workers=settings.workers_of(KIND),
     )
     tables.clonesets.listen(lambda old, new: controller.enqueue_object(new or old))
     for table in (pods, tables.claims, tables.revisions):

@@ -8,11 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD, REVISION, Resource
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
@@ -22,25 +18,19 @@ from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.node_readers import serve_node_readers
 from flotilla_watcher.resource_watch import ResourceWatch
 
-RESOURCES = (
-    POD,
-    NODE,
-    NAMESPACE,
-    CLAIM,
-    REVISION,
-    CLONE_SET,
-    IMAGE_LIST_PULL_JOB,
-    IMAGE_PULL_JOB,
-    NODE_IMAGE,
-    RECREATE_REQUEST,
-)
-"""What the services mirror."""
+BUILT_IN = (POD, NODE, NAMESPACE, CLAIM, REVISION)
+"""What the services mirror besides our own kinds."""
 
 LOOK_SECONDS = 0.25
 """How often the held leases are compared with the running watches."""
 
 
-async def run(context: Context, resources: Sequence[Resource] = RESOURCES) -> None:
+def published() -> tuple[Resource, ...]:
+    """What the services mirror."""
+    return (*BUILT_IN, *(kind.resource for kind in catalogue.KINDS))
+
+
+async def run(context: Context, resources: Sequence[Resource]) -> None:
     """Publish those of the resources whose leases this replica holds, until cancelled."""
     settings = context.settings
     shards = Shards(
@@ -107,6 +97,6 @@ async def _watch(
     ).run()
 
 
-def service(resources: Sequence[Resource] = RESOURCES) -> Service:
-    """The service, for `flotilla run` and for its own process."""
-    return Service("watcher", partial(run, resources=resources))
+def service(resources: Sequence[Resource] | None = None) -> Service:
+    """The service, for `flotilla run` and for its own process. Without `resources` it publishes everything."""
+    return Service("watcher", partial(run, resources=published() if resources is None else resources))

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 import structlog
 
+from flotilla_common.api.kinds.node_route import Copy, NodeRoute
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
@@ -21,7 +22,6 @@ from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher import metrics
 from flotilla_watcher.content import Content
 from flotilla_watcher.node_index import Key, NodeIndex
-from flotilla_watcher.routes import Copy, Route
 from flotilla_watcher.writer import StreamWriter
 
 Stored = Callable[[Sequence[Key]], Awaitable[list[Message]]]
@@ -45,7 +45,7 @@ class NodeCopies:
         self,
         *,
         resource: Resource,
-        route: Route,
+        route: NodeRoute,
         writer: StreamWriter,
         content: Content,
         stored: Stored,

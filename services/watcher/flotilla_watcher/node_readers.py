@@ -18,7 +18,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 from flotilla_common.node.serving import Sender, serve_reports
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
-from flotilla_watcher.routes import ROUTES
+from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamLost, Superseded
 
 LOOK_SECONDS = 60.0
@@ -39,7 +39,7 @@ class ServesNodes(Protocol):
 
 async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, ServesNodes]) -> Follow:
     """Answer the agents' requests to read what this replica publishes now."""
-    resources = {resource.plural: resource for resource in ROUTES}
+    resources = {resource.plural: resource for resource in routes()}
 
     async def handle(sender: Sender, request: FollowRequest) -> FollowAnswer | None:
         resource = resources.get(request.plural)

@@ -21,7 +21,7 @@ from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_index import Key
 from flotilla_watcher.node_readers import follow_readers, readers
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
-from flotilla_watcher.routes import ROUTES
+from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
 GUARD_SECONDS = 1.0
@@ -111,7 +111,7 @@ class ResourceWatch:
 
     async def _node_copies(self, objects: StreamWriter) -> NodeCopies | None:
         """The node channel's side, for a resource of which nodes get copies."""
-        route = ROUTES.get(self._resource)
+        route = routes().get(self._resource)
         if route is None:
             return None
         writer = StreamWriter(

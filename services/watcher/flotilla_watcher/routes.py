@@ -1,46 +1,22 @@
 """Which objects concern which node, and how much of them its agent gets (docs/adr/0007).
 
-An agent gets what it works with and no more: its NodeImage, the active ContainerRecreateRequests of its pods, and of
-the pods those whose containers are reported on, without anything that the agent does not read.
+An agent gets what it works with and no more: of our kinds what their routes say, and of the pods those whose containers
+are reported on, without anything that the agent does not read.
 """
-
-from collections.abc import Callable
 
 import msgspec
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
 from flotilla_common.api.keys import (
     IN_PLACE_READY,
-    RECREATE_ACTIVE,
-    RECREATE_NODE_NAME,
     RUNTIME_CONTAINERS_META,
     SIDECAR_SET_HASH,
 )
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.node_route import Copy, NodeRoute
 from flotilla_common.api.meta import Model, ObjectMeta, controller_of, group_of
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.workload.hashing import env_from_metadata
-
-
-class Copy(msgspec.Struct, frozen=True):
-    """What a node gets of an object. Two copies with the same digest say the same."""
-
-    body: bytes
-    digest: int
-
-
-class Route(msgspec.Struct, frozen=True):
-    """From an object, as it is published on kube.v1, to a node. Both raise msgspec.DecodeError."""
-
-    node: Callable[[bytes], str]
-    """The node that the object concerns, empty if none. Asked for every object."""
-    copy: Callable[[bytes], Copy]
-    """What that node gets of it. Asked only when the node's agent reads."""
-
-
-class _Head(Model):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class _Place(Model):
@@ -51,31 +27,15 @@ class _Phase(Model):
     phase: str = ""
 
 
-class _PodHead(_Head):
+class _PodHead(Model):
+    metadata: ObjectMeta = ObjectMeta()
     spec: _Place = _Place()
     status: _Phase = _Phase()
 
 
-_decode_head = msgspec.json.Decoder(_Head).decode
 _decode_pod_head = msgspec.json.Decoder(_PodHead).decode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _encode = msgspec.json.Encoder().encode
-
-
-def whole(body: bytes) -> Copy:
-    """All of the object."""
-    return Copy(body, hash(_decode_head(body).metadata.resource_version))
-
-
-def node_of_image(body: bytes) -> str:
-    """A NodeImage has the name of its node."""
-    return _decode_head(body).metadata.name
-
-
-def node_of_request(body: bytes) -> str:
-    """A request concerns its node while it has the label `active`, whatever its value."""
-    labels = _decode_head(body).metadata.labels
-    return labels.get(RECREATE_NODE_NAME, "") if RECREATE_ACTIVE in labels else ""
 
 
 def node_of_pod(body: bytes) -> str:
@@ -132,9 +92,7 @@ def _trimmed(full: Pod) -> Pod:
     )
 
 
-ROUTES: dict[Resource, Route] = {
-    POD: Route(node_of_pod, trimmed_pod),
-    NODE_IMAGE: Route(node_of_image, whole),
-    RECREATE_REQUEST: Route(node_of_request, whole),
-}
-"""The resources of which nodes get copies."""
+def routes() -> dict[Resource, NodeRoute]:
+    """The resources of which nodes get copies."""
+    ours = {kind.resource: kind.node_route for kind in catalogue.KINDS if kind.node_route is not None}
+    return {POD: NodeRoute(node_of_pod, trimmed_pod)} | ours

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from flotilla_common.api.resources import LEASE
 from flotilla_nodeagent.cri.errors import Unavailable
-from flotilla_watcher.app import RESOURCES, lease_name
+from flotilla_watcher.app import lease_name, published
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.perturbation.fault import Fault
@@ -135,6 +135,6 @@ class LoseWatcherAndBus(LoseWatcher):
 
 def publisher(world: World, plural: str) -> str:
     """The replica of the watcher that publishes the resource, by the lease."""
-    lease = lease_name(next(one for one in RESOURCES if one.plural == plural))
+    lease = lease_name(next(one for one in published() if one.plural == plural))
     document = world.server.store.table(LEASE).objects[(world.settings.namespace, f"flotilla-watcher-{lease}")].document
     return next(name for name in world.processes if document["spec"]["holderIdentity"].startswith(name))

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from flotilla_common.bus.subjects import kube_stream
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_watcher.app import RESOURCES
+from flotilla_watcher.app import published
 from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.perturbation.fault import Fault
@@ -192,7 +192,7 @@ class Stall(Passive):
     """The service's follow of one stream stands still, and its heartbeats go on: nobody tells it."""
 
     def moment(self, saboteur: Saboteur) -> None:
-        resource = next(one for one in RESOURCES if one.plural == self.fault.resource)
+        resource = next(one for one in published() if one.plural == self.fault.resource)
         for leader in leaders(saboteur.world):
             saboteur.world.bus.stall(leader, kube_stream(resource).name)
 

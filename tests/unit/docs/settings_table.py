@@ -7,7 +7,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from flotilla_common.settings import Settings, known_flags
+from flotilla_common.settings import known_flags
 from flotilla_common.settings.load import PREFIX
 from flotilla_common.settings.schema import Option
 
@@ -41,8 +41,8 @@ def current() -> str:
     return found.group(2)
 
 
-def _row(flag: str, field: str, option: Option) -> str:
-    shown = _shown(getattr(Settings(), field))
+def _row(flag: str, field: str, option: Option, default: object) -> str:
+    shown = _shown(default)
     flags = ", ".join(f"`--{name}`" for name in (flag, *option.flags))
     variables = ", ".join(f"`{name}`" for name in (PREFIX + field.upper(), *option.env))
     return f"| {flags} | {shown} | {variables} | {option.doc.replace('|', chr(92) + '|')} |\n"

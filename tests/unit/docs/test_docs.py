@@ -140,7 +140,7 @@ def test_commands_exist(page: str, line: str):
     assert command is not None
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
     if verb == "run":
-        known |= {f"--{name}" for flag, _, option in known_flags() for name in (flag, *option.flags)}
+        known |= {f"--{name}" for flag, _, option, _ in known_flags() for name in (flag, *option.flags)}
         known |= {"--split", "--config"}
     used = {word.partition("=")[0] for word in words if word.startswith("-")}
     assert used <= known, f"{page}: {line}"

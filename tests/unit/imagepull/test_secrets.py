@@ -18,7 +18,7 @@ from flotilla_common.node.sealing import Opener
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.imagepull.sources import LOOK_SECONDS, Sources
 from flotilla_jobs.pullsecrets import SecretServer
-from flotilla_watcher.app import RESOURCES
+from flotilla_watcher.app import published
 from tests.support.fake_clock import FakeClock
 from tests.unit.imagepull.build import (
     Json,
@@ -295,4 +295,4 @@ async def test_what_is_no_credential_or_does_not_exist_is_left_out():
 
 
 def test_secrets_are_never_on_the_bus():
-    assert SECRET not in RESOURCES
+    assert SECRET not in published()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
 
 
@@ -81,6 +82,19 @@ def test_environment_values(variable: str, field: str, text: str, value: object)
     assert getattr(load({}, {variable: text, "PATH": "/bin"}), field) == value
 
 
+def test_workers_of_kinds(settings_file):
+    settings = load({"crr-workers": "7"}, {"FLOTILLA_NODEIMAGE_WORKERS": "4"}, settings_file("cloneset-workers: 5\n"))
+    kinds = {kind.name: settings.workers_of(kind) for kind in catalogue.KINDS}
+    assert kinds == {
+        "CloneSet": 5,
+        "ContainerRecreateRequest": 7,
+        "ImageListPullJob": 3,
+        "ImagePullJob": 3,
+        "NodeImage": 4,
+    }
+    assert Settings().workers_of(catalogue.called("clone")) == 32
+
+
 def test_our_own_variable_beats_the_reference_s():
     assert load({}, {"WEBHOOK_PORT": "1", "FLOTILLA_WEBHOOK_PORT": "2"}).webhook_port == 2
 
@@ -123,6 +137,8 @@ def test_empty_file(settings_file, text: str):
         ),
         pytest.param({}, {}, "webhok-port: 1", "webhok-port; did you mean webhook-port?", id="file key"),
         pytest.param({"zzz": "1"}, {}, "", "unknown flag --zzz", id="nothing near"),
+        pytest.param({"workers": "3"}, {}, "", "unknown flag --workers", id="workers of no kind"),
+        pytest.param({"crr-workers": "0"}, {}, "", "--crr-workers: must be a whole number of 1 or more", id="workers"),
         pytest.param({"shards": "0"}, {}, "", "--shards: must be a whole number from 1 to 256, not '0'", id="bounds"),
         pytest.param({"metrics-port": "99999"}, {}, "", "must be a port from 0 to 65535", id="port"),
         pytest.param({"lease-duration": "1 fortnight"}, {}, "", "must be a duration like 15s", id="duration"),
@@ -179,6 +195,6 @@ def test_command_line_is_split_into_flags_and_words():
 
 
 def test_every_setting_is_documented():
-    for flag, _, option in known_flags():
+    for flag, _, option, _ in known_flags():
         assert option.doc.endswith("."), flag
         assert option.section, flag

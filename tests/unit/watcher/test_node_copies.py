@@ -14,7 +14,7 @@ from flotilla_common.kube.reflector import HeadMeta
 from flotilla_watcher.content import Content
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
 from flotilla_watcher.node_index import Key, NodeIndex
-from flotilla_watcher.routes import ROUTES
+from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamWriter
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -46,7 +46,7 @@ class Cluster:
         )
         return NodeCopies(
             resource=RECREATE_REQUEST,
-            route=ROUTES[RECREATE_REQUEST],
+            route=routes()[RECREATE_REQUEST],
             writer=writer,
             content=Content(RECREATE_REQUEST, 1 << 20),
             stored=self._stored,

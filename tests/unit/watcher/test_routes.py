@@ -5,7 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_watcher.routes import ROUTES, Copy, node_of_image, node_of_pod, node_of_request, trimmed_pod, whole
+from flotilla_common.api.kinds.containerrecreaterequest.kind import node_of as node_of_request
+from flotilla_common.api.kinds.node_route import Copy
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_watcher.routes import node_of_pod, routes, trimmed_pod
 
 OWNER = [{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": True}]
 LABEL = {"fieldRef": {"fieldPath": "metadata.labels['conf']"}}
@@ -132,12 +135,13 @@ def test_requests_while_they_are_active(labels: dict[str, str], node: str) -> No
 
 def test_a_node_image_has_the_name_of_its_node() -> None:
     body = b'{"metadata":{"name":"n.example"},"spec":{"images":{}}}'
-    assert node_of_image(body) == "n.example"
-    assert whole(body).body == body
+    route = routes()[NODE_IMAGE]
+    assert route.node(body) == "n.example"
+    assert route.copy(body).body == body
 
 
 def test_what_cannot_be_read_is_said() -> None:
-    for route in ROUTES.values():
+    for route in routes().values():
         with pytest.raises(msgspec.DecodeError):
             route.node(b'{"metadata":7}')
         with pytest.raises(msgspec.DecodeError):

@@ -1,6 +1,7 @@
 """Flags of install.md §4 that existing manifests pass and that mean nothing to the services that exist so far.
 
-They are known, so that no start-up fails on them, and they have no effect.
+They are known, so that no start-up fails on them, and they have no effect. A kind that comes takes its flag over: what
+is a setting is one, whether it stands here or not.
 """
 
 SWITCHES = frozenset(
@@ -21,10 +22,14 @@ SWITCHES = frozenset(
 )
 """Those that are booleans: bare, they take no value from the next word."""
 
-_WORKERS = (
+WORKERS = (
     "advancedcronjob",
     "broadcastjob",
+    "cloneset",
+    "crr",
     "daemonset",
+    "imagepulljob",
+    "nodeimage",
     "nodepodprobe",
     "persistentpodstate",
     "podprobemarker",
@@ -36,6 +41,8 @@ _WORKERS = (
     "uniteddeployment",
     "workloadspread",
 )
+"""Everything that has a flag for its workers."""
+
 _OTHERS = frozenset(
     {
         "controller-cache-sync-timeout",
@@ -60,4 +67,4 @@ _OTHERS = frozenset(
     }
 )
 
-FLAGS = SWITCHES | _OTHERS | {f"{kind}-workers" for kind in _WORKERS}
+FLAGS = SWITCHES | _OTHERS | {f"{kind}-workers" for kind in WORKERS}

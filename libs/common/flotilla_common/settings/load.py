@@ -9,6 +9,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.settings import ignored, readers
 from flotilla_common.settings.schema import Option, Settings
 
@@ -32,11 +34,20 @@ class SettingsError(Exception):
 
 
 class _Options:
-    """All fields of Settings by each of their names."""
+    """All settings by each of their names. Each kind with a flag for its workers has one in place of the field
+    `workers`."""
 
-    def __init__(self) -> None:
-        hints = get_type_hints(Settings, include_extras=True)
-        self.by_field: dict[str, Option] = {name: hints[name].__metadata__[0] for name in Settings.__struct_fields__}
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        hints, nothing_given = get_type_hints(Settings, include_extras=True), Settings()
+        self.workers = {f"{kind.workers.flag}_workers": kind for kind in kinds if kind.workers.flag}
+        self.by_field: dict[str, Option] = {}
+        self.defaults: dict[str, object] = {}
+        for name in Settings.__struct_fields__:
+            if name == "workers":
+                self.by_field |= {field: _of_workers(kind) for field, kind in self.workers.items()}
+                self.defaults |= {field: kind.workers.default for field, kind in self.workers.items()}
+            else:
+                self.by_field[name], self.defaults[name] = hints[name].__metadata__[0], getattr(nothing_given, name)
         self.flags: dict[str, str] = {}
         self.variables: dict[str, str] = {}
         for field, option in self.by_field.items():
@@ -45,15 +56,24 @@ class _Options:
             self.variables |= dict.fromkeys((*option.env, PREFIX + field.upper()), field)
 
 
-@cache
+def _of_workers(kind: Kind) -> Option:
+    return Option("replicas", f"{kind.name}s planned side by side.", readers.integer(1))
+
+
 def _options() -> _Options:
-    return _Options()
+    return _options_with(catalogue.KINDS)
 
 
-def known_flags() -> Iterator[tuple[str, str, Option]]:
-    """(flag, field, option) of every setting under its first name, for help texts and completion."""
-    for field, option in _options().by_field.items():
-        yield option.flag or field.replace("_", "-"), field, option
+@cache
+def _options_with(kinds: tuple[Kind, ...]) -> _Options:
+    return _Options(kinds)
+
+
+def known_flags() -> Iterator[tuple[str, str, Option, object]]:
+    """(flag, field, option, default) of every setting under its first name, for help texts and completion."""
+    options = _options()
+    for field, option in options.by_field.items():
+        yield option.flag or field.replace("_", "-"), field, option, options.defaults[field]
 
 
 def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
@@ -85,7 +105,8 @@ def load(flags: Mapping[str, str | None], env: Mapping[str, str], file: Path | N
             values[field] = _options().by_field[field].read(value)
         except ValueError as error:
             problems.append(f"{source}: {error}, not {value!r}")
-    settings = Settings(**values)
+    given = {kind.workers.flag: values.pop(field) for field, kind in _options().workers.items() if field in values}
+    settings = Settings(**values, workers=given)
     problems.extend(_contradictions(settings))
     if problems:
         raise SettingsError(problems)

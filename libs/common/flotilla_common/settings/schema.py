@@ -5,10 +5,12 @@ A field `lease_duration` is the flag `--lease-duration`, the variable `FLOTILLA_
 install.md §4, the variables of install.md §5.
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 
+from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.gates import Gates
 from flotilla_common.settings import readers
 from flotilla_common.settings.readers import Reader
@@ -161,17 +163,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rate_limiter_max_delay: Annotated[
         float, Option("replicas", "The longest pause before a failed object is tried again.", readers.duration)
     ] = 1000.0
-    cloneset_workers: Annotated[
-        int, Option("replicas", "CloneSets planned side by side; they mostly wait for answers.", readers.integer(1))
-    ] = 32
-
-    crr_workers: Annotated[
-        int, Option("replicas", "ContainerRecreateRequests planned side by side.", readers.integer(1))
-    ] = 3
-    imagepulljob_workers: Annotated[
-        int, Option("replicas", "ImagePullJobs planned side by side.", readers.integer(1))
-    ] = 3
-    nodeimage_workers: Annotated[int, Option("replicas", "NodeImages planned side by side.", readers.integer(1))] = 3
+    workers: Mapping[str, int] = {}  # as given for kinds, by their names in flags: `--cloneset-workers`
 
     # The node agent
     node: Annotated[
@@ -311,6 +303,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Whether custom-resource-enable lets the kind's controllers run (install.md §6)."""
         kinds = {name.strip() for name in self.custom_resource_enable.split(",")} - {""}
         return not kinds or kind in kinds
+
+    def workers_of(self, kind: Kind) -> int:
+        """How many objects of the kind are planned side by side."""
+        return self.workers.get(kind.workers.flag, kind.workers.default)
 
     def gates(self) -> Gates:
         """The feature gates after derivation (install.md §3)."""

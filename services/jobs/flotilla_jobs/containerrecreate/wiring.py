@@ -1,6 +1,7 @@
 """How ContainerRecreateRequests are served: what wakes the controller, and what is asked of the apiserver itself."""
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.containerrecreaterequest.kind import KIND
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.resources import POD
 from flotilla_common.assembly import Assembly
@@ -69,7 +70,7 @@ async def serve(assembly: Assembly, *, pods: Table[Pod]) -> None:
         plan=plan,
         reread=reread,
         keys=gatherer.keys,
-        workers=context.settings.crr_workers,
+        workers=context.settings.workers_of(KIND),
     )
     requests.listen(lambda old, new: controller.enqueue_object(new or old))
     pods.listen(lambda old, new: controller.enqueue_all(gatherer.keys_of(old, new)))

@@ -5,6 +5,7 @@ from typing import Any
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.kind import KIND
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.resources import SECRET
@@ -49,7 +50,7 @@ def serve(assembly: Assembly, tables: PullTables) -> Coroutine[Any, Any, None]:
         plan=plan,
         reread=reread,
         keys=gatherer.keys,
-        workers=settings.imagepulljob_workers,
+        workers=settings.workers_of(KIND),
     )
 
     def on_job(old: ImagePullJob | None, new: ImagePullJob | None) -> None:

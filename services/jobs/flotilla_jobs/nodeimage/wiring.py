@@ -6,6 +6,7 @@ from functools import partial
 
 from flotilla_common.api.core import Node
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.kind import KIND
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.assembly import Assembly
@@ -60,7 +61,7 @@ async def serve(
         plan=plan,
         reread=reread,
         keys=gatherer.keys,
-        workers=settings.nodeimage_workers,
+        workers=settings.workers_of(KIND),
     )
     _listen(controller, nodes, images, jobs)
     await serve_reports(assembly.context.bus, NODE_IMAGES, NodeImageReport, Receiver(inbox).receive)
