@@ -22,10 +22,9 @@ from flotilla_cli.connection import (
     reported,
     target_of,
 )
-from flotilla_cli.kinds import find_object, object_argument, service_of
+from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.tree.why import Why, last_why
-from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, SystemClock
@@ -38,9 +37,6 @@ NO_BUS = (
     "KUBECONFIG names the set's own kubeconfig, or nothing"
 )
 PLAIN_WIDTH = 400
-
-PARTS = {IMAGE_LIST_PULL_JOB: IMAGE_PULL_JOB}
-"""Kinds whose reasons name objects of another kind, which know more."""
 
 
 @click.command()
@@ -75,17 +71,16 @@ async def _explain(url: str, resource: Resource, namespace: str, name: str, cloc
 
 
 async def _parts(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
-    part = PARTS.get(resource)
-    if part is None:
-        return ()
+    """Reasons may name objects of another kind, which know more."""
     names = dict.fromkeys(name for reason in why.reasons for name in reason.objects)
-    found = [await last_why(bus, part, why.namespace, name) for name in names]
+    parts = catalogue.kind_of(resource).parts
+    found = [await last_why(bus, part, why.namespace, name) for part in parts for name in names]
     return [one for one in found if one is not None]
 
 
 async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, clock: Clock) -> str:
     """The sentence for an object that nothing was published about: it depends on whether the service lives."""
-    service, kind = service_of(resource), resource.kind.lower()
+    service, kind = catalogue.kind_of(resource).service, resource.kind.lower()
     place = f"{namespace}/{name}" if namespace else name
     beat = asyncio.Event()
     await bus.subscribe(f"heartbeat.v1.{service}.*", lambda _: beat.set())

@@ -9,7 +9,6 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from flotilla_cli.card.live import LiveCard
 from flotilla_cli.connection import (
     Target,
     bus_option,
@@ -25,14 +24,13 @@ from flotilla_cli.connection import (
 )
 from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.picture import Picture
-from flotilla_cli.tree.live import Gone, LiveTree
+from flotilla_cli.renderers import opener
+from flotilla_cli.tree.live import Gone
 from flotilla_cli.tree.why import last_why
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.clock import Clock, SystemClock
-from flotilla_common.kube.interface import Api
 
 NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what follows is told from the objects"
 BUS_SECONDS = 1.0
@@ -90,7 +88,7 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
     async with contextlib.AsyncExitStack() as stack:
         api = await stack.enter_async_context(open_api(target))
         bus = await stack.enter_async_context(open_bus(nats_url, target.kubeconfig)) if nats_url else None
-        picture = _live(api, clock, wish)
+        picture = opener(wish.resource)(api, clock, wish.resource, wish.namespace, wish.name)
         await picture.load()
         await _hear(picture, wish, bus, clock)
         show = _Screen(wish, clock)
@@ -105,12 +103,6 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
 def place(wish: Wish) -> str:
     """The object as people name it."""
     return f"{wish.namespace}/{wish.name}" if wish.namespace else wish.name
-
-
-def _live(api: Api, clock: Clock, wish: Wish) -> Picture:
-    if wish.resource == CLONE_SET:
-        return LiveTree(api, clock, wish.namespace, wish.name)
-    return LiveCard(api, clock, wish.resource, wish.namespace, wish.name)
 
 
 async def _hear(picture: Picture, wish: Wish, bus: Bus | None, clock: Clock) -> None:

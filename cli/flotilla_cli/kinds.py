@@ -5,18 +5,15 @@ from typing import Any, TypeVar
 
 import click
 
-from flotilla_common.api import crds
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
-
-_PLANNED_BY = {"CloneSet": "cloneset"}
-"""The services that plan kinds; `jobs` plans all others."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def object_argument(command: Command) -> Command:
     """KIND NAME, or KIND/NAME as kubectl takes it, too; to be read with `find_object`."""
-    return click.argument("words", nargs=-1, required=True, metavar="KIND NAME")(command)
+    return click.argument("words", nargs=-1, required=True, metavar="KIND NAME", shell_complete=complete)(command)
 
 
 def find_object(words: Sequence[str]) -> tuple[Resource, str]:
@@ -28,22 +25,18 @@ def find_object(words: Sequence[str]) -> tuple[Resource, str]:
     return find_kind(kind), rest[0]
 
 
-def service_of(resource: Resource) -> str:
-    """The service that plans objects of the kind."""
-    return _PLANNED_BY.get(resource.kind, "jobs")
-
-
 def find_kind(word: str) -> Resource:
     """The resource, in its storage version, for a kind, a plural or a short name. Raises click.BadParameter."""
-    known: dict[str, Resource] = {}
-    for definition in crds.manifests():
-        spec = definition["spec"]
-        names = spec["names"]
-        storage = next(version["name"] for version in spec["versions"] if version["storage"])
-        resource = Resource(spec["group"], storage, names["plural"], names["kind"], spec["scope"] == "Namespaced")
-        words = [names["singular"], names["plural"], *names.get("shortNames", ())]
-        known |= dict.fromkeys([*words, f"{names['plural']}.{spec['group']}"], resource)
-    if word.lower() not in known:
-        kinds = sorted({resource.kind.lower() for resource in known.values()})
-        raise click.BadParameter(f"there is no kind {word!r}; there are {', '.join(kinds)}")
-    return known[word.lower()]
+    try:
+        return catalogue.called(word).resource
+    except LookupError:
+        kinds = ", ".join(kind.singular for kind in catalogue.KINDS)
+        raise click.BadParameter(f"there is no kind {word!r}; there are {kinds}") from None
+
+
+def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The kinds for the first word that a shell asks about. Names of objects only the cluster knows."""
+    if context.params.get(str(parameter.name)):
+        return []
+    words = (word for kind in catalogue.KINDS for word in (kind.singular, *kind.short_names))
+    return [word for word in words if word.startswith(incomplete.lower())]

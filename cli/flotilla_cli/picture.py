@@ -1,6 +1,7 @@
 """What `flotilla get` shows: the tree of a workload, or the card of another object."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
@@ -8,7 +9,10 @@ import msgspec
 from rich.console import RenderableType
 
 from flotilla_cli.tree.why import Why
+from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Message
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api
 
 
 class Picture(Protocol):
@@ -46,3 +50,7 @@ class Picture(Protocol):
     def plain(self, now: datetime) -> str:
         """For a pipe."""
         ...
+
+
+Opener = Callable[[Api, Clock, Resource, str, str], Picture]
+"""Begins the picture of an object, by namespace and name."""

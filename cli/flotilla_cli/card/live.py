@@ -6,9 +6,8 @@ from datetime import datetime
 import msgspec
 from rich.console import RenderableType
 
-from flotilla_cli.card.card import Card, card
+from flotilla_cli.card.card import Card, Renderer, card
 from flotilla_cli.card.render import plain, render
-from flotilla_cli.card.renderers import RENDERERS, bare
 from flotilla_cli.tree.live import RETRY_SECONDS, Gone
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_common.api.meta import Model, ObjectMeta
@@ -25,7 +24,10 @@ class _Named(Model):
 class LiveCard:
     """The present state of one object."""
 
-    def __init__(self, api: Api, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
+    def __init__(
+        self, renderer: Renderer, api: Api, clock: Clock, resource: Resource, namespace: str, name: str
+    ) -> None:
+        self._renderer = renderer
         self._api = api
         self._clock = clock
         self._resource = resource
@@ -62,7 +64,7 @@ class LiveCard:
 
     def view(self) -> Card:
         """The card as it is now."""
-        return card(self._resource.kind, self._raw, RENDERERS.get(self._resource, bare), self.why)
+        return card(self._resource.kind, self._raw, self._renderer, self.why)
 
     @property
     def parts(self) -> int:

@@ -7,7 +7,7 @@ alone.
 
 from collections.abc import Iterable, Sequence
 
-from flotilla_common.api import crds
+from flotilla_cli.install.kind_roles import converted, view_role
 from flotilla_common.api.documents import Json
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 
@@ -19,20 +19,6 @@ SECRETS_NAMESPACE = "kruise-daemon-config"
 
 _GROUP = "rbac.authorization.k8s.io"
 _READ = ("get", "list", "watch")
-_CONVERTED = (
-    "clonesets.apps.kruise.io",
-    "containerrecreaterequests.apps.kruise.io",
-    "daemonsets.apps.kruise.io",
-    "persistentpodstates.apps.kruise.io",
-    "podunavailablebudgets.policy.kruise.io",
-    "resourcedistributions.apps.kruise.io",
-    "sidecarsets.apps.kruise.io",
-    "statefulsets.apps.kruise.io",
-    "uniteddeployments.apps.kruise.io",
-    "workloadspreads.apps.kruise.io",
-)
-"""CRDs whose conversion the webhook keeps right: also those that were installed before us (install.md §2)."""
-
 _JOBS = ("containerrecreaterequests", "imagelistpulljobs", "imagepulljobs", "nodeimages")
 _CERTIFICATES = "kruise-webhook-certs"
 
@@ -44,7 +30,7 @@ def account(service: str) -> str:
 
 def objects() -> list[Json]:
     """All accounts, roles and bindings."""
-    return [*_accounts(), _agents_account(), *_cluster_wide(), *_own_namespace(), _view()]
+    return [*_accounts(), _agents_account(), *_cluster_wide(), *_own_namespace(), view_role()]
 
 
 def _accounts() -> list[Json]:
@@ -133,15 +119,8 @@ def _webhook() -> list[Json]:
         _rule("admissionregistration.k8s.io", configurations, *_READ),
         _rule("admissionregistration.k8s.io", configurations, "update", names=named),
         _rule("apiextensions.k8s.io", ["customresourcedefinitions"], *_READ),
-        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], "patch", names=_CONVERTED),
+        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], "patch", names=converted()),
     ]
-
-
-def _view() -> Json:
-    """Whoever may view a namespace may view what Flotilla runs in it."""
-    plurals = sorted(manifest["spec"]["names"]["plural"] for manifest in crds.manifests())
-    role = _role("aggregate-kruise-view", [_rule("apps.kruise.io", plurals, *_READ)])
-    return role | {"metadata": role["metadata"] | {"labels": {f"{_GROUP}/aggregate-to-view": "true"}}}
 
 
 def _rule(group: str, resources: Sequence[str], *verbs: str, names: Sequence[str] = ()) -> Json:

@@ -16,8 +16,9 @@ from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
 from flotilla_cli.install.live import Tell, gone, read
 from flotilla_cli.install.manifests import definitions, manifests
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
-from flotilla_common.api.documents import Json, member
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CRD, SECRET, Resource
 from flotilla_common.clock import Clock
@@ -27,9 +28,6 @@ from flotilla_common.kube.interface import Api, ApiError
 DELETED = "deleted"
 STILL_THERE = "still there"
 """How the result of an object begins whose removal did not end."""
-
-_MADE_FOR_NODES = frozenset({NODE_IMAGE.kind})
-"""Kinds that every node has an object of, made by the services themselves."""
 
 _PAGE = 500
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
@@ -43,10 +41,9 @@ async def custom_resources(api: Api) -> list[str]:
     """What users have made of our kinds, as `clonesets.apps.kruise.io default/sample`. Raises ApiError, Unreachable."""
     found: list[str] = []
     for definition in definitions():
-        resource = _resource(definition)
-        if resource.kind in _MADE_FOR_NODES or await read(api, definition) is None:
-            continue
-        found.extend([f"{name_of(definition)} {name}" async for name in _names(api, resource)])
+        kind = _kind(definition)
+        if not kind.made_by_us and await read(api, definition) is not None:
+            found.extend([f"{kind.definition_name} {name}" async for name in _names(api, kind.resource)])
     return found
 
 
@@ -123,7 +120,7 @@ async def _has_objects(api: Api, definition: Json) -> bool:
     """Whether conversion may be needed to delete what is left. Where nothing is, a change of the CRD just before its
     removal would only make the apiserver set up its storage anew, which the removal then has to wait for."""
     try:
-        return bool((await api.list(_resource(definition), limit=1)).items)
+        return bool((await api.list(_kind(definition).resource, limit=1)).items)
     except ApiError:
         return True
 
@@ -140,8 +137,5 @@ async def _names(api: Api, resource: Resource) -> AsyncIterator[str]:
             return
 
 
-def _resource(definition: Json) -> Resource:
-    spec = member(definition, "spec")
-    storage = next(version["name"] for version in spec["versions"] if version["storage"])
-    names = spec["names"]
-    return Resource(spec["group"], storage, names["plural"], names["kind"], spec["scope"] == "Namespaced")
+def _kind(definition: Json) -> Kind:
+    return catalogue.called(name_of(definition))

@@ -12,6 +12,8 @@ import msgspec
 
 from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.resources import BUILT_IN
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 
@@ -51,8 +53,8 @@ class Reader:
         except msgspec.MsgspecError:
             return None
         match tokens:
-            case ["kube", "v1", _, plural, namespace, name]:
-                return self._kube(message, body, now, plural, namespace, name)
+            case ["kube", "v1", group, plural, namespace, name]:
+                return self._kube(message, body, now, f"{group}.{plural}", namespace, name)
             case ["act", *_]:
                 return _act(body, now)
             case ["why", *_]:
@@ -62,7 +64,9 @@ class Reader:
             case _:
                 return None
 
-    def _kube(self, message: Message, body: Json, now: datetime, plural: str, namespace: str, name: str) -> Line | None:
+    def _kube(
+        self, message: Message, body: Json, now: datetime, resource: str, namespace: str, name: str
+    ) -> Line | None:
         operation = message.headers.get(subjects.OP, "")
         if not operation:
             return None  # the server's own note that a tombstone has expired
@@ -73,7 +77,7 @@ class Reader:
             at=now,
             stream="kube",
             service="watcher",
-            kind=text(body.get("kind")) or _KINDS.get(plural, plural),
+            kind=text(body.get("kind")) or _kind(resource),
             namespace=text(meta.get("namespace")) or ("" if namespace == "_" else namespace),
             name=text(meta.get("name")) or name,
             what=operation.lower(),
@@ -90,14 +94,10 @@ class Reader:
             self._seen.popitem(last=False)
 
 
-_KINDS = {
-    "pods": "Pod",
-    "nodes": "Node",
-    "persistentvolumeclaims": "PersistentVolumeClaim",
-    "controllerrevisions": "ControllerRevision",
-    "clonesets": "CloneSet",
-}
-"""Objects from a LIST do not name their kind."""
+def _kind(identity: str) -> str:
+    """The kind of the resource with that `id`: objects from a LIST do not name theirs."""
+    known = (*BUILT_IN, *(kind.resource for kind in catalogue.KINDS))
+    return next((resource.kind for resource in known if resource.id == identity), identity.rpartition(".")[2])
 
 
 def _act(body: Json, now: datetime) -> Line:

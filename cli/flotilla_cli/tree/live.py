@@ -12,7 +12,7 @@ from flotilla_cli.tree.render import plain, render
 from flotilla_cli.tree.view import SetView, view
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.bus.interface import Message
@@ -35,9 +35,10 @@ class _Named(Model):
 class LiveTree:
     """The present state of one CloneSet, its pods and its revisions."""
 
-    def __init__(self, api: Api, clock: Clock, namespace: str, name: str) -> None:
+    def __init__(self, api: Api, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
         self._api = api
         self._clock = clock
+        self._resource = resource
         self._namespace = namespace
         self._name = name
         self._set: CloneSet | None = None
@@ -56,7 +57,7 @@ class LiveTree:
     async def keep(self) -> None:
         """Follow all changes until cancelled. Raises Gone when the object is deleted."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(CLONE_SET, self._take_set, lambda: None))
+            group.create_task(self._follow(self._resource, self._take_set, lambda: None))
             group.create_task(self._follow(POD, self._take_pod, self._pods.clear))
             group.create_task(self._follow(REVISION, self._take_revision, self._revisions.clear))
 
@@ -85,7 +86,7 @@ class LiveTree:
         return plain(self.view(), now)
 
     async def _load_set(self) -> None:
-        raw = await self._api.get(CLONE_SET, self._namespace, self._name)
+        raw = await self._api.get(self._resource, self._namespace, self._name)
         self._set = msgspec.json.decode(raw, type=CloneSet)
 
     async def _list(

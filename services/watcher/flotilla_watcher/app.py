@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD, REVISION, Resource
+from flotilla_common.api.resources import BUILT_IN, Resource
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
 from flotilla_common.service import Context, Service
@@ -17,9 +17,6 @@ from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.node_readers import serve_node_readers
 from flotilla_watcher.resource_watch import ResourceWatch
-
-BUILT_IN = (POD, NODE, NAMESPACE, CLAIM, REVISION)
-"""What the services mirror besides our own kinds."""
 
 LOOK_SECONDS = 0.25
 """How often the held leases are compared with the running watches."""

@@ -1,16 +1,20 @@
 """Cards: what they say about objects that own no pods, and how they look."""
 
+import pkgutil
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
+from flotilla_cli import renderers
 from flotilla_cli.card.card import card
 from flotilla_cli.card.render import plain
-from flotilla_cli.card.renderers import RENDERERS, bare, recreate_request
-from flotilla_cli.kinds import find_kind, service_of
+from flotilla_cli.kinds import find_kind
+from flotilla_cli.renderers import bare
+from flotilla_cli.renderers.containerrecreaterequest import recreate_request
 from flotilla_cli.tree.why import Failure, Why
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.control.plan import Reason
 
 Json = dict[str, Any]
@@ -75,7 +79,7 @@ def test_what_is_shown_is_one_json_document():
     assert document["waitingFor"] == ()
 
 
-def test_a_kind_without_a_face_has_a_card_as_well():
+def test_a_kind_without_a_renderer_has_a_card_as_well():
     assert (
         plain(card("Thing", request(), bare, None), NOW) == "Thing shop/restart-app  age 2m\n└── nothing to wait for\n"
     )
@@ -83,8 +87,9 @@ def test_a_kind_without_a_face_has_a_card_as_well():
 
 @pytest.mark.parametrize(("word", "service"), [("clone", "cloneset"), ("crr", "jobs"), ("nodeimage", "jobs")])
 def test_who_plans_a_kind(word: str, service: str):
-    assert service_of(find_kind(word)) == service
+    assert catalogue.kind_of(find_kind(word)).service == service
 
 
-def test_faces_are_of_kinds_that_exist():
-    assert all(find_kind(resource.kind) == resource for resource in RENDERERS)
+def test_renderers_are_of_kinds_that_exist():
+    modules = {module.name for module in pkgutil.iter_modules(renderers.__path__)}
+    assert modules <= {kind.singular for kind in catalogue.KINDS}

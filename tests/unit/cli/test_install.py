@@ -8,13 +8,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.install import endpoint, rbac
+from flotilla_cli.install import endpoint, kind_roles, rbac
 from flotilla_cli.install.apply import apply
 from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, resource_of, title
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.remove import removal_order
 from flotilla_cli.install_verbs import install
 from flotilla_common.api import crds
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
@@ -128,6 +129,13 @@ def test_only_the_watcher_reads_and_never_writes():
     questions = [rule for rule in rules if rule["verbs"] == ["create"]]
     assert [rule["resources"] for rule in questions] == [["tokenreviews"]], "asks who somebody is; nothing is stored"
     assert {verb for rule in rules if rule not in questions for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
+def test_what_earlier_installations_left_is_listed_only_until_its_kind_comes():
+    assert not {kind.definition_name for kind in catalogue.KINDS} & kind_roles._LEFT_BY_OTHERS
+    (patches,) = (rule for rule in find("ClusterRole", "flotilla-webhook")["rules"] if "patch" in rule["verbs"])
+    converting = {name_of(crd) for crd in crds.manifests() if crd["spec"]["conversion"]["strategy"] == "Webhook"}
+    assert set(patches["resourceNames"]) == converting | kind_roles._LEFT_BY_OTHERS
 
 
 def test_webhook_url_replaces_the_service_everywhere():

@@ -2,7 +2,9 @@
 
 import msgspec
 
-from flotilla_cli.card.renderers import list_job, node_image, pull_job
+from flotilla_cli.renderers.imagelistpulljob import list_job
+from flotilla_cli.renderers.imagepulljob import pull_job
+from flotilla_cli.renderers.nodeimage import node_image
 from tests.unit.imagepull import build
 
 
