@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.meta import metadata_of
 
 
 class Rendering(msgspec.Struct, frozen=True):
@@ -35,13 +35,9 @@ Renderer = Callable[[bytes], Rendering]
 """Reads the raw object of one kind."""
 
 
-class _Any(Model):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 def card(kind: str, raw: bytes, renderer: Renderer, why: Why | None) -> Card:
     """The card of an object. Reasons for an earlier namesake are not its own."""
-    meta = msgspec.json.decode(raw, type=_Any).metadata
+    meta = metadata_of(raw)
     rendering = renderer(raw)
     own = why is not None and why.uid == meta.uid
     reasons = tuple(reason.message for reason in why.reasons) if why is not None and own else ()

@@ -3,22 +3,17 @@
 import asyncio
 from datetime import datetime
 
-import msgspec
 from rich.console import RenderableType
 
 from flotilla_cli.card.card import Card, Renderer, card
 from flotilla_cli.card.render import plain, render
 from flotilla_cli.tree.live import RETRY_SECONDS, Gone
 from flotilla_cli.tree.why import Why, decode_why
-from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-
-
-class _Named(Model):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class LiveCard:
@@ -49,7 +44,7 @@ class LiveCard:
                 await self.load()
                 self.trouble = ""
                 self.changed.set()
-                await self._follow(msgspec.json.decode(self._raw, type=_Named).metadata.resource_version)
+                await self._follow(metadata_of(self._raw).resource_version)
             except (ApiError, Unreachable) as error:
                 if isinstance(error, ApiError) and error.code == 404:
                     raise Gone from error
@@ -83,7 +78,7 @@ class LiveCard:
         async for event in self._api.watch(self._resource, version, namespace=self._namespace):
             if event.type not in ("ADDED", "MODIFIED", "DELETED"):
                 continue
-            if msgspec.json.decode(event.object, type=_Named).metadata.name != self._name:
+            if metadata_of(event.object).name != self._name:
                 continue
             if event.type == "DELETED":
                 raise Gone

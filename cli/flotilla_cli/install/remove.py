@@ -19,7 +19,7 @@ from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.resources import CRD, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
@@ -31,10 +31,6 @@ STILL_THERE = "still there"
 
 _PAGE = 500
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
-
-
-class _Named(Model):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 async def custom_resources(api: Api) -> list[str]:
@@ -130,7 +126,7 @@ async def _names(api: Api, resource: Resource) -> AsyncIterator[str]:
     while True:
         page = await api.list(resource, limit=_PAGE, token=token)
         for raw in page.items:
-            meta = msgspec.json.decode(raw, type=_Named).metadata
+            meta = metadata_of(raw)
             yield f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         token = page.next_token
         if not token:

@@ -13,7 +13,7 @@ from flotilla_cli.tree.view import SetView, view
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.kinds.cloneset.types import CloneSet
-from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
@@ -26,10 +26,6 @@ RETRY_SECONDS = 1.0
 
 class Gone(Exception):
     """The object does not exist (any more)."""
-
-
-class _Named(Model):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class LiveTree:
@@ -123,24 +119,24 @@ class LiveTree:
                 await self._clock.sleep(RETRY_SECONDS)
 
     def _take_set(self, raw: bytes | msgspec.Raw) -> None:
-        if msgspec.json.decode(raw, type=_Named).metadata.name == self._name:
+        if metadata_of(raw).name == self._name:
             self._set = msgspec.json.decode(raw, type=CloneSet)
 
     def _take_pod(self, raw: bytes | msgspec.Raw) -> None:
-        meta = msgspec.json.decode(raw, type=_Named).metadata
+        meta = metadata_of(raw)
         if self._owns(meta):
             self._pods[meta.name] = read_pod(raw)
         else:
             self._pods.pop(meta.name, None)
 
     def _take_revision(self, raw: bytes | msgspec.Raw) -> None:
-        meta = msgspec.json.decode(raw, type=_Named).metadata
+        meta = metadata_of(raw)
         if self._owns(meta):
             # A copy: the revision keeps its data raw, and a slice would hold on to the whole page it came in.
             self._revisions[meta.name] = msgspec.json.decode(bytes(raw), type=ControllerRevision)
 
     def _drop(self, resource: Resource, raw: msgspec.Raw) -> None:
-        name = msgspec.json.decode(raw, type=_Named).metadata.name
+        name = metadata_of(raw).name
         if resource == POD:
             self._pods.pop(name, None)
         elif resource == REVISION:

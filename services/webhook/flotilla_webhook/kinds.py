@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from flotilla_common.api.admission.review import Answer, Request, error
+from flotilla_common.api.admission.review import Answer, Refused, Request, error
 from flotilla_common.api.admission.tools import Handler as KindHandler
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.kinds import catalogue
@@ -25,4 +25,7 @@ async def _gated(handler: KindHandler, gates: tuple[str, ...], tools: Tools, req
     for gate in gates:
         if not tools.gates.on(gate):
             return error(403, f"feature-gate {gate} is not enabled")
-    return await handler(request, tools)
+    try:
+        return await handler(request, tools)
+    except Refused as refusal:
+        return refusal.answer

@@ -1,7 +1,14 @@
 """The webhook entries: scope follows need (webhooks.md §2, §3)."""
 
+import msgspec
 import pytest
 
+from flotilla_common.api.admission.review import ALLOWED, Answer, Request
+from flotilla_common.api.admission.tools import Tools
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.rules import WRITES, Admission
+from flotilla_common.api.resources import Resource
 from flotilla_common.api.webhooks import bound, mutating_entries, path_of, validating_entries
 from flotilla_common.gates import Gates
 
@@ -47,6 +54,84 @@ def test_entries(gates: str, mutating: set[str], validating: set[str]) -> None:
     parsed = Gates.parse(gates)
     assert {entry["name"] for entry in mutating_entries(parsed)} == mutating
     assert {entry["name"] for entry in validating_entries(parsed)} == validating
+
+
+async def _asked(_: Request, __: Tools) -> Answer:
+    return ALLOWED
+
+
+BOTH, ALPHA = ("v1alpha1", "v1beta1"), ("v1alpha1",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "versions", "admission", "entries"),
+    [
+        pytest.param(
+            "SidecarSet",
+            BOTH,
+            Admission(mutate=_asked, validate=_asked),
+            [
+                "msidecarset /mutate-apps-kruise-io-sidecarset C U",
+                "vsidecarset /validate-apps-kruise-io-sidecarset C U",
+            ],
+            id="both",
+        ),
+        pytest.param(
+            "UnitedDeployment",
+            BOTH,
+            Admission(validate=_asked, validates=(*WRITES, "DELETE")),
+            ["vuniteddeployment /validate-apps-kruise-io-uniteddeployment C U D"],
+            id="deletion too",
+        ),
+        pytest.param(
+            "EphemeralJob",
+            ALPHA,
+            Admission(validate=_asked, name="ephemeraljobs", calls_old_path=True),
+            ["vephemeraljobs /validate-apps-kruise-io-v1alpha1-ephemeraljob C U"],
+            id="one version, an old path, a name of its own",
+        ),
+        pytest.param(
+            "PodProbeMarker",
+            ALPHA,
+            Admission(validate=_asked),
+            ["vpodprobemarker /validate-apps-kruise-io-podprobemarker C U"],
+            id="one version",
+        ),
+        pytest.param(
+            "PodUnavailableBudget",
+            BOTH,
+            Admission(validate=_asked),
+            ["vpodunavailablebudget /validate-policy-kruise-io-podunavailablebudget C U"],
+            id="the other group",
+        ),
+        pytest.param("NodePodProbe", ALPHA, Admission(), [], id="no webhook"),
+    ],
+)
+def test_entries_of_kinds_that_come(
+    kind: str, versions: tuple[str, ...], admission: Admission, entries: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every way in which kinds of webhooks.md §3 differ can be said in a declaration."""
+    group = "policy.kruise.io" if kind == "PodUnavailableBudget" else "apps.kruise.io"
+    rules = msgspec.structs.replace(catalogue.KINDS[0].rules(), admission=admission)
+    declared = msgspec.structs.replace(
+        catalogue.KINDS[0],
+        resource=Resource(group, versions[-1], f"{kind.lower()}s", kind),
+        versions=versions,
+        rules=lambda: rules,
+    )
+    monkeypatch.setattr(catalogue, "KINDS", (declared,))
+    gates = Gates.parse("")
+    made = [entry for entry in mutating_entries(gates) + validating_entries(gates) if entry["name"] not in SEVEN]
+    assert [said(entry) for entry in made] == entries
+    for entry in made:
+        (rule,) = entry["rules"]
+        assert (rule["apiGroups"], rule["apiVersions"]) == ([group], list(versions))
+        assert rule["resources"] == [f"{kind.lower()}s"]
+
+
+def said(entry: Json) -> str:
+    operations = " ".join(operation[0] for operation in entry["rules"][0]["operations"])
+    return f"{entry['name'].removesuffix('.kb.io')} {path_of(entry)} {operations}"
 
 
 def test_every_entry_is_complete() -> None:

@@ -84,6 +84,18 @@ class Condition(Model):
     message: str = ""
 
 
+class _Object(Model):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_decode = msgspec.json.Decoder(_Object).decode
+
+
+def metadata_of(body: bytes | msgspec.Raw) -> ObjectMeta:
+    """The metadata of a raw object of any kind. Raises msgspec.DecodeError."""
+    return _decode(body).metadata
+
+
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
     """The managing owner reference, if there is one."""
     for reference in meta.owner_references:

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Sequence
 
+from flotilla_common.api.kinds.imagelistpulljob.kind import KIND
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.assembly import Assembly
@@ -13,9 +14,6 @@ from flotilla_jobs.imagepull.triggers import LIST, list_uids
 
 CONTROLLER = "imagelistpulljob-controller"
 """Its name in events and metrics (install.md §10)."""
-
-WORKERS = 3
-"""As the reference, which has no flag for it."""
 
 
 class Gatherer:
@@ -83,7 +81,7 @@ def serve(assembly: Assembly, lists: Table[ImageListPullJob], jobs: Table[ImageP
         plan=plan,
         reread=reread,
         keys=gatherer.keys,
-        workers=WORKERS,
+        workers=assembly.context.settings.workers_of(KIND),
     )
     lists.listen(lambda old, new: controller.enqueue_object(new or old))
     jobs.listen(lambda old, new: controller.enqueue_all([*gatherer.keys_of(old), *gatherer.keys_of(new)]))

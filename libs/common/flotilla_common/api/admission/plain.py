@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
+from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, patched
 from flotilla_common.api.documents import Json, is_object
 from flotilla_common.api.kinds.kind import Kind
 
@@ -18,23 +18,23 @@ def decoded(document: Json, model: type[T]) -> T:
     return msgspec.convert(_without_nulls(document), model)
 
 
-def undecodable(kind: Kind, document: Json, decode: Callable[[Json], object]) -> str:
-    """Why the document cannot be read as an object of the kind; empty if it can."""
-    version = document.get("apiVersion")
+def document_of(kind: Kind, request: Request, decode: Callable[[Json], object]) -> Json:
+    """The object of the request. Raises Refused for what cannot be read as an object of the kind."""
+    if request.object is None:
+        raise Refused(400, "there is no object in the request")
+    version = request.object.get("apiVersion")
     if version not in kind.api_versions:
-        return f"unsupported version {version}"
+        raise Refused(400, f"unsupported version {version}")
     try:
-        decode(document)
+        decode(request.object)
     except ValueError as fault:
-        return str(fault)
-    return ""
+        raise Refused(400, str(fault)) from fault
+    return request.object
 
 
 def defaulted(kind: Kind, request: Request, model: type[object], default: Callable[[Json], Json]) -> Answer:
-    """Defaults as a patch; 400 for what cannot be read."""
-    document = request.object or {}
-    if problem := undecodable(kind, document, lambda it: decoded(it, model)):
-        return error(400, problem)
+    """Defaults as a patch. Raises Refused."""
+    document = document_of(kind, request, lambda it: decoded(it, model))
     return patched(operations(document, default(document)))
 
 

@@ -67,6 +67,14 @@ def denied(message: str) -> Answer:
     return Answer(allowed=False, code=403, message=message, reason="Forbidden")
 
 
+class Refused(Exception):
+    """Ends a request where it is found out that it cannot be allowed."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.answer = error(code, message)
+
+
 def patched(patch: Sequence[Operation]) -> Answer:
     """Allowed with changes; without any, simply allowed."""
     return Answer(patch=patch) if patch else ALLOWED

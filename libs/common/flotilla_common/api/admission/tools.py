@@ -47,4 +47,4 @@ class Tools(Protocol):
 
 
 Handler = Callable[[Request, Tools], Awaitable[Answer]]
-"""Answers the requests of one webhook of one kind."""
+"""Answers the requests of one webhook of one kind. May raise Refused."""

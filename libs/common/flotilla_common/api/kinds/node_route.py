@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.meta import metadata_of
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -12,18 +12,6 @@ class Copy(msgspec.Struct, frozen=True):
 
     body: bytes
     digest: int
-
-
-class _Head(Model):
-    metadata: ObjectMeta = ObjectMeta()
-
-
-_decode = msgspec.json.Decoder(_Head).decode
-
-
-def metadata_of(body: bytes) -> ObjectMeta:
-    """The metadata of a raw object. Raises msgspec.DecodeError."""
-    return _decode(body).metadata
 
 
 def whole(body: bytes) -> Copy:

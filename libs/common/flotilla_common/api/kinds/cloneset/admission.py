@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate, invalid
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import undecodable
+from flotilla_common.api.admission.plain import document_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.core import Pod
@@ -21,9 +21,7 @@ from flotilla_common.api.resources import POD
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch in the version of the request."""
-    document = request.object or {}
-    if problem := _unreadable(request):
-        return error(400, problem)
+    document = document_of(KIND, request, rules.check_types)
     return patched(operations(document, default_cloneset(document, request.old_object, tools.gates)))
 
 
@@ -32,9 +30,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
     and will not work as it was meant."""
     if request.operation == "DELETE":
         return await tools.deletion_protection(request)
-    if problem := _unreadable(request):
-        return error(400, problem)
-    document = request.object or {}
+    document = document_of(KIND, request, rules.check_types)
     old = request.old_object if request.operation == "UPDATE" else None
     namespace, name = identity(document, request)
     try:
@@ -52,12 +48,6 @@ async def validate(request: Request, tools: Tools) -> Answer:
     if old is None and (warning := rules.name_warning(name, short_hash=tools.gates.on("CloneSetShortHash"))):
         warnings.append(warning)
     return Answer(warnings=warnings)
-
-
-def _unreadable(request: Request) -> str:
-    if request.object is None:
-        return "there is no object in the request"
-    return undecodable(KIND, request.object, rules.check_types)
 
 
 async def _template_verdict(tools: Tools, namespace: str, document: Json, old: Json | None) -> Verdict:

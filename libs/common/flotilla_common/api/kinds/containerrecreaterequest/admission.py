@@ -8,26 +8,18 @@ import copy
 import msgspec
 
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import undecodable
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity, patched
+from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.containerrecreaterequest import validation as rules
 from flotilla_common.api.kinds.containerrecreaterequest.conversion import strip
-from flotilla_common.api.kinds.containerrecreaterequest.identity import Refused, identified
+from flotilla_common.api.kinds.containerrecreaterequest.identity import identified
 from flotilla_common.api.kinds.containerrecreaterequest.kind import KIND
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.api.versions import V1BETA1
-
-
-class _Stop(Exception):
-    """The answer is known."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.answer = error(code, message)
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
@@ -35,37 +27,25 @@ async def mutate(request: Request, tools: Tools) -> Answer:
     creating = request.operation == "CREATE"
     if not creating and (request.operation != "UPDATE" or request.sub_resource):
         return ALLOWED
-    document = request.object or {}
-    if problem := undecodable(KIND, document, rules.check_types):
-        return error(400, problem)
-    try:
-        return await _create(request, document, tools) if creating else _update(document, request.old_object or {})
-    except _Stop as stop:
-        return stop.answer
-
-
-async def _create(request: Request, document: Json, tools: Tools) -> Answer:
-    wanted = rules.check_types(document)
-    if problem := rules.spec_problem(wanted.spec):
-        return error(400, problem)
-    namespace, _ = identity(document, request)
-    name = wanted.spec.pod_name
-    pod = await _read(tools, POD, namespace, name, missing=f"no found Pod named {name}")
-    typed = msgspec.convert(pod, Pod)
-    if problem := rules.pod_problem(typed):
-        return error(400, problem)
-    node = await _read(tools, NODE, "", typed.spec.node_name, missing=f"failed to get Node {typed.spec.node_name}")
-    try:
-        result = identified(document, pod, strings(member(node, "metadata").get("labels")))
-    except Refused as refusal:
-        return error(400, str(refusal))
-    return _answer(document, result)
-
-
-def _update(document: Json, old: Json) -> Answer:
-    if problem := rules.change_problem(document, old):
+    document = document_of(KIND, request, rules.check_types)
+    if creating:
+        return _answer(document, await _identified(request, document, tools))
+    if problem := rules.change_problem(document, request.old_object or {}):
         return error(403, problem)
     return _answer(document, copy.deepcopy(document))
+
+
+async def _identified(request: Request, document: Json, tools: Tools) -> Json:
+    spec = rules.check_types(document).spec
+    if problem := rules.spec_problem(spec):
+        raise Refused(400, problem)
+    namespace, _ = identity(document, request)
+    pod = await _read(tools, POD, namespace, spec.pod_name, missing=f"no found Pod named {spec.pod_name}")
+    typed = msgspec.convert(pod, Pod)
+    if problem := rules.pod_problem(typed):
+        raise Refused(400, problem)
+    node = await _read(tools, NODE, "", typed.spec.node_name, missing=f"failed to get Node {typed.spec.node_name}")
+    return identified(document, pod, strings(member(node, "metadata").get("labels")))
 
 
 async def _read(tools: Tools, resource: Resource, namespace: str, name: str, *, missing: str) -> Json:
@@ -73,10 +53,10 @@ async def _read(tools: Tools, resource: Resource, namespace: str, name: str, *, 
         return msgspec.json.decode(await tools.read(resource, namespace, name), type=Json)
     except ApiError as failure:
         if failure.code == 404:
-            raise _Stop(400, f"{missing}: {failure.message}" if resource == NODE else missing) from failure
-        raise _Stop(500, f"failed to get {resource.kind} {name}: {failure.message}") from failure
+            raise Refused(400, f"{missing}: {failure.message}" if resource == NODE else missing) from failure
+        raise Refused(500, f"failed to get {resource.kind} {name}: {failure.message}") from failure
     except Unreachable as failure:
-        raise _Stop(500, f"failed to get {resource.kind} {name}: {failure}") from failure
+        raise Refused(500, f"failed to get {resource.kind} {name}: {failure}") from failure
 
 
 def _answer(document: Json, result: Json) -> Answer:

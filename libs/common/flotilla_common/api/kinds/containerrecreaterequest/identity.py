@@ -7,6 +7,7 @@ was running when it was made, and the agent acts on these alone.
 
 import copy
 
+from flotilla_common.api.admission.review import Refused
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.keys import RECREATE_ACTIVE, RECREATE_NODE_NAME, RECREATE_POD_UID
 from flotilla_common.api.kinds.containerrecreaterequest.types import FAIL
@@ -16,10 +17,6 @@ HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 
 _VIRTUAL = ("type", "virtual-kubelet")
 """The label of a virtual node, which tells it from the request, too."""
-
-
-class Refused(Exception):
-    """A container cannot be restarted; the message says why."""
 
 
 def identified(document: Json, pod: Json, node_labels: dict[str, str]) -> Json:
@@ -37,7 +34,7 @@ def identified(document: Json, pod: Json, node_labels: dict[str, str]) -> Json:
     for container in mappings(spec.get("containers")):
         name = text(container.get("name"))
         if name in seen:
-            raise Refused(f"can not recreate {name} multi times")
+            raise Refused(400, f"can not recreate {name} multi times")
         seen.add(name)
         _identify(container, pod)
     return result
@@ -56,16 +53,16 @@ def _labels(pod: Json, node_labels: dict[str, str]) -> dict[str, str]:
 def _identify(container: Json, pod: Json) -> None:
     name = text(container.get("name"))
     if any(container.get(field) for field in ("preStop", "ports", "statusContext")):
-        raise Refused(f"preStop, ports, statusContext in container {name} are read-only fields")
+        raise Refused(400, f"preStop, ports, statusContext in container {name} are read-only fields")
     template = _named(mappings(member(pod, "spec").get("containers")), name)
     if template is None:
-        raise Refused(f"container {name} not found in Pod")
+        raise Refused(400, f"container {name} not found in Pod")
     status = _named(mappings(member(pod, "status").get("containerStatuses")), name)
     if status is None:
-        raise Refused(f"not found {name} containerStatus in Pod Status")
+        raise Refused(400, f"not found {name} containerStatus in Pod Status")
     identity = text(status.get("containerID"))
     if not identity:
-        raise Refused(f"no containerID in {name} containerStatus, maybe the container has not been initialized")
+        raise Refused(400, f"no containerID in {name} containerStatus, maybe the container has not been initialized")
     hook = member(template, "lifecycle").get("preStop")
     if hook is not None:
         container["preStop"] = {kind: handler for kind, handler in mapping(hook).items() if kind in HANDLERS}

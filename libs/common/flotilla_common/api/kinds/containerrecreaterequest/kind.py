@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from flotilla_common.api.keys import RECREATE_ACTIVE, RECREATE_NODE_NAME
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.kind import Kind, Workers
-from flotilla_common.api.kinds.node_route import NodeRoute, metadata_of
+from flotilla_common.api.kinds.node_route import NodeRoute
+from flotilla_common.api.meta import metadata_of
 
 if TYPE_CHECKING:
     from flotilla_common.api.kinds.rules import Rules

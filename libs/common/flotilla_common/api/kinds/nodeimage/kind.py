@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from flotilla_common.api.kinds.kind import Kind, Workers
-from flotilla_common.api.kinds.node_route import NodeRoute, metadata_of
+from flotilla_common.api.kinds.node_route import NodeRoute
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.meta import metadata_of
 
 if TYPE_CHECKING:
     from flotilla_common.api.kinds.rules import Rules

@@ -1,0 +1,170 @@
+"""Where a kind has to appear, by the place's name. Each function says whether it does.
+
+`GENERATED` places are made from the catalogue: a line there is enough. For `WRITTEN` ones somebody writes a file.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import msgspec
+from click.shell_completion import ShellComplete
+
+from flotilla_cli import renderers
+from flotilla_cli.install import kind_roles
+from flotilla_cli.install.manifests import manifests
+from flotilla_cli.kinds import find_kind
+from flotilla_cli.main import main
+from flotilla_cli.services import installed
+from flotilla_cli.traffic.lines import Reader
+from flotilla_common.api import crds, kinds
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.webhooks import mutating_entries, paths, validating_entries
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import Message
+from flotilla_common.gates import Gates
+from flotilla_common.settings import known_flags
+from flotilla_common.settings.ignored import WORKERS
+from flotilla_watcher.app import published
+from flotilla_watcher.routes import routes
+from flotilla_webhook.conversion import convert
+from flotilla_webhook.kinds import kind_handlers
+from tests.unit.webhook.fakes import FakeApi, tools
+
+ROOT = Path(__file__).parents[3]
+ENTRIES = {"mutate": mutating_entries, "validate": validating_entries}
+Place = Callable[[Kind], bool]
+
+
+def crd(kind: Kind) -> bool:
+    return kind.definition_name in {manifest["metadata"]["name"] for manifest in crds.manifests()}
+
+
+def installation(kind: Kind) -> bool:
+    return kind.definition_name in {document["metadata"]["name"] for document in manifests(Gates.parse(""))}
+
+
+def webhook_entries(kind: Kind) -> bool:
+    return all(_asks(ENTRIES[verb](Gates.parse("")), kind) for verb in kind.rules().admission.handlers)
+
+
+def _asks(entries: Iterable[Json], kind: Kind) -> bool:
+    asked = [(rule["apiGroups"], rule["resources"]) for entry in entries for rule in entry["rules"]]
+    return ([kind.resource.group], [kind.resource.plural]) in asked
+
+
+def webhook_paths(kind: Kind) -> bool:
+    served = kind_handlers(tools(FakeApi()))
+    return all(path in served for verb in kind.rules().admission.handlers for path in paths(kind, verb))
+
+
+def conversion(kind: Kind) -> bool:
+    """Only what can be converted asks for it, and the webhook knows it then."""
+    definition = next((one for one in crds.manifests() if one["metadata"]["name"] == kind.definition_name), None)
+    if definition is None:
+        return False
+    asked = definition["spec"]["conversion"]["strategy"] == "Webhook"
+    document = {"apiVersion": kind.api_versions[0], "kind": kind.name, "metadata": {"name": "x"}, "spec": {}}
+    request = {"uid": "u", "desiredAPIVersion": kind.api_versions[-1], "objects": [document]}
+    review = {"apiVersion": "apiextensions.k8s.io/v1", "request": request}
+    answer = msgspec.json.decode(convert(msgspec.json.encode(review)))["response"]
+    return asked == (answer["result"]["status"] == "Success")
+
+
+def conversion_is_kept_right(kind: Kind) -> bool:
+    return (kind.definition_name in kind_roles.converted()) == (kind.rules().convert is not None)
+
+
+def view_role(kind: Kind) -> bool:
+    found = [rule for rule in kind_roles.view_role()["rules"] if rule["apiGroups"] == [kind.resource.group]]
+    return any(kind.resource.plural in rule["resources"] for rule in found)
+
+
+def watcher(kind: Kind) -> bool:
+    return kind.resource in published()
+
+
+def node_copies(kind: Kind) -> bool:
+    return (kind.resource in routes()) == (kind.node_route is not None)
+
+
+def worker_flag(kind: Kind) -> bool:
+    flags = {flag: default for flag, _, _, default in known_flags()}
+    return not kind.workers.flag or flags.get(f"{kind.workers.flag}-workers") == kind.workers.default
+
+
+def words(kind: Kind) -> bool:
+    try:
+        return {find_kind(word) for word in (kind.name, *kind.words)} == {kind.resource}
+    except click.BadParameter:
+        return False
+
+
+def completion(kind: Kind) -> bool:
+    offered = ShellComplete(main, {}, "flotilla", "_FLOTILLA_COMPLETE").get_completions(["get"], "")
+    return {kind.singular, *kind.short_names} <= {item.value for item in offered}
+
+
+def tail(kind: Kind) -> bool:
+    message = Message(subject=subjects.kube(kind.resource, "", "x"), data=b"{}", headers={"op": "ADDED"})
+    line = Reader().read(message, datetime(2026, 1, 1, tzinfo=UTC))
+    return line is not None and line.kind == kind.name
+
+
+GENERATED: dict[str, Place] = {
+    "CRDs (api/crds)": crd,
+    "objects of an installation (cli/install/manifests.py)": installation,
+    "webhook entries (api/webhooks.py)": webhook_entries,
+    "webhook paths (webhook/kinds.py)": webhook_paths,
+    "conversion (webhook/conversion.py)": conversion,
+    "CRDs whose conversion is kept right (cli/install/kind_roles.py)": conversion_is_kept_right,
+    "view role (cli/install/kind_roles.py)": view_role,
+    "what the watcher publishes (watcher/app.py)": watcher,
+    "what nodes get copies of (watcher/routes.py)": node_copies,
+    "flag for its workers (settings)": worker_flag,
+    "words of the command line (cli/kinds.py)": words,
+    "shell completion (cli/kinds.py)": completion,
+    "names in tail (cli/traffic/lines.py)": tail,
+}
+
+
+def folder(kind: Kind) -> bool:
+    parts = ["types", "kind", "crd", *(["admission"] if kind.rules().admission.handlers else [])]
+    parts += ["conversion"] if kind.rules().convert else []
+    place = Path(kinds.__path__[0]) / kind.singular
+    return all((place / f"{part}.py").is_file() for part in parts)
+
+
+def service(kind: Kind) -> bool:
+    return kind.service in installed()
+
+
+def flag_of_the_reference(kind: Kind) -> bool:
+    return not kind.workers.flag or kind.workers.flag in WORKERS
+
+
+def renderer(kind: Kind) -> bool:
+    return find_spec(f"{renderers.__name__}.{kind.singular}") is not None
+
+
+def page(kind: Kind) -> bool:
+    titles = [path.read_text(encoding="utf-8").partition("\n")[0] for path in (ROOT / "docs").glob("*.md")]
+    return any(kind.name in title for title in titles)
+
+
+def scenario(kind: Kind) -> bool:
+    files = (ROOT / "tests" / "simulation" / "scenarios").glob("*.py")
+    return any(f"kinds.{kind.singular}." in path.read_text(encoding="utf-8") for path in files)
+
+
+WRITTEN: dict[str, Place] = {
+    "its folder (api/kinds)": folder,
+    "the service that it names (an entry point of flotilla.services)": service,
+    "flags of install.md §4 (settings/ignored.py)": flag_of_the_reference,
+    "how get shows it (cli/renderers)": renderer,
+    "a page of its own, or its name in the title of one (docs)": page,
+    "scenarios (tests/simulation/scenarios)": scenario,
+}
