@@ -11,7 +11,7 @@ from flotilla_cli.tree.why import Why
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds.cloneset.types import CloneSet
-from flotilla_common.workload.predicates import max_restarts
+from flotilla_common.workload.predicates import is_serving, max_restarts
 from flotilla_common.workload.revisions import belongs
 
 
@@ -120,7 +120,7 @@ def _group(
 def _revision_view(
     cloneset: CloneSet, name: str, revision: ControllerRevision | None, pods: Iterable[PodFacts]
 ) -> RevisionView:
-    views = sorted(pods, key=lambda facts: (facts.pod.serving, facts.pod.metadata.name))
+    views = sorted(pods, key=lambda facts: (is_serving(facts.pod), facts.pod.metadata.name))
     return RevisionView(
         name=name,
         number=revision.revision if revision else 0,
@@ -148,7 +148,7 @@ def _pod_view(facts: PodFacts, min_ready_seconds: int) -> PodView:
         state=_state(facts),
         lifecycle=pod.state,
         ready=f"{sum(status.ready for status in statuses)}/{len(pod.spec.containers)}",
-        serving=pod.serving and pod.metadata.deletion_timestamp is None,
+        serving=is_serving(pod) and pod.metadata.deletion_timestamp is None,
         restarts=max_restarts(statuses),
         created=pod.metadata.creation_timestamp,
         node=pod.spec.node_name,

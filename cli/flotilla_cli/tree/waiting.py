@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from flotilla_cli.tree.facts import PodFacts
 from flotilla_common.api.keys import IN_PLACE_READY, SPECIFIED_DELETE_LABEL
 from flotilla_common.api.kinds.cloneset.types import CloneSet
+from flotilla_common.workload.predicates import is_serving
 
 NAMED = 3
 """Pods that a sentence names before it says how many more there are."""
@@ -53,7 +54,7 @@ def _counts(cloneset: CloneSet) -> list[str]:
 
 
 def _pods(pods: Sequence[PodFacts]) -> list[str]:
-    names = [facts.pod.metadata.name for facts in pods if facts.pod.active and not facts.pod.serving]
+    names = [facts.pod.metadata.name for facts in pods if facts.pod.active and not is_serving(facts.pod)]
     if not names:
         return []
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

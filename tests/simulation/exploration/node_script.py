@@ -16,6 +16,7 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import ApiError
+from flotilla_common.workload.predicates import is_serving
 from tests.simulation.perturbation.fault import Fault, Place
 from tests.simulation.perturbation.kinds import CHANNEL, CONTROLLERS, KINDS
 from tests.simulation.scenarios.manifests import cloneset, running
@@ -60,7 +61,7 @@ class AllAnswered(Frozen):
         for one in requests:
             if one.get("status", {}).get("phase") != "Completed":
                 yield f"request {one['metadata']['name']} is not completed: {one.get('status')}"
-        if not all(pod.serving for pod in stage.sight.pods(NAMESPACE_NAME, name)):
+        if not all(is_serving(pod) for pod in stage.sight.pods(NAMESPACE_NAME, name)):
             yield "a pod does not serve"
         yield from left_over(stage)
         asked = Counter(one["spec"]["podName"] for one in requests)

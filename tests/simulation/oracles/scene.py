@@ -15,6 +15,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, LEASE, POD, REVISION
 from flotilla_common.control.plan import Json
+from flotilla_common.workload.predicates import is_serving
 from tests.simulation.history import Version
 from tests.simulation.oracles.terms import READERS, Terms
 
@@ -97,7 +98,7 @@ class Workload:
 
     def available(self, pod: Pod | None, now: datetime) -> bool:
         """By the words of cloneset.md §4.3."""
-        if pod is None or not self.counts(pod) or not pod.serving or pod.state not in ("", "Normal"):
+        if pod is None or not self.counts(pod) or not is_serving(pod) or pod.state not in ("", "Normal"):
             return False
         rest = timedelta(seconds=self.terms.min_ready_seconds)
         return not rest or (pod.ready_since is not None and pod.ready_since + rest < now)

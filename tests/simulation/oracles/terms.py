@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, Lifecycle, RollingUpdate
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, RollingUpdate
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import lenient_value, partition_value
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
 

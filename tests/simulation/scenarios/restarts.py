@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
+from flotilla_common.workload.predicates import is_serving
 from tests.simulation.scenarios.manifests import cloneset, running
 from tests.simulation.scenarios.pulls import EVERY
 from tests.simulation.scenarios.scenario import Scenario
@@ -52,7 +53,7 @@ class Restarted(Frozen):
         stops = tuple(stopped.count(pod.metadata.name) for pod in pods)
         if stops != self.stops:
             yield f"containers were stopped {stops} times, not {self.stops}"
-        if not all(pod.serving for pod in pods):
+        if not all(is_serving(pod) for pod in pods):
             yield "a pod does not serve"
         for request in stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME):
             states = request.get("status", {}).get("containerRecreateStates", ())

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Frozen, Json
+from flotilla_common.workload.predicates import is_serving
 from tests.simulation.scenarios.sight import image_of
 from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Stage, Step
 from tests.simulation.world import CALM_SECONDS
@@ -36,7 +37,7 @@ class End(Frozen):
         pods = sight.pods(NAMESPACE_NAME, name)
         if (images := dict(Counter(map(image_of, pods)))) != {image: n for image, n in self.pods.items() if n}:
             yield f"pods by image are {images}, not {self.pods}"
-        serving, wanted = sum(pod.serving for pod in pods), len(pods) if self.serving is None else self.serving
+        serving, wanted = sum(is_serving(pod) for pod in pods), len(pods) if self.serving is None else self.serving
         if serving != wanted:
             yield f"{serving} pods serve, not {wanted}"
         counts = ((CLAIM, self.claims), (REVISION, self.revisions))

@@ -20,6 +20,7 @@ from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD, REVISION,
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.workload.predicates import is_serving
 from tests.simulation.nodes.machine import Machine
 from tests.simulation.process import Process
 from tests.simulation.scenarios.sight import Sight, image_of
@@ -277,7 +278,7 @@ class Wait(Step):
             pods = stage.sight.pods(NAMESPACE_NAME, self.owner)
             fitting = [pod for pod in pods if self.image in ("", image_of(pod)) and self.state in ("", pod.state)]
             enough = len(fitting) >= self.matching or not (self.image or self.state)
-            return self.pods in (None, len(pods)) and sum(pod.serving for pod in fitting) >= self.serving and enough
+            return self.pods in (None, len(pods)) and sum(is_serving(pod) for pod in fitting) >= self.serving and enough
 
         await until(stage, reached, str(self))
 

@@ -1,5 +1,7 @@
 """CloneSet defaults in both versions (cloneset.md §2, §3.1; webhooks.md §9, §11)."""
 
+import copy
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
+from tests.unit.workload import openkruise
 
 GATES = Gates.parse("")
 NUMBERS = {"partition": 0, "maxUnavailable": "20%", "maxSurge": 0}
@@ -71,6 +74,18 @@ def test_templates_on_create() -> None:
     spec = default_cloneset(cloneset(V1BETA1, volumeClaimTemplates=claims), None, GATES)["spec"]
     assert spec["template"]["spec"]["restartPolicy"] == "Always"
     assert spec["volumeClaimTemplates"][0]["status"] == {"phase": "Pending"}
+
+
+def test_applying_the_manifest_of_a_taken_over_set_once_more_changes_nothing() -> None:
+    """kubectl replaces lists by those of the manifest, and leaves what else the object has."""
+    stored = openkruise.cloneset("clone")
+    applied = json.loads(stored["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"])["spec"]
+    sent = copy.deepcopy(stored)
+    sent["spec"]["volumeClaimTemplates"] = applied["volumeClaimTemplates"]
+    sent["spec"]["template"]["spec"]["containers"] = applied["template"]["spec"]["containers"]
+    sent["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:1.22.0"  # which a JSON patch had set
+    assert sent != stored
+    assert default_cloneset(sent, stored, GATES) == stored
 
 
 def test_row_20_unchanged_template_stays_without_defaults() -> None:

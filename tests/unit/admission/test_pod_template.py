@@ -143,4 +143,4 @@ def test_host_ports_need_gate_and_host_network(gate: bool, network: bool, expect
 def test_claim_template() -> None:
     claim: dict[str, Any] = {"metadata": {"name": "data"}}
     default_claim(claim)
-    assert claim == {"metadata": {"name": "data"}, "status": {"phase": "Pending"}}
+    assert claim == {"metadata": {"name": "data", "creationTimestamp": None}, "status": {"phase": "Pending"}}

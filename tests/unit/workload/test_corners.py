@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.cloneset.types import ScatterTerm
+from flotilla_common.api.rollout import ScatterTerm
 from flotilla_common.workload.hashing import env_hash
 from flotilla_common.workload.inplace import completed
 from flotilla_common.workload.inplace.batches import apply_batch

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.cloneset.types import Lifecycle, LifecycleHook
 from flotilla_common.api.meta import Condition
+from flotilla_common.api.rollout import Lifecycle, LifecycleHook
 from flotilla_common.control.plan import Event
 from flotilla_common.workload.lifecycle import (
     PRE_DELETE_HOLDER,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.cloneset.types import PriorityStrategy, ScatterTerm
+from flotilla_common.api.rollout import PriorityStrategy, ScatterTerm
 from flotilla_common.workload.ordering import (
     preparing_update_first,
     scatter,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.cloneset.types import Lifecycle
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.workload.inplace import Refresh, refresh
 from tests.unit.workload.build import (
     GATES,

@@ -10,16 +10,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.facts import Fact
-from flotilla_common.api.keys import (
-    IN_PLACE_GRACE,
-    IN_PLACE_READY,
-    IN_PLACE_STATE,
-    LEGACY_IN_PLACE_GRACE,
-    LEGACY_IN_PLACE_STATE,
-    POD_READY,
-    REVISION_LABEL,
-    STATE_LABEL,
-)
+from flotilla_common.api.keys import REVISION_LABEL, STATE_LABEL
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
 
 
@@ -149,32 +140,6 @@ class Pod(Model, dict=True):
     def state(self) -> str:
         """The lifecycle state; empty when the pod has none, which counts like Normal (common.md §8.2)."""
         return self.metadata.labels.get(STATE_LABEL, "")
-
-    @Fact
-    def settled(self) -> bool:
-        """Nothing is under way on the pod by itself: state Normal, own gates open, no grace period.
-
-        A cheap answer for the many; False only means that a closer look is needed.
-        """
-        if self.state not in ("", "Normal"):
-            return False
-        annotations = self.metadata.annotations
-        if IN_PLACE_GRACE in annotations or LEGACY_IN_PLACE_GRACE in annotations:
-            return False
-        if POD_READY in self.gates and POD_READY not in self.conditions:
-            return False
-        if IN_PLACE_READY not in self.gates:
-            return IN_PLACE_STATE not in annotations and LEGACY_IN_PLACE_STATE not in annotations
-        condition = self.conditions.get(IN_PLACE_READY)
-        return condition is not None and (condition.status, condition.reason, condition.message) == ("True", "", "")
-
-    @Fact
-    def serving(self) -> bool:
-        """Running, Ready, and not held back by an in-place update (InPlaceUpdateReady absent or True)."""
-        if not self.ready or self.status.phase != "Running":
-            return False
-        condition = self.conditions.get(IN_PLACE_READY)
-        return condition is None or condition.status == "True"
 
 
 class ClaimStatus(Model):

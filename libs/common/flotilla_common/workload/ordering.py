@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.cloneset.types import PriorityStrategy, ScatterTerm, WeightTerm
+from flotilla_common.api.rollout import PriorityStrategy, ScatterTerm, WeightTerm
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.predicates import default_order_key

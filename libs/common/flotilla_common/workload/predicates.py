@@ -1,7 +1,7 @@
-"""What a pod is worth right now, and which one is updated first (common.md §5).
+"""Pod predicates that all workloads share, and the default update order (common.md §5).
 
-These run for every pod of every pass. The predicates only look at facts that `Pod` caches, and the order key is itself
-kept on the pod, so sorting ten thousand unchanged pods costs a dictionary look-up each.
+These run for every pod of every pass, so the answers are kept in the pod's memo: for ten thousand pods that have not
+changed, a pass costs a dictionary look-up each.
 """
 
 import math
@@ -9,11 +9,37 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from flotilla_common.api.core import ContainerStatus, Pod
+from flotilla_common.api.keys import (
+    IN_PLACE_GRACE,
+    IN_PLACE_READY,
+    IN_PLACE_STATE,
+    LEGACY_IN_PLACE_GRACE,
+    LEGACY_IN_PLACE_STATE,
+    POD_READY,
+)
+from flotilla_common.workload.lifecycle import NORMAL
 
 OrderKey = tuple[bool, int, bool, float, int, int, float, str]
 
-_ORDER_KEY = "default_order_key"
+_ORDER_KEY, _SERVING, _SETTLED = "default_order_key", "serving", "settled"
 _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
+
+
+def is_serving(pod: Pod) -> bool:
+    """Running, Ready, and not held back by an in-place update (InPlaceUpdateReady absent or True)."""
+    known: bool | None = pod.memo.get(_SERVING)
+    if known is None:
+        known = pod.memo[_SERVING] = _serving(pod)
+    return known
+
+
+def is_settled(pod: Pod) -> bool:
+    """The in-place engine and the lifecycle surely have nothing to do on the pod: state Normal, own readiness gates
+    open, no grace period. False only means that a closer look is needed."""
+    known: bool | None = pod.memo.get(_SETTLED)
+    if known is None:
+        known = pod.memo[_SETTLED] = _settled(pod)
+    return known
 
 
 def phase_rank(pod: Pod) -> int:
@@ -43,6 +69,27 @@ def default_order_key(pod: Pod) -> OrderKey:
     if key is None:
         key = pod.memo[_ORDER_KEY] = _order_key(pod)
     return key
+
+
+def _serving(pod: Pod) -> bool:
+    if not pod.ready or pod.status.phase != "Running":
+        return False
+    condition = pod.conditions.get(IN_PLACE_READY)
+    return condition is None or condition.status == "True"
+
+
+def _settled(pod: Pod) -> bool:
+    if pod.state not in ("", NORMAL):
+        return False
+    annotations = pod.metadata.annotations
+    if IN_PLACE_GRACE in annotations or LEGACY_IN_PLACE_GRACE in annotations:
+        return False
+    if POD_READY in pod.gates and POD_READY not in pod.conditions:
+        return False
+    if IN_PLACE_READY not in pod.gates:
+        return IN_PLACE_STATE not in annotations and LEGACY_IN_PLACE_STATE not in annotations
+    condition = pod.conditions.get(IN_PLACE_READY)
+    return condition is not None and (condition.status, condition.reason, condition.message) == ("True", "", "")
 
 
 def _order_key(pod: Pod) -> OrderKey:

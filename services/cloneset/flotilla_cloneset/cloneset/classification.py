@@ -20,6 +20,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.lifecycle import NORMAL, PREPARING_DELETE, PREPARING_UPDATE
+from flotilla_common.workload.predicates import is_serving, is_settled
 from flotilla_common.workload.revisions import short_hash
 
 _MEMO = "cloneset_traits"
@@ -58,9 +59,9 @@ def _traits(pod: Pod) -> Traits:
         active=pod.active,
         revision=short_hash(pod.revision),
         state=pod.state,
-        ready=pod.serving,
+        ready=is_serving(pod),
         specified=keys.SPECIFIED_DELETE_LABEL in meta.labels,
-        settled=pod.settled and keys.TEMPLATE_HASH_LABEL in meta.labels,
+        settled=is_settled(pod) and keys.TEMPLATE_HASH_LABEL in meta.labels,
     )
 
 

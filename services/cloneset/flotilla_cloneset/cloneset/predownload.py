@@ -15,10 +15,10 @@ from flotilla_cloneset.cloneset.podupdate import RECREATE
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import mapping, mappings, strings, text
-from flotilla_common.api.kinds.cloneset.types import InPlaceUpdateStrategy
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.resources import REVISION
+from flotilla_common.api.rollout import InPlaceUpdateStrategy
 from flotilla_common.control.plan import Chain, Create, Delete, Event, Json, Patch, PatchType
 from flotilla_common.workload.inplace import calculate
 from flotilla_common.workload.revisions import canonical_data, short_hash

@@ -15,8 +15,8 @@ from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named, 
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, mappings, text
-from flotilla_common.api.kinds.cloneset.types import Lifecycle
 from flotilla_common.api.resources import POD
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.plan import Chain, Delete, Event
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
 from flotilla_common.workload.podedit import PodEdit

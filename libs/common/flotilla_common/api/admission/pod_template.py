@@ -37,6 +37,7 @@ def default_template(template: Json, *, host_ports: bool = False) -> None:
 
 def default_claim(claim: Json) -> None:
     """Fill in a claim template."""
+    ensured(claim, "metadata").setdefault("creationTimestamp", None)  # as in pod templates
     _fill(ensured(claim, "status"), phase="Pending")
 
 

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
-from flotilla_common.api.kinds.cloneset.types import Lifecycle
 from flotilla_common.api.meta import Condition
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.plan import Chain, Frozen
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.completion import completed, containers_completed
@@ -29,6 +29,7 @@ from flotilla_common.workload.lifecycle import (
     write_state,
 )
 from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.predicates import is_settled
 from flotilla_common.workload.readiness import ensure_pod_ready
 from flotilla_common.workload.revisions import belongs
 
@@ -71,7 +72,7 @@ def refresh(
     not undone. `backfill`: labels to set along when they are missing.
     """
     missing = {key: value for key, value in (backfill or {}).items() if key not in pod.metadata.labels}
-    if pod.settled and not missing:
+    if is_settled(pod) and not missing:
         return IDLE
     around = Surroundings(lifecycle=lifecycle, gates=gates, server_version=server_version, now=now)
     try:

@@ -7,22 +7,9 @@ import msgspec
 
 from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, ObjectMeta
 from flotilla_common.api.resources import Resource
+from flotilla_common.api.rollout import InPlaceUpdateStrategy, Lifecycle, PriorityStrategy, ScatterTerm
 
 CLONE_SET = Resource("apps.kruise.io", "v1beta1", "clonesets", "CloneSet")
-
-
-class LifecycleHook(Model):
-    """What holds a pod in a state until the user lets go (common.md §8.1)."""
-
-    labels_handler: dict[str, str] = {}
-    finalizers_handler: list[str] = []
-    mark_pod_not_ready: bool = False
-
-
-class Lifecycle(Model):
-    pre_delete: LifecycleHook | None = None
-    in_place_update: LifecycleHook | None = None
-    pre_normal: LifecycleHook | None = None
 
 
 class ScaleStrategy(Model):
@@ -30,32 +17,6 @@ class ScaleStrategy(Model):
     max_unavailable: IntOrString | None = None
     enable_pvc_reuse: bool = msgspec.field(default=False, name="enablePVCReuse")
     exclude_preparing_delete: bool = False
-
-
-class WeightTerm(Model):
-    weight: int = 0
-    match_selector: LabelSelector = LabelSelector()
-
-
-class OrderTerm(Model):
-    ordered_key: str = ""
-
-
-class PriorityStrategy(Model):
-    weight_priority: list[WeightTerm] = []
-    order_priority: list[OrderTerm] = []
-
-
-class ScatterTerm(Model):
-    key: str = ""
-    value: str = ""
-
-
-class InPlaceUpdateStrategy(Model):
-    grace_period_seconds: int = 0
-    image_pre_download_parallelism: IntOrString | None = None
-    image_pre_download_timeout_seconds: int | None = None
-    image_pre_download_min_updated_ready_pods: int | None = None
 
 
 class RollingUpdate(Model):

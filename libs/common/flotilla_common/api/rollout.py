@@ -1,0 +1,48 @@
+"""What the specs of several workload kinds have in common: lifecycle hooks, update order, in-place settings
+(common.md §8.1, §11, §12)."""
+
+from flotilla_common.api.meta import IntOrString, LabelSelector, Model
+
+
+class LifecycleHook(Model):
+    """What holds a pod in a state until the user lets go."""
+
+    labels_handler: dict[str, str] = {}
+    finalizers_handler: list[str] = []
+    mark_pod_not_ready: bool = False
+
+
+class Lifecycle(Model):
+    pre_delete: LifecycleHook | None = None
+    in_place_update: LifecycleHook | None = None
+    pre_normal: LifecycleHook | None = None
+
+
+class WeightTerm(Model):
+    weight: int = 0
+    match_selector: LabelSelector = LabelSelector()
+
+
+class OrderTerm(Model):
+    ordered_key: str = ""
+
+
+class PriorityStrategy(Model):
+    """Which pods are updated first; one of the two lists is used."""
+
+    weight_priority: list[WeightTerm] = []
+    order_priority: list[OrderTerm] = []
+
+
+class ScatterTerm(Model):
+    """A label whose pods are spread over the update."""
+
+    key: str = ""
+    value: str = ""
+
+
+class InPlaceUpdateStrategy(Model):
+    grace_period_seconds: int = 0
+    image_pre_download_parallelism: IntOrString | None = None
+    image_pre_download_timeout_seconds: int | None = None
+    image_pre_download_min_updated_ready_pods: int | None = None

@@ -1,0 +1,36 @@
+"""What OpenKruise 1.9 left in a cluster (golden/README.md), as documents and as objects."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision
+
+Json = dict[str, Any]
+_GOLDEN = Path(__file__).parent / "golden"
+
+
+def documents(file: str) -> list[Json]:
+    """All objects of a file, as they were read back."""
+    return msgspec.json.decode((_GOLDEN / f"{file}.json").read_bytes())
+
+
+def cloneset(name: str) -> Json:
+    """The stored CloneSet."""
+    return next(one for one in documents("clonesets") if one["metadata"]["name"] == name)
+
+
+def revisions(kind: str, owner: str = "") -> list[Json]:
+    """The ControllerRevisions of one kind, or of one object of it."""
+    found: list[Json] = []
+    for one in documents("controllerrevisions"):
+        (reference,) = one["metadata"]["ownerReferences"]
+        if reference["kind"] == kind and owner in ("", reference["name"]):
+            found.append(one)
+    return found
+
+
+def decoded(revision: Json) -> ControllerRevision:
+    """The revision as our mirror holds it."""
+    return msgspec.json.decode(msgspec.json.encode(revision), type=ControllerRevision)
