@@ -12,7 +12,7 @@ from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.workload.predicates import is_serving, max_restarts
-from flotilla_common.workload.revisions import belongs
+from flotilla_common.workload.recipe import belongs
 
 
 class PodView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

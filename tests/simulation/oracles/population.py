@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
-from flotilla_common.workload.revisions import belongs
+from flotilla_common.workload.recipe import belongs
 from tests.simulation.oracles.scene import Scene, Step, Workload, instance_of
 
 PREPARING_DELETE = "PreparingDelete"

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from flotilla_cloneset.cloneset.claims import own_claims
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_cloneset.cloneset.numbers import Side
 from flotilla_cloneset.gather import OWNER, CloneSetTables, owner_uids
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.resources import CLAIM, NODE
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.mirror.table import Table
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, actions, claim, cloneset, codes, planned, pod, pods, summary
 from tests.unit.cloneset.build import OWNER as REFERENCE

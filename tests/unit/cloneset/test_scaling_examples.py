@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from flotilla_cloneset.cloneset.create import CREATES_PER_PASS
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.control.plan import Create, Delete, Patch
 from tests.unit.cloneset.build import (
     NOW,

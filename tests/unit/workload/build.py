@@ -9,6 +9,8 @@ from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.control.plan import Chain, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import revision_data
+from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_common.workload.recipe import RevisionRecipe, belongs, canonical_template_data, template_labels
 
 NOW = datetime(2024, 3, 1, 8, 0, 0, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(hours=1)
@@ -18,7 +20,15 @@ STATE = "apps.kruise.io/inplace-update-state"
 GRACE = "apps.kruise.io/inplace-update-grace"
 LIFECYCLE = "lifecycle.apps.kruise.io/state"
 
+RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
+
 Json = dict[str, Any]
+
+
+def in_place(**members: Any) -> InPlaceContext:
+    """What in-place updates depend on, for a workload without hooks."""
+    values: dict[str, Any] = {"recipe": RECIPE, "lifecycle": None, "gates": GATES, "server_version": "v1.33.1"}
+    return InPlaceContext(**(values | {"now": NOW} | members))
 
 
 def raw(document: object) -> msgspec.Raw:

@@ -8,15 +8,14 @@ from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.inplace.qos import qos_class
 from flotilla_common.workload.inplace.spec import ContainerMeta
-from tests.unit.workload.build import GATES, RESIZE, container, env_from, revision, template
+from tests.unit.workload.build import GATES, RECIPE, RESIZE, container, env_from, revision, template
 
 HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"
 NO_ENV = Gates.parse("InPlaceUpdateEnvFromMetadata=false")
-CLAIMS = Gates.parse("RecreatePodWhenChangeVCTInCloneSetGate=true")
 
 
 def spec_of(old: Any, new: Any, gates: Gates = GATES) -> UpdateSpec | None:
-    return calculate(revision(old, "sample-old"), revision(new, "sample-new"), gates=gates)
+    return calculate(RECIPE, revision(old, "sample-old"), revision(new, "sample-new"), gates=gates)
 
 
 def sized(cpu: str | None = None, limit: str | None = None, memory: str = "1Gi") -> Any:
@@ -157,29 +156,28 @@ def test_resize_not_in_place(old: Any, new: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "gates", "ignore", "possible"),
+    ("old", "new", "annotation", "possible"),
     [
-        ("1", "2", GATES, False, True),
-        ("1", "2", CLAIMS, False, False),
-        ("1", "2", CLAIMS, True, True),
-        ("1", "1", CLAIMS, False, True),
-        (None, "2", CLAIMS, False, True),
-        ("1", None, CLAIMS, False, True),
+        ("1", "2", "", True),
+        ("1", "2", HASH, False),
+        ("1", "1", HASH, True),
+        (None, "2", HASH, True),
+        ("1", None, HASH, True),
     ],
-    ids=["gate off", "differ", "InPlaceOnly", "same", "unknown before", "unknown after"],
+    ids=["not asked", "differ", "same", "unknown before", "unknown after"],
 )
-def test_claim_hash(old: str | None, new: str | None, gates: Gates, ignore: bool, possible: bool) -> None:
+def test_an_annotation_that_must_match(old: str | None, new: str | None, annotation: str, possible: bool) -> None:
     revisions = [
         revision(template(), f"sample-{value}", annotations={} if value is None else {HASH: value})
         for value in (old, new)
     ]
-    assert (calculate(*revisions, gates=gates, ignore_claim_hash=ignore) is not None) is possible
+    assert (calculate(RECIPE, *revisions, gates=GATES, must_match=annotation) is not None) is possible
 
 
 def test_unreadable_data_is_not_in_place() -> None:
     unreadable = revision(template(), "sample-old")
     unreadable = type(unreadable)(metadata=unreadable.metadata)
-    assert calculate(unreadable, revision(template()), gates=GATES) is None
+    assert calculate(RECIPE, unreadable, revision(template()), gates=GATES) is None
 
 
 @pytest.mark.parametrize(

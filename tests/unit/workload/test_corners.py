@@ -14,7 +14,6 @@ from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.state import InPlaceState
 from flotilla_common.workload.ordering import scatter, sort_by_priority
 from flotilla_common.workload.podedit import PodEdit
-from flotilla_common.workload.revisions import surplus_revisions
 from tests.unit.workload.build import (
     GATES,
     NOW,
@@ -28,7 +27,7 @@ from tests.unit.workload.build import (
 from tests.unit.workload.test_completion import META, runtime, state
 from tests.unit.workload.test_ordering import names, priority
 from tests.unit.workload.test_refresh import refreshed, update_state, updating
-from tests.unit.workload.test_revisions import ALPINE, MAINLINE, choose, stored
+from tests.unit.workload.test_revisions import ALPINE, MAINLINE, choose, stored, surplus
 
 BOTH = ("InPlaceUpdateReady", "KruisePodReady")
 HASH_LABEL = "controller.kubernetes.io/hash"
@@ -132,14 +131,14 @@ def test_every_taken_name_counts_a_collision() -> None:
 
 
 def test_a_kind_without_claims_has_no_hash_of_them() -> None:
-    body: Any = getattr(choose(ALPINE, claim_hash=None).writes[0], "body", {})
+    body: Any = getattr(choose(ALPINE, annotations={}).writes[0], "body", {})
     assert body["metadata"]["annotations"] == {"note": "x"}
 
 
 @pytest.mark.parametrize(("limit", "deleted"), [(1, ["a"]), (2, []), (3, []), (5, [])])
 def test_live_revisions_do_not_count_against_the_limit(limit: int, deleted: list[str]) -> None:
     held = [stored(name, ALPINE, number) for number, name in enumerate(("a", "b", "c", "d"), start=1)]
-    assert [one.name for one in surplus_revisions(held, {"c", "d"}, limit, owner_uid="uid-owner")] == deleted
+    assert surplus(held, {"c", "d"}, limit) == deleted
 
 
 def test_env_of_metadata_is_read_behind_env_of_other_things() -> None:

@@ -6,27 +6,21 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.meta import LabelSelector, OwnerReference
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.meta import LabelSelector, ObjectMeta
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Create, Patch
+from flotilla_common.workload.recipe import RevisionOwner, belongs, short_hash, template_data
 from flotilla_common.workload.revisions import (
     RevisionChoice,
-    belongs,
-    canonical_data,
     choose_revisions,
-    short_hash,
+    live_revisions,
+    own_revisions,
     surplus_revisions,
 )
-from tests.unit.workload.build import container, raw, template
+from tests.unit.workload.build import RECIPE, container, raw, template
 
-OWNER = OwnerReference(
-    api_version="apps.kruise.io/v1beta1",
-    kind="CloneSet",
-    name="sample",
-    uid="uid-owner",
-    controller=True,
-    block_owner_deletion=True,
-)
+OWNER = ObjectMeta(name="sample", namespace="default", uid="uid-owner", annotations={"note": "x"})
 HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"
 ALPINE, MAINLINE = template(), template(container(image="nginx:mainline"))
 EVERYTHING = Selector.compile(LabelSelector())
@@ -54,16 +48,16 @@ def stored(
 
 
 def choose(content: Any, *held: ControllerRevision, **members: Any) -> RevisionChoice:
-    arguments: dict[str, Any] = {
-        "owner": OWNER,
-        "namespace": "default",
-        "selector": EVERYTHING,
-        "annotations": {"note": "x"},
-        "claim_hash": "",
-        "current_name": "",
-        "collision_count": None,
-    }
-    return choose_revisions(template=raw(content), stored=held, **(arguments | members))
+    values: dict[str, Any] = {"selector": EVERYTHING, "annotations": {HASH: ""}, **members}
+    owner = RevisionOwner(resource=CLONE_SET, metadata=OWNER, **values)
+    return choose_revisions(RECIPE, owner, template_data(raw(content)), held)
+
+
+def surplus(held: list[ControllerRevision], live: set[str], limit: int) -> list[str]:
+    """Names of the revisions that are deleted where live ones do not count."""
+    own = own_revisions(held, "uid-owner")
+    spared = live_revisions(RECIPE, own, live)
+    return [one.name for one in surplus_revisions([one for one in own if one.metadata.name not in spared], limit)]
 
 
 def test_the_first_revision() -> None:
@@ -115,7 +109,7 @@ def test_22_rollback_raises_the_number() -> None:
 def test_rollback_renews_the_claim_hash(annotations: Any) -> None:
     metadata = {} if annotations is None else {"annotations": annotations}
     held = stored("sample-x", ALPINE, 1, **metadata)
-    choice = choose(ALPINE, held, stored("sample-y", MAINLINE, 2), claim_hash="16312009")
+    choice = choose(ALPINE, held, stored("sample-y", MAINLINE, 2), annotations={HASH: "16312009"})
     (patch,) = choice.writes
     assert isinstance(patch, Patch)
     assert patch.body["metadata"] == {"annotations": {HASH: "16312009"}}
@@ -156,7 +150,7 @@ def test_revisions_of_others_and_outside_the_selector_do_not_count() -> None:
 
 def test_unreadable_revisions_equal_nothing() -> None:
     held = [stored(f"sample-{index}", None, index, data=data) for index, data in enumerate((1, {}, {"spec": []}), 1)]
-    assert [canonical_data(item) for item in held[::2]] == [b"", b""]
+    assert [RECIPE.data_of(item) for item in held[::2]] == [b"", b""]
     assert choose(ALPINE, *held).update.revision == 4
 
 
@@ -192,7 +186,7 @@ def test_history_limit(live: set[str], limit: int, deleted: list[str]) -> None:
         stored("sample-c", ALPINE, 3),
         stored("foreign", ALPINE, 0, controller="uid-else"),
     ]
-    assert [item.name for item in surplus_revisions(held, live, limit, owner_uid="uid-owner")] == deleted
+    assert surplus(held, live, limit) == deleted
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from tests.unit.workload.build import (
     GATES,
     GRACE,
     LIFECYCLE,
-    NOW,
     RESIZE,
     STATE,
     annotations_of,
     barrier,
     conditions_of,
     container,
+    in_place,
     labels_of,
     patches,
     pod,
@@ -38,7 +38,9 @@ EVENT = Event(reason="SuccessfulUpdatePodInPlace", message="done")
 
 def started(target: Pod, spec: UpdateSpec, gates: Any = GATES, version: str = "v1.33.1", **members: Any) -> list[Patch]:
     labels = {"controller-revision-hash": spec.revision, "pod-template-hash": "56dfb978d4"}
-    return patches(start(target, spec, revision_labels=labels, gates=gates, server_version=version, now=NOW, **members))
+    settings = {name: members.pop(name) for name in ("has_states", "drop_field_owners") if name in members}
+    context = in_place(gates=gates, server_version=version, **settings)
+    return patches(start(target, spec, context, revision_labels=labels, **members))
 
 
 def test_an_image_update_is_two_writes() -> None:
@@ -103,7 +105,7 @@ def test_everything_else_is_made_not_ready_first(conditions: dict[str, Any]) -> 
 
 
 def test_kinds_without_lifecycle_get_no_state() -> None:
-    _, second = started(pod(state=""), IMAGE, lifecycle_state="")
+    _, second = started(pod(state=""), IMAGE, has_states=False)
     assert LIFECYCLE not in labels_of(second)
 
 

@@ -43,20 +43,19 @@ def fully_hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
     )
 
 
-def write_state(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime, *, rehook: bool = False) -> bool:
+def write_state(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime, *, rehook: bool = False) -> None:
     """Put the pod into `state`, with what belongs to it: time, KruisePodReady marks, hook labels (`rehook`).
 
-    True when the label changes. The marks may change even if it does not (§8.3).
+    The marks may change even if the state does not (§8.3).
     """
     _mark(edit, state, lifecycle, now)
     if edit.label(STATE_LABEL) == state:
-        return False
+        return
     edit.set_labels({STATE_LABEL: state})
     edit.set_annotations(state_annotations(now))
     if rehook and lifecycle is not None and lifecycle.in_place_update is not None:
         edit.set_labels(lifecycle.in_place_update.labels_handler)
         edit.add_finalizers(lifecycle.in_place_update.finalizers_handler)
-    return True
 
 
 def initial_labels(state: str = PREPARING_NORMAL) -> dict[str, str]:

@@ -40,10 +40,6 @@ class PodEdit:
         """The label's value after the edit."""
         return self._labels[key] if key in self._labels else self.pod.metadata.labels.get(key)
 
-    def annotation(self, key: str) -> str | None:
-        """The annotation's value after the edit."""
-        return self._annotations[key] if key in self._annotations else self.pod.metadata.annotations.get(key)
-
     def condition(self, kind: str) -> Condition | None:
         """The condition after the edit."""
         return self._conditions.get(kind) or self.pod.conditions.get(kind)

@@ -13,48 +13,20 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.documents import mapping, sequence, strings
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
-from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Json
+from flotilla_common.workload.claims import ClaimTemplate
 from flotilla_common.workload.lifecycle import initial_labels, state_annotations
-from flotilla_common.workload.revisions import short_hash
+from flotilla_common.workload.ownership import owner_reference
+from flotilla_common.workload.recipe import short_hash
 
 KUBE_SYSTEM = "kube-system"
-
-
-class ClaimTemplate(msgspec.Struct, frozen=True):
-    """One volumeClaimTemplate; its name is also the name of the volume."""
-
-    name: str
-    document: Json
-
-    def claim_name(self, cloneset: str, instance_id: str) -> str:
-        """The name of an instance's claim."""
-        return f"{self.name}-{cloneset}-{instance_id}"
 
 
 def revision_labels(revision: str, *, short: bool) -> dict[str, str]:
     """The labels that put a pod on a revision. `short`: gate CloneSetShortHash."""
     hash_ = short_hash(revision)
     return {keys.REVISION_LABEL: hash_ if short else revision, keys.TEMPLATE_HASH_LABEL: hash_}
-
-
-def claim_templates(cloneset: CloneSet) -> tuple[ClaimTemplate, ...]:
-    """The claim templates that have a name."""
-    documents = [mapping(msgspec.json.decode(raw)) for raw in cloneset.spec.volume_claim_templates]
-    named = [(str(mapping(document.get("metadata")).get("name") or ""), document) for document in documents]
-    return tuple(ClaimTemplate(name, document) for name, document in named if name)
-
-
-def owner_reference(cloneset: CloneSet) -> Json:
-    """The reference by which dependents name the CloneSet as their controller."""
-    return {
-        "apiVersion": CLONE_SET.api_version,
-        "kind": CLONE_SET.kind,
-        "name": cloneset.metadata.name,
-        "uid": cloneset.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +62,7 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
             "namespace": self.cloneset.metadata.namespace,
             "labels": self.labels(instance_id),
             "annotations": {**mapping(meta.get("annotations")), **state_annotations(self.now)},
-            "ownerReferences": [owner_reference(self.cloneset)],
+            "ownerReferences": [owner_reference(CLONE_SET, self.cloneset.metadata)],
         }
         if meta.get("finalizers"):
             metadata["finalizers"] = sequence(meta["finalizers"])
@@ -105,37 +77,13 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
 
     def claim(self, template: ClaimTemplate, instance_id: str) -> Json:
         """The body of an instance's claim."""
-        meta = mapping(template.document.get("metadata"))
-        metadata: Json = {
-            **meta,
-            "name": template.claim_name(self.cloneset.metadata.name, instance_id),
-            "namespace": self.cloneset.metadata.namespace,
-            "labels": {
-                **mapping(meta.get("labels")),
-                **self.cloneset.spec.selector.match_labels,
-                keys.INSTANCE_ID_LABEL: instance_id,
-            },
-            "ownerReferences": [*sequence(meta.get("ownerReferences")), owner_reference(self.cloneset)],
-        }
-        return {
-            **template.document,
-            "apiVersion": CLAIM.api_version,
-            "kind": CLAIM.kind,
-            "metadata": metadata,
-        }
+        meta = self.cloneset.metadata
+        labels = {**self.cloneset.spec.selector.match_labels, keys.INSTANCE_ID_LABEL: instance_id}
+        return template.claim(meta.name, instance_id, meta.namespace, labels, [owner_reference(CLONE_SET, meta)])
 
     def _volumes(self, spec: Mapping[str, Any], instance_id: str) -> list[Json]:
         mine = {template.name for template in self.claims}
-        volumes: list[Json] = [
-            {
-                "name": template.name,
-                "persistentVolumeClaim": {
-                    "claimName": template.claim_name(self.cloneset.metadata.name, instance_id),
-                    "readOnly": False,
-                },
-            }
-            for template in self.claims
-        ]
+        volumes = [template.volume(self.cloneset.metadata.name, instance_id) for template in self.claims]
         return volumes + [volume for volume in sequence(spec.get("volumes")) if mapping(volume).get("name") not in mine]
 
 

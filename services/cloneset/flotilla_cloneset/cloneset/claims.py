@@ -10,16 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS
 from flotilla_common.api import keys
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, POD
-from flotilla_common.control.plan import Chain, Delete, Event, Json, Patch, PatchType
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
+from flotilla_common.control.plan import Chain, Delete, Event
+from flotilla_common.control.writes import delete_of
+from flotilla_common.workload.claims import hand_over
+from flotilla_common.workload.ownership import owner_reference
 
-CLEAN_UP = "clean up"
-"""Cause of deleting a claim whose pod is gone already; its failure is no failure to scale."""
+CLEAN_UP, HAND_OVER = "clean up", "hand the claim to its leaving pod"
+"""Causes of disposing of a claim whose pod is gone already, or about to go; a failure is no failure to scale."""
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +65,10 @@ def clean_up(claims: Claims, active: Iterable[Pod], inactive: Iterable[Pod]) -> 
         if not identity or identity in living:
             continue
         pod = leaving.get(identity)
-        chains += [(_hand_over(claim, pod) if pod else delete_claim(claim, CLEAN_UP),) for claim in members]
+        chains += [
+            (hand_over(claim, owner_reference(POD, pod.metadata), HAND_OVER) if pod else delete_claim(claim, CLEAN_UP),)
+            for claim in members
+        ]
     kept = {identity: members for identity, members in claims.by_id.items() if not identity or identity in living}
     return Claims(by_id=kept, terminating=claims.terminating), chains[:MAX_CHAINS_PER_PASS]
 
@@ -71,39 +77,10 @@ def delete_claim(claim: PersistentVolumeClaim, cause: str) -> Delete:
     """Delete a claim of an instance that is not wanted any more."""
     lost = cause == CLEAN_UP
     what = "clean up PVC" if lost else "delete pvc"
-    return Delete(
-        resource=CLAIM,
-        namespace=claim.metadata.namespace,
-        name=claim.metadata.name,
-        uid=claim.metadata.uid,
+    return delete_of(
+        CLAIM,
+        claim.metadata,
         cause=cause,
         phase="" if lost else "scale",
         on_failure=Event(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),
-    )
-
-
-def _hand_over(claim: PersistentVolumeClaim, pod: Pod) -> Patch:
-    """Make the pod the claim's controller in place of the CloneSet, on exactly the claim that was read."""
-    controller = controller_of(claim.metadata)
-    others = [
-        msgspec.to_builtins(reference) for reference in claim.metadata.owner_references if reference != controller
-    ]
-    owner: Json = {
-        "apiVersion": POD.api_version,
-        "kind": POD.kind,
-        "name": pod.metadata.name,
-        "uid": pod.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    return Patch(
-        resource=CLAIM,
-        namespace=claim.metadata.namespace,
-        name=claim.metadata.name,
-        uid=claim.metadata.uid,
-        resource_version=claim.metadata.resource_version,
-        cause="hand the claim to its leaving pod",
-        patch_type=PatchType.MERGE,
-        body={"metadata": {"ownerReferences": [*others, owner]}},
-        on_failure=Event(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),
     )

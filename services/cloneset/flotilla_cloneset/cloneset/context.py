@@ -7,10 +7,12 @@ import msgspec
 from flotilla_cloneset.cloneset.claims import Claims
 from flotilla_cloneset.cloneset.classification import Classification, traits
 from flotilla_cloneset.cloneset.numbers import Targets
+from flotilla_cloneset.cloneset.revisions import RECIPE
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import RollingUpdate
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.revisions import RevisionChoice
 
 
@@ -35,6 +37,19 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         """Whether pods may go back to the current revision (cloneset.md §4.3)."""
         differ = self.revisions.update.metadata.name != self.revisions.current.metadata.name
         return differ and self.snapshot.gates.on("CloneSetPartitionRollback")
+
+    @property
+    def in_place(self) -> InPlaceContext:
+        """What in-place updates depend on besides the pod."""
+        options = self.snapshot.options
+        return InPlaceContext(
+            recipe=RECIPE,
+            lifecycle=self.snapshot.cloneset.spec.lifecycle,
+            gates=self.snapshot.gates,
+            server_version=options.server_version,
+            now=self.now,
+            drop_field_owners=options.drop_field_owners,
+        )
 
     def serviceable(self, pod: Pod) -> bool:
         """Whether deleting the pod costs availability: available, minReadySeconds aside."""

@@ -8,18 +8,19 @@ import msgspec
 from flotilla_cloneset.cloneset.bodies import (
     KUBE_SYSTEM,
     PodFactory,
-    claim_templates,
     decode_template,
     revision_template,
 )
 from flotilla_cloneset.cloneset.claims import instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
-from flotilla_cloneset.cloneset.draft import Draft, named
 from flotilla_cloneset.cloneset.identity import fresh_ids
 from flotilla_cloneset.cloneset.numbers import Quantities
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Create, Event, Json
+from flotilla_common.control.wording import named
+from flotilla_common.workload.claims import claim_templates
 
 CREATES_PER_PASS = 32
 """Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
@@ -98,7 +99,7 @@ def _factory(context: PlanContext, revision: ControllerRevision) -> PodFactory:
         cloneset=snapshot.cloneset,
         template=decode_template(snapshot.cloneset.spec.template) if update else revision_template(revision.data),
         revision=revision.metadata.name,
-        claims=claim_templates(snapshot.cloneset),
+        claims=claim_templates(snapshot.cloneset.spec.volume_claim_templates),
         short_label=snapshot.gates.on("CloneSetShortHash"),
         ready_gate=snapshot.gates.on("PodWebhook") and not system,
         now=context.now,

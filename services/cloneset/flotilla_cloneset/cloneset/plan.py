@@ -10,21 +10,22 @@ from datetime import datetime
 from flotilla_cloneset.cloneset.claims import clean_up, own_claims
 from flotilla_cloneset.cloneset.classification import Classification, Question, classify
 from flotilla_cloneset.cloneset.context import PlanContext
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_cloneset.cloneset.numbers import targets
-from flotilla_cloneset.cloneset.ownership import adopt, release
 from flotilla_cloneset.cloneset.predownload import plan_predownload
 from flotilla_cloneset.cloneset.refresh import plan_refresh
+from flotilla_cloneset.cloneset.revisions import choose, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_cloneset.cloneset.status import Facts, StatusPlan, plan_status
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
-from flotilla_common.api.meta import OwnerReference
+from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.plan import Event, Patch, PatchType, Plan, Reason, Stage
-from flotilla_common.workload.hashing import claim_templates_hash
-from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, surplus_revisions
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Event, Plan, Reason, Stage
+from flotilla_common.control.writes import patch_of
+from flotilla_common.workload.ownership import adopt, owner_reference, release
+from flotilla_common.workload.revisions import RevisionChoice
 
 
 def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
@@ -39,7 +40,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     if selector.empty:
         return _refused("InvalidSelector", "spec.selector is empty")
     try:
-        revisions = _revisions(snapshot, selector)
+        revisions = choose(snapshot, selector)
     except ValueError as error:
         return _refused("InvalidTemplate", f"spec.template or spec.volumeClaimTemplates: {error}")
     draft = Draft()
@@ -65,30 +66,6 @@ def _refused(code: str, text: str) -> Plan:
     )
 
 
-def _revisions(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
-    cloneset = snapshot.cloneset
-    meta = cloneset.metadata
-    owner = OwnerReference(
-        api_version=CLONE_SET.api_version,
-        kind=CLONE_SET.kind,
-        name=meta.name,
-        uid=meta.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
-    return choose_revisions(
-        owner=owner,
-        namespace=meta.namespace,
-        selector=selector,
-        annotations=meta.annotations,
-        template=cloneset.spec.template,
-        claim_hash=claim_templates_hash(cloneset.spec.volume_claim_templates),
-        stored=tuple(snapshot.revisions),
-        current_name=cloneset.status.current_revision,
-        collision_count=cloneset.status.collision_count,
-    )
-
-
 def _survey(
     snapshot: CloneSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, draft: Draft
 ) -> PlanContext:
@@ -107,7 +84,9 @@ def _survey(
     claims = own_claims(cloneset, snapshot.claims)
     if cloneset.metadata.deletion_timestamp is None:
         draft.stage((revisions.writes,))
-        draft.stage(release(cloneset, classified.strays) + adopt(cloneset, classified.orphans), stop_on_failure=False)
+        released = release(cloneset.metadata.uid, POD, classified.strays)
+        adopted = adopt(owner_reference(CLONE_SET, cloneset.metadata), POD, classified.orphans)
+        draft.stage(released + adopted, stop_on_failure=False)
         if not spec.scale_strategy.enable_pvc_reuse:
             claims, chains = clean_up(claims, classified.active, classified.inactive)
             draft.stage(chains)
@@ -144,13 +123,11 @@ def _act(context: PlanContext, draft: Draft) -> None:
 
 
 def _forget_history(context: PlanContext, draft: Draft) -> None:
-    snapshot, revisions = context.snapshot, context.revisions
-    limit = snapshot.cloneset.spec.revision_history_limit
-    if len(snapshot.revisions) <= limit:
-        return
-    live = {pod.revision for pod in snapshot.pods} | {revisions.current.metadata.name, revisions.update.metadata.name}
-    surplus = surplus_revisions(snapshot.revisions, live, limit, owner_uid=snapshot.cloneset.metadata.uid)
-    draft.stage([(delete,) for delete in surplus[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+    revisions = context.revisions
+    live = {pod.revision for pod in context.snapshot.pods}
+    live |= {revisions.current.metadata.name, revisions.update.metadata.name}
+    deletes = surplus(context.snapshot, context.selector, live)
+    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
 def _status(context: PlanContext, now: datetime) -> StatusPlan:
@@ -183,17 +160,12 @@ def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
         "maxUnavailable": want.max_unavailable,
         "maxSurge": want.max_surge,
     }
-    return Plan(
-        stages=tuple(draft.stages),
-        events=tuple(draft.events),
+    return draft.plan(
         status=status.patch,
         urgent_status=status.patch is not None and (status.urgent or bool(context.pods.preparing_delete)),
         after_status=_prune(context.snapshot.cloneset, context.pods),
-        reasons=tuple(draft.reasons),
-        numbers=numbers | draft.numbers,
-        wake_at=draft.wake_at,
+        numbers=numbers,
         settled=not draft.stages and _settled(context),
-        errors=tuple(draft.errors),
     )
 
 
@@ -213,15 +185,7 @@ def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
     kept = [name for name in listed if name in active]
     if len(kept) == len(listed):
         return ()
-    meta = cloneset.metadata
-    patch = Patch(
-        resource=CLONE_SET,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        cause="names in podsToDelete are gone",
-        patch_type=PatchType.MERGE,
-        body={"spec": {"scaleStrategy": {"podsToDelete": kept or None}}},
-    )
+    body = {"spec": {"scaleStrategy": {"podsToDelete": kept or None}}}
+    cause = "names in podsToDelete are gone"
+    patch = patch_of(CLONE_SET, cloneset.metadata, cause=cause, body=body, on_version=True)
     return (Stage(chains=((patch,),), stop_on_failure=False),)

@@ -11,14 +11,15 @@ them their place in the update order, and does not plan them again (docs/adr/000
 from datetime import timedelta
 
 from flotilla_cloneset.cloneset.context import PlanContext
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain
-from flotilla_common.workload.inplace import Refresh, refresh
+from flotilla_common.control.wording import named
+from flotilla_common.workload.inplace import InPlaceContext, Refresh, refresh
 from flotilla_common.workload.inplace.refresh import IDLE
 from flotilla_common.workload.lifecycle import PREPARING_NORMAL, UPDATED
-from flotilla_common.workload.revisions import belongs, short_hash
+from flotilla_common.workload.recipe import belongs, short_hash
 
 _MEMO = "cloneset_refresh_idle"
 
@@ -31,12 +32,13 @@ def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int 
     """
     chains: list[Chain] = []
     in_grace: list[Pod] = []
+    in_place = context.in_place
     for pod in context.pods.unsettled:
         if pod.metadata.uid in draft.touched:
             continue
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
-        outcome = _refresh(context, pod, direction)
+        outcome = _refresh(context, in_place, pod, direction)
         if outcome.chain and draft.touch(pod):
             chains.append(outcome.chain)
         if outcome.wait_seconds:
@@ -64,23 +66,19 @@ def _say_who_waits(context: PlanContext, draft: Draft) -> None:
         draft.reason("WaitingForHook", f"waiting: {named(updated)} must get the inPlaceUpdate hook back", updated)
 
 
-def _refresh(context: PlanContext, pod: Pod, direction: int) -> Refresh:
+def _refresh(context: PlanContext, in_place: InPlaceContext, pod: Pod, direction: int) -> Refresh:
     """What the pod needs. That it needs nothing is remembered with the pod, unless time or a problem has to pass."""
-    snapshot = context.snapshot
     target = context.revisions.current if direction < 0 else context.revisions.update
     on_target = belongs(pod.revision, target.metadata.name)
     wanted = direction != 0 and not on_target
-    question = (snapshot.cloneset.spec.lifecycle, on_target, wanted)
+    question = (in_place.lifecycle, on_target, wanted)
     if pod.memo.get(_MEMO) == question:
         return IDLE
     outcome = refresh(
         pod,
-        lifecycle=snapshot.cloneset.spec.lifecycle,
+        in_place,
         on_target=on_target,
         wanted=wanted,
-        gates=snapshot.gates,
-        server_version=snapshot.options.server_version,
-        now=context.now,
         backfill={keys.TEMPLATE_HASH_LABEL: short_hash(pod.revision)} if pod.revision else None,
     )
     if outcome == IDLE:

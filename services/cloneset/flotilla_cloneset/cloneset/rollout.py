@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from itertools import chain, islice
 
 from flotilla_cloneset.cloneset.context import PlanContext
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, NAMED, Draft, named, pods_word
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
-from flotilla_cloneset.cloneset.podupdate import UpdateRefused, plan_pod_updates
+from flotilla_cloneset.cloneset.podupdate import plan_pod_updates
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.wording import NAMED, named, pods_word
+from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, UPDATED
 from flotilla_common.workload.ordering import update_order
-from flotilla_common.workload.revisions import belongs
+from flotilla_common.workload.recipe import belongs
 
 
 def update_numbers(context: PlanContext) -> Quantities:
@@ -64,7 +66,8 @@ def _stands_still(context: PlanContext, numbers: Quantities, draft: Draft) -> bo
         outdated = counts.replicas - counts.updated
         if outdated:
             draft.reason(
-                "OnDelete", f"waiting for somebody to delete {pods_word(outdated)} of older revisions: type is OnDelete"
+                "OnDelete",
+                f"waiting for somebody to delete {pods_word(outdated)} of older revisions: type is OnDelete",
             )
         return True
     if want.paused:

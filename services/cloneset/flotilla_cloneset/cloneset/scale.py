@@ -11,13 +11,15 @@ from flotilla_cloneset.cloneset.choose import choose
 from flotilla_cloneset.cloneset.claims import delete_claim, instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.create import plan_creates
-from flotilla_cloneset.cloneset.draft import MAX_CHAINS_PER_PASS, Draft, named, pods_word
 from flotilla_cloneset.cloneset.numbers import Quantities, quantities
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import mapping, mappings, text
 from flotilla_common.api.resources import POD
 from flotilla_common.api.rollout import Lifecycle
-from flotilla_common.control.plan import Chain, Delete, Event
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.wording import named, pods_word
+from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
 from flotilla_common.workload.podedit import PodEdit
 
@@ -193,14 +195,12 @@ def _delete_chain(context: PlanContext, pod: Pod, cause: str) -> Chain:
     view that is behind, it may be serving by now.
     """
     meta = pod.metadata
-    delete = Delete(
-        resource=POD,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version="" if context.serviceable(pod) else meta.resource_version,
+    delete = delete_of(
+        POD,
+        meta,
         cause=cause,
         phase="scale",
+        on_version=not context.serviceable(pod),
         on_success=Event(reason="SuccessfulDelete", message=f"succeed to delete pod {meta.name}"),
         on_failure=Event(reason="FailedDelete", message=f"failed to delete pod {meta.name}: ", warning=True),
     )

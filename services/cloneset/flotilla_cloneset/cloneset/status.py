@@ -12,7 +12,8 @@ import msgspec
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Frozen, Patch, PatchType
+from flotilla_common.control.plan import Frozen, Patch
+from flotilla_common.control.writes import patch_of
 
 NO_DEADLINE = 2**31 - 1
 """progressDeadlineSeconds that means the same as unset."""
@@ -122,17 +123,8 @@ def _patch(cloneset: CloneSet, status: CloneSetStatus) -> Patch:
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas"):
         content[member] = content[member] or None  # absent when 0
-    return Patch(
-        resource=CLONE_SET,
-        namespace=cloneset.metadata.namespace,
-        name=cloneset.metadata.name,
-        uid=cloneset.metadata.uid,
-        cause="status",
-        body={"status": content},
-        patch_type=PatchType.MERGE,
-        subresource="status",
-        resource_version=cloneset.metadata.resource_version,
-    )
+    body = {"status": content}
+    return patch_of(CLONE_SET, cloneset.metadata, cause="status", body=body, subresource="status", on_version=True)
 
 
 def _find(conditions: list[Condition], kind: str) -> Condition | None:

@@ -12,35 +12,37 @@ import msgspec
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, ControllerRevision
 from flotilla_common.api.documents import Json, sequence, strings
-from flotilla_common.api.keys import CLAIM_HASH_ANNOTATION
 from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import env_from_metadata
 from flotilla_common.workload.inplace.diff import Difference, Op, Path, differences
 from flotilla_common.workload.inplace.qos import qos_class
 from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
-from flotilla_common.workload.revisions import canonical_data
+from flotilla_common.workload.recipe import RevisionRecipe
 
 _RESIZABLE = ("cpu", "memory")
 
 
 def calculate(
-    old: ControllerRevision, new: ControllerRevision, *, gates: Gates, ignore_claim_hash: bool = False
+    recipe: RevisionRecipe, old: ControllerRevision, new: ControllerRevision, *, gates: Gates, must_match: str = ""
 ) -> UpdateSpec | None:
-    """The update spec, or None when the change is not in-place. Cached per pair of revisions."""
-    if not ignore_claim_hash and gates.on("RecreatePodWhenChangeVCTInCloneSetGate") and _claims_differ(old, new):
+    """The update spec, or None when the change is not in-place. Cached per pair of revisions.
+
+    `must_match`: an annotation that means recreation where both revisions have it and it differs.
+    """
+    if must_match and _differ(must_match, old, new):
         return None
     return _calculate(
-        canonical_data(old),
-        canonical_data(new),
-        new.metadata.name,
+        recipe.data_of(old),
+        recipe.data_of(new),
+        recipe.label(new),
         gates.on("InPlaceUpdateEnvFromMetadata"),
         gates.on("InPlaceWorkloadVerticalScaling"),
     )
 
 
-def _claims_differ(old: ControllerRevision, new: ControllerRevision) -> bool:
-    hashes = [revision.metadata.annotations.get(CLAIM_HASH_ANNOTATION) for revision in (old, new)]
-    return None not in hashes and hashes[0] != hashes[1]
+def _differ(annotation: str, old: ControllerRevision, new: ControllerRevision) -> bool:
+    values = [revision.metadata.annotations.get(annotation) for revision in (old, new)]
+    return None not in values and values[0] != values[1]
 
 
 @lru_cache(maxsize=4096)

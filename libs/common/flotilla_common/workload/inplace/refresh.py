@@ -7,15 +7,13 @@ version that was seen to be complete, because a newer one may already be in the 
 
 import math
 from collections.abc import Mapping
-from datetime import datetime
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
 from flotilla_common.api.meta import Condition
-from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.plan import Chain, Frozen
-from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.completion import completed, containers_completed
+from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.start import half_started
 from flotilla_common.workload.inplace.state import Grace, InPlaceState, grace_of, state_of_update
 from flotilla_common.workload.inplace.write import write_batch
@@ -31,7 +29,6 @@ from flotilla_common.workload.lifecycle import (
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.predicates import is_settled
 from flotilla_common.workload.readiness import ensure_pod_ready
-from flotilla_common.workload.revisions import belongs
 
 
 class Refresh(Frozen):
@@ -39,31 +36,18 @@ class Refresh(Frozen):
 
     chain: Chain = ()
     wait_seconds: int = 0  # plan again after this many seconds; 0 is no wish
-    lifecycle_written: bool = False  # a lifecycle state or a back-filled label: the update step waits for the next pass
     problem: str = ""  # what cannot be read on the pod; it is left alone
 
 
 IDLE = Refresh()
 
 
-class Surroundings(Frozen):
-    """What a refresh depends on besides the pod; the same for all pods of a pass."""
-
-    lifecycle: Lifecycle | None
-    gates: Gates
-    server_version: str
-    now: datetime
-
-
 def refresh(
     pod: Pod,
+    context: InPlaceContext,
     *,
-    lifecycle: Lifecycle | None,
     on_target: bool,
     wanted: bool,
-    gates: Gates,
-    server_version: str,
-    now: datetime,
     backfill: Mapping[str, str] | None = None,
 ) -> Refresh:
     """Bring one active pod forward.
@@ -74,50 +58,49 @@ def refresh(
     missing = {key: value for key, value in (backfill or {}).items() if key not in pod.metadata.labels}
     if is_settled(pod) and not missing:
         return IDLE
-    around = Surroundings(lifecycle=lifecycle, gates=gates, server_version=server_version, now=now)
     try:
         grace, state = grace_of(pod), state_of_update(pod)
         if grace is not None:
-            return _finish_grace(pod, grace, state, around)
+            return _finish_grace(pod, grace, state, context)
     except ValueError as error:
         return Refresh(problem=str(error))
     if state is not None and state.has_next:
-        chain = _next_batch(pod, state, around)
+        chain = _next_batch(pod, state, context)
         if chain:
             return Refresh(chain=chain)
-    return _edit(pod, state, around, missing, on_target=on_target, wanted=wanted)
+    return _edit(pod, state, context, missing, on_target=on_target, wanted=wanted)
 
 
-def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, around: Surroundings) -> Refresh:
+def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: InPlaceContext) -> Refresh:
     """The update that waits for the end of its grace period: go on waiting, begin, or drop it."""
     edit = PodEdit(pod, f"in-place update to {grace.revision}")
-    if not belongs(pod.revision, grace.revision):
+    if not context.recipe.belongs(pod.revision, grace.revision):
         edit.set_annotations({IN_PLACE_GRACE: None, LEGACY_IN_PLACE_GRACE: None})
         edit.on_this_version()
         return Refresh(chain=edit.chain())
     if state is None:
         return Refresh(problem=f"pod {pod.metadata.name}: in grace, but without a state of the update")
-    rest = grace.grace_seconds - (around.now - state.update_timestamp).total_seconds()
+    rest = grace.grace_seconds - (context.now - state.update_timestamp).total_seconds()
     if rest > 0:
         return Refresh(wait_seconds=math.ceil(rest))
-    chain = write_batch(edit, grace.spec, state, server_version=around.server_version, now=around.now)
+    chain = write_batch(edit, grace.spec, state, server_version=context.server_version, now=context.now)
     return Refresh(chain=chain)
 
 
-def _next_batch(pod: Pod, state: InPlaceState, around: Surroundings) -> Chain:
+def _next_batch(pod: Pod, state: InPlaceState, context: InPlaceContext) -> Chain:
     """The next batch, if the last one is complete and ready."""
     required = state.pre_check_before_next.containers_required_ready if state.pre_check_before_next else []
     ready = {status.name for status in pod.status.container_statuses if status.ready}
-    if not ready.issuperset(required) or not containers_completed(pod, state, around.gates):
+    if not ready.issuperset(required) or not containers_completed(pod, state, context.gates):
         return ()
     edit = PodEdit(pod, f"next batch of the in-place update to {state.revision}")
-    return write_batch(edit, state.next_spec, state, server_version=around.server_version, now=around.now)
+    return write_batch(edit, state.next_spec, state, server_version=context.server_version, now=context.now)
 
 
 def _edit(
     pod: Pod,
     state: InPlaceState | None,
-    around: Surroundings,
+    context: InPlaceContext,
     missing: Mapping[str, str],
     *,
     on_target: bool,
@@ -126,21 +109,20 @@ def _edit(
     """Labels, lifecycle state and conditions, in one write."""
     edit = PodEdit(pod, "refresh")
     edit.set_labels(missing)
-    target = _next_state(pod, around, on_target=on_target)
-    written = bool(missing)
+    target = _next_state(pod, context, on_target=on_target)
     if target:
-        written = write_state(edit, target, around.lifecycle, around.now) or written
+        write_state(edit, target, context.lifecycle, context.now)
         if pod.state != PREPARING_NORMAL:
             edit.on_this_version()
     if pod.spec.node_name or edit.changed:
-        ensure_pod_ready(edit, around.now)
-        _open_gate(edit, state, around, wanted=wanted)
-    return Refresh(chain=edit.chain(), lifecycle_written=written)
+        ensure_pod_ready(edit, context.now)
+        _open_gate(edit, state, context, wanted=wanted)
+    return Refresh(chain=edit.chain())
 
 
-def _next_state(pod: Pod, around: Surroundings, *, on_target: bool) -> str:
+def _next_state(pod: Pod, context: InPlaceContext, *, on_target: bool) -> str:
     """The lifecycle state that the pod moves to by itself; empty when it stays (§8.4)."""
-    lifecycle = around.lifecycle
+    lifecycle = context.lifecycle
     hook = lifecycle.in_place_update if lifecycle else None
     if pod.state == PREPARING_NORMAL:
         pre_normal = lifecycle.pre_normal if lifecycle else None
@@ -149,14 +131,14 @@ def _next_state(pod: Pod, around: Surroundings, *, on_target: bool) -> str:
     after_update = UPDATED if lifecycle is not None and not fully_hooked(hook, pod) else NORMAL
     if pod.state == PREPARING_UPDATE and on_target:
         return after_update
-    if pod.state == UPDATING and completed(pod, around.gates):
+    if pod.state == UPDATING and completed(pod, context.gates):
         return after_update
     if pod.state == UPDATED and (hook is None or fully_hooked(hook, pod)):
         return NORMAL
     return ""
 
 
-def _open_gate(edit: PodEdit, state: InPlaceState | None, around: Surroundings, *, wanted: bool) -> None:
+def _open_gate(edit: PodEdit, state: InPlaceState | None, context: InPlaceContext, *, wanted: bool) -> None:
     """Set InPlaceUpdateReady to True, unless an update is going on or has half begun."""
     pod = edit.pod
     condition = pod.conditions.get(IN_PLACE_READY)
@@ -164,7 +146,7 @@ def _open_gate(edit: PodEdit, state: InPlaceState | None, around: Surroundings, 
         condition and (condition.status, condition.reason, condition.message) == ("True", "", "")
     ):
         return
-    if state is not None and not completed(pod, around.gates):
+    if state is not None and not completed(pod, context.gates):
         return
     if half_started(pod):
         if wanted and pod.state != UPDATING:
@@ -172,4 +154,4 @@ def _open_gate(edit: PodEdit, state: InPlaceState | None, around: Surroundings, 
         edit.on_this_version()
     if state is not None:
         edit.on_this_version()
-    edit.set_condition(Condition(type=IN_PLACE_READY, status="True", last_transition_time=around.now))
+    edit.set_condition(Condition(type=IN_PLACE_READY, status="True", last_transition_time=context.now))

@@ -19,6 +19,7 @@ from flotilla_common.api.keys import (
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Chain, Event, Patch
 from flotilla_common.gates import Gates
+from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.state import InPlaceState, encode_grace
 from flotilla_common.workload.inplace.write import write_batch
@@ -33,31 +34,26 @@ STARTED = "StartInPlaceUpdate"
 def start(
     pod: Pod,
     spec: UpdateSpec,
+    context: InPlaceContext,
     *,
     revision_labels: Mapping[str, str],
-    gates: Gates,
-    server_version: str,
-    now: datetime,
     grace_seconds: int = 0,
-    lifecycle_state: str = UPDATING,
-    drop_field_owners: bool = False,
     on_success: Event | None = None,
     on_failure: Event | None = None,
 ) -> Chain:
-    """Make the pod NotReady, then change it.
+    """Make the pod NotReady, then change it; plan again after `grace_seconds`.
 
-    `revision_labels` put the pod on the target revision. `server_version` is the apiserver's gitVersion.
-    `lifecycle_state` is empty for kinds without lifecycle. `drop_field_owners` makes this and all later writes of the
-    pod cheaper for the apiserver. Plan again after `grace_seconds`.
+    `revision_labels` put the pod on the target revision.
     """
+    now = context.now
     cause = f"in-place update to {spec.revision}"
-    before = _make_not_ready(pod, spec, gates, cause, now, on_failure)
+    before = _make_not_ready(pod, spec, context.gates, cause, now, on_failure)
     edit = PodEdit(pod, cause)
     edit.set_labels(revision_labels)
-    if drop_field_owners:
+    if context.drop_field_owners:
         edit.drop_field_owners()
-    if lifecycle_state:
-        write_state(edit, lifecycle_state, None, now)
+    if context.has_states:
+        write_state(edit, UPDATING, None, now)
     state = InPlaceState(
         revision=spec.revision,
         update_timestamp=now,
@@ -70,7 +66,7 @@ def start(
             edit,
             spec,
             state,
-            server_version=server_version,
+            server_version=context.server_version,
             now=now,
             before=before,
             on_success=on_success,

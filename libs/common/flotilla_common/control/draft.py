@@ -1,0 +1,75 @@
+"""The plan while it is being written: what the steps of a pass add to, and what keeps an object from being planned
+twice."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from flotilla_common.api.meta import Object
+from flotilla_common.control.plan import Chain, Event, Patch, Plan, Reason, Stage
+from flotilla_common.control.waits import Waits
+from flotilla_common.control.wording import first_names
+
+MAX_CHAINS_PER_PASS = 128
+"""Creates, updates or deletes that one pass plans. Large enough to keep the executor's adaptive limit busy, small
+enough that a set of thousands is worked off in overlapping waves, each planned from what the previous one brought
+about."""
+
+
+class Draft:
+    """Collects stages, events, reasons, numbers and timers of one pass."""
+
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+        self.events: list[Event] = []
+        self.reasons: list[Reason] = []
+        self.errors: list[tuple[str, str]] = []
+        self.numbers: dict[str, int] = {}
+        self.waits = Waits()
+        self.touched: set[str] = set()  # uids of objects that this pass already writes
+
+    def stage(
+        self, chains: Sequence[Chain], *, slow_start: int = 0, stop_on_failure: bool = True, at: int | None = None
+    ) -> None:
+        """Add a stage at the end or at position `at`, unless it is empty."""
+        kept = tuple(chain for chain in chains if chain)
+        if kept:
+            stage = Stage(chains=kept, slow_start=slow_start, stop_on_failure=stop_on_failure)
+            self.stages.insert(len(self.stages) if at is None else at, stage)
+
+    def reason(self, code: str, message: str, objects: Sequence[Object | str] = ()) -> None:
+        """Say why the planned object stands where it stands; the first of `objects` are named to scripts."""
+        self.reasons.append(Reason(code=code, message=message, objects=first_names(objects)))
+
+    def wake(self, at: datetime | None) -> None:
+        """Plan again at `at`; the earliest wish wins."""
+        self.waits.until(at)
+
+    def touch(self, obj: Object) -> bool:
+        """Claim the object for a write of this pass. False when an earlier step already writes it."""
+        if obj.metadata.uid in self.touched:
+            return False
+        self.touched.add(obj.metadata.uid)
+        return True
+
+    def plan(
+        self,
+        *,
+        status: Patch | None = None,
+        urgent_status: bool = False,
+        after_status: Sequence[Stage] = (),
+        numbers: Mapping[str, int] | None = None,
+        settled: bool = False,
+    ) -> Plan:
+        """The finished plan. `numbers` come before those of the steps."""
+        return Plan(
+            stages=tuple(self.stages),
+            events=tuple(self.events),
+            status=status,
+            urgent_status=urgent_status,
+            after_status=tuple(after_status),
+            reasons=tuple(self.reasons),
+            numbers={**(numbers or {}), **self.numbers},
+            wake_at=self.waits.next,
+            settled=settled,
+            errors=tuple(self.errors),
+        )

@@ -1,0 +1,34 @@
+"""How reasons and events name things: the first few of them by name, and how many there are."""
+
+from collections.abc import Sequence
+
+from flotilla_common.api.meta import Object
+
+NAMED = 5
+"""Objects that a message names; the rest are counted."""
+
+
+def first_names(those: Sequence[Object | str]) -> tuple[str, ...]:
+    """The names of the first few objects, which may be given by name."""
+    return tuple(one if isinstance(one, str) else one.metadata.name for one in those[:NAMED])
+
+
+def named(those: Sequence[Object | str], total: int = 0) -> str:
+    """ "web-1, web-2 and 3 more". `total`: how many there are, when these are only the first of them."""
+    shown = ", ".join(first_names(those))
+    more = max(total, len(those)) - min(len(those), NAMED)
+    return f"{shown} and {more} more" if more else shown
+
+
+def pods_word(number: int) -> str:
+    """ "1 pod", "2 pods"."""
+    return _counted(number, "pod")
+
+
+def nodes_word(number: int) -> str:
+    """ "1 node", "2 nodes"."""
+    return _counted(number, "node")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

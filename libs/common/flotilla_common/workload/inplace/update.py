@@ -1,0 +1,78 @@
+"""Updating one pod in place as its lifecycle allows: the user's hook is asked first (common.md §8.4)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.waits import Waits
+from flotilla_common.workload.inplace.context import InPlaceContext
+from flotilla_common.workload.inplace.spec import UpdateSpec
+from flotilla_common.workload.inplace.start import start
+from flotilla_common.workload.lifecycle import (
+    NORMAL,
+    PREPARING_NORMAL,
+    PREPARING_UPDATE,
+    UPDATED,
+    UPDATING,
+    hooked,
+    write_state,
+)
+from flotilla_common.workload.podedit import PodEdit
+
+_FRESH = ("", PREPARING_NORMAL, NORMAL)
+
+
+class UpdateRefused(Exception):
+    """A pod cannot be updated as the spec demands; `planned` says whether pods before it are."""
+
+    planned = False
+
+    def __init__(self, text: str, pods: Sequence[Pod]) -> None:
+        super().__init__(text)
+        self.pods = pods
+
+
+def update_in_place(
+    pod: Pod,
+    spec: UpdateSpec,
+    context: InPlaceContext,
+    *,
+    revision_labels: Mapping[str, str],
+    grace_seconds: int,
+    waits: Waits,
+) -> Chain:
+    """The writes that start the update, or that ask the hook first; none while the hook holds the pod.
+
+    `revision_labels` put the pod on the target revision. `waits` gets the end of the grace period.
+
+    Raises:
+        UpdateRefused: the pod is in a lifecycle state in which it cannot be updated.
+    """
+    hook = context.lifecycle.in_place_update if context.lifecycle else None
+    name = pod.metadata.name
+    failed = Event(
+        reason="FailedUpdatePodInPlace",
+        message=f"failed to update pod {name} in-place(revision {spec.revision}): ",
+        warning=True,
+    )
+    if pod.state == UPDATED or (pod.state in _FRESH and hooked(hook, pod)):
+        edit = PodEdit(pod, f"prepare in-place update to {spec.revision}")
+        write_state(edit, PREPARING_UPDATE, context.lifecycle, context.now, rehook=pod.state == UPDATED)
+        return edit.chain(on_failure=failed)
+    if pod.state == PREPARING_UPDATE and hooked(hook, pod):
+        return ()
+    if pod.state not in (*_FRESH, PREPARING_UPDATE, UPDATING):
+        raise UpdateRefused(f"pod {name} is in the unknown lifecycle state {pod.state!r}", [pod])
+    if grace_seconds > 0:
+        waits.until(context.now + timedelta(seconds=grace_seconds))
+    done = f"successfully update pod {name} in-place(revision {spec.revision})"
+    return start(
+        pod,
+        spec,
+        context,
+        revision_labels=revision_labels,
+        grace_seconds=grace_seconds,
+        on_success=Event(reason="SuccessfulUpdatePodInPlace", message=done),
+        on_failure=failed,
+    )

@@ -1,0 +1,49 @@
+"""Owner references: making them, and taking objects in or letting them go by them (common.md §1, §7.8)."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from flotilla_common.api.meta import Object, ObjectMeta
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.plan import Chain, Json, Patch
+from flotilla_common.control.writes import patch_of
+
+
+def owner_reference(resource: Resource, meta: ObjectMeta) -> Json:
+    """The reference by which dependents name the object as their controller."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def release(owner_uid: str, resource: Resource, objects: Iterable[Object]) -> list[Chain]:
+    """Remove the owner's reference from objects whose labels left its selector; they are left alone."""
+    cause = "labels left the selector"
+    return [(_rewrite(resource, obj.metadata, _others(owner_uid, obj.metadata), cause),) for obj in objects]
+
+
+def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Chain]:
+    """Make the owner of this reference the controller of objects that refer to it and have no controller.
+
+    Safe without reading the owner again: garbage collection ties such an object to it already.
+    """
+    cause = f"take over the {resource.kind.lower()}"
+    return [
+        (_rewrite(resource, obj.metadata, [*_others(owner["uid"], obj.metadata), owner], cause),) for obj in objects
+    ]
+
+
+def _others(uid: str, meta: ObjectMeta) -> list[Json]:
+    return [msgspec.to_builtins(reference) for reference in meta.owner_references if reference.uid != uid]
+
+
+def _rewrite(resource: Resource, meta: ObjectMeta, references: list[Json], cause: str) -> Patch:
+    """Replace the list of references of exactly this version of the object."""
+    body: Json = {"metadata": {"ownerReferences": references or None}}
+    return patch_of(resource, meta, cause=cause, body=body, on_version=True)

@@ -1,0 +1,137 @@
+"""Images pulled ahead of in-place updates (common.md §12): one ImagePullJob per changed image of a new revision.
+
+A label on the revision says that this was done, or that it is not worth it; so it happens once, whatever becomes of the
+jobs. When it is worth it, and when the update is over, is the business of each kind.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from flotilla_common.api import keys
+from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.documents import mapping, mappings, strings, text
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
+from flotilla_common.api.resources import REVISION, Resource
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Create, Event, Frozen, Json
+from flotilla_common.control.writes import delete_of, patch_of
+from flotilla_common.workload.ownership import owner_reference
+from flotilla_common.workload.recipe import RevisionRecipe, short_hash
+
+TIMEOUT_SECONDS, BACKOFF_LIMIT, TTL_SECONDS = 300, 1, 600
+
+
+class ImagePulls(Frozen):
+    """The images that a workload wants on its nodes, and how they are to be pulled."""
+
+    resource: Resource
+    metadata: ObjectMeta  # the workload's
+    selector: LabelSelector  # over its pods
+    recipe: RevisionRecipe
+    update: ControllerRevision
+    old: Sequence[ControllerRevision]  # the revisions of pods that will be updated
+    parallelism: IntOrString | None = None  # nodes at a time; None is one
+    timeout_seconds: int | None = None  # for one try; None is the default
+
+
+def is_decided(revision: ControllerRevision) -> bool:
+    """The images of the revision are pulled, or it was found that they need not be."""
+    labels = revision.metadata.labels
+    return keys.PULLED_AHEAD in labels or keys.NOT_PULLED_AHEAD in labels
+
+
+def plan_pulls(pulls: ImagePulls, draft: Draft) -> None:
+    """Create the jobs, and remember it on the revision."""
+    template = _template(pulls.recipe, pulls.update)
+    before = [dict(_images(_template(pulls.recipe, revision))) for revision in pulls.old]
+    wanted = [
+        (container, image)
+        for container, image in _images(template)
+        if not before or any(images.get(container) != image for images in before)
+    ]
+    draft.stage([(_job(pulls, template, container, image),) for container, image in wanted], stop_on_failure=False)
+    _mark(pulls.update, keys.PULLED_AHEAD, draft)
+
+
+def plan_no_pulls(update: ControllerRevision, draft: Draft) -> None:
+    """Remember on the revision that pulling its images ahead is not worth it."""
+    _mark(update, keys.NOT_PULLED_AHEAD, draft)
+
+
+def plan_removal(jobs: Iterable[ImagePullJob], draft: Draft) -> None:
+    """Delete the workload's jobs: the update is over."""
+    deletes = [delete_of(IMAGE_PULL_JOB, job.metadata, cause="the update is done") for job in jobs]
+    draft.stage([(delete,) for delete in deletes], stop_on_failure=False)
+
+
+def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Create:
+    revision = pulls.update.metadata.name
+    name = f"{revision}-{container}"
+    metadata = mapping(template.get("metadata"))
+    labels = strings(metadata.get("labels")) | {keys.REVISION_HASH_LABEL: short_hash(revision)}
+    body: Json = {
+        "apiVersion": IMAGE_PULL_JOB.api_version,
+        "kind": IMAGE_PULL_JOB.kind,
+        "metadata": {
+            "name": name,
+            "namespace": pulls.metadata.namespace,
+            "labels": labels,
+            "ownerReferences": [owner_reference(pulls.resource, pulls.metadata)],
+        },
+        "spec": {
+            "image": image,
+            "podSelector": _old_pods(pulls.selector, revision),
+            "sandboxConfig": {"annotations": strings(metadata.get("annotations")), "labels": labels},
+            **_limits(pulls),
+            **_secrets(template),
+        },
+    }
+    return Create(
+        resource=IMAGE_PULL_JOB,
+        namespace=pulls.metadata.namespace,
+        name=name,
+        cause=f"pull {image} before pods are updated",
+        body=body,
+        on_success=Event(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
+        on_failure=Event(reason="FailedCreateImagePullJob", message=f"failed to create ImagePullJob {name}: "),
+    )
+
+
+def _old_pods(pods: LabelSelector, revision: str) -> Json:
+    """The workload's pods that are not on the revision, under either form of its label."""
+    selector: Json = msgspec.to_builtins(pods)
+    others = {"key": keys.REVISION_LABEL, "operator": "NotIn", "values": [revision, short_hash(revision)]}
+    return selector | {"matchExpressions": [*selector.get("matchExpressions", []), others]}
+
+
+def _limits(pulls: ImagePulls) -> Json:
+    timeout = TIMEOUT_SECONDS if pulls.timeout_seconds is None else pulls.timeout_seconds
+    return {
+        "parallelism": 1 if pulls.parallelism is None else pulls.parallelism,
+        "pullPolicy": {"backoffLimit": BACKOFF_LIMIT, "timeoutSeconds": timeout},
+        "completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": TTL_SECONDS},
+    }
+
+
+def _secrets(template: Json) -> Json:
+    references = mappings(mapping(template.get("spec")).get("imagePullSecrets"))
+    names = [name for name in (text(one.get("name")) for one in references) if name]
+    return {"pullSecrets": names} if names else {}
+
+
+def _template(recipe: RevisionRecipe, revision: ControllerRevision) -> Json:
+    data = mapping(msgspec.json.decode(recipe.data_of(revision) or b"{}"))
+    return mapping(mapping(data.get("spec")).get("template"))
+
+
+def _images(template: Json) -> Iterable[tuple[str, str]]:
+    containers = mappings(mapping(template.get("spec")).get("containers"))
+    return [(text(one.get("name")), text(one.get("image"))) for one in containers]
+
+
+def _mark(revision: ControllerRevision, label: str, draft: Draft) -> None:
+    body: Json = {"metadata": {"labels": {label: "true"}}}
+    patch = patch_of(REVISION, revision.metadata, cause="images of the revision were seen to", body=body)
+    draft.stage([(patch,)], stop_on_failure=False)

@@ -1,0 +1,67 @@
+"""A CloneSet's ControllerRevisions: its recipe, and which revisions are forgotten (common.md §7)."""
+
+from collections.abc import Iterable
+
+from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
+from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.keys import CLAIM_HASH_ANNOTATION
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import Delete
+from flotilla_common.gates import Gates
+from flotilla_common.workload.hashing import claim_templates_hash
+from flotilla_common.workload.inplace import UpdateSpec, calculate
+from flotilla_common.workload.recipe import (
+    RevisionOwner,
+    RevisionRecipe,
+    belongs,
+    canonical_template_data,
+    template_data,
+    template_labels,
+)
+from flotilla_common.workload.revisions import (
+    RevisionChoice,
+    choose_revisions,
+    live_revisions,
+    own_revisions,
+    surplus_revisions,
+)
+
+RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels, belongs=belongs)
+
+
+def choose(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
+    """The update and the current revision.
+
+    Raises:
+        ValueError: the template or a claim template cannot be read.
+    """
+    spec, status = snapshot.cloneset.spec, snapshot.cloneset.status
+    owner = RevisionOwner(
+        resource=CLONE_SET,
+        metadata=snapshot.cloneset.metadata,
+        selector=selector,
+        current_name=status.current_revision,
+        collision_count=status.collision_count,
+        annotations={CLAIM_HASH_ANNOTATION: claim_templates_hash(spec.volume_claim_templates)},
+    )
+    return choose_revisions(RECIPE, owner, template_data(spec.template), tuple(snapshot.revisions))
+
+
+def surplus(snapshot: CloneSetSnapshot, selector: Selector, live_labels: Iterable[str]) -> tuple[Delete, ...]:
+    """Deletes of the oldest revisions beyond the history limit that none of these labels names (§7.5)."""
+    limit = snapshot.cloneset.spec.revision_history_limit
+    if len(snapshot.revisions) <= limit:
+        return ()
+    own = own_revisions(snapshot.revisions, snapshot.cloneset.metadata.uid, selector)
+    live = live_revisions(RECIPE, own, frozenset(live_labels))
+    return surplus_revisions([revision for revision in own if revision.metadata.name not in live], limit)
+
+
+def in_place_spec(
+    old: ControllerRevision, new: ControllerRevision, gates: Gates, *, ignore_claims: bool = False
+) -> UpdateSpec | None:
+    """How a pod gets from one revision to the other in place, if it can. A change of the claim templates means
+    recreation where the gate says so, unless it is to be ignored (§7.6)."""
+    recreates = gates.on("RecreatePodWhenChangeVCTInCloneSetGate") and not ignore_claims
+    return calculate(RECIPE, old, new, gates=gates, must_match=CLAIM_HASH_ANNOTATION if recreates else "")
