@@ -14,6 +14,11 @@ class Waits:
         if moment is not None:
             self.next = moment if self.next is None else min(self.next, moment)
 
+    def not_before(self, moment: datetime) -> None:
+        """Put off what is waited for to `moment`, for passes that would follow each other closely."""
+        if self.next is not None:
+            self.next = max(self.next, moment)
+
     def passed(self, moment: datetime, now: datetime) -> bool:
         """Whether the moment has come; if not, it is waited for."""
         if now < moment:

@@ -1,12 +1,38 @@
-"""Makes the writes of a plan for objects that exist: patches and deletions of exactly that object (by uid), on exactly
-the version that was planned with where the decision hangs on it."""
+"""Makes the writes of a plan: creation of an object, patches and deletion of exactly the one that was planned with (by
+uid), and on exactly that version of it where the decision hangs on it."""
 
 from datetime import datetime, timedelta
 
-from flotilla_common.api.meta import ObjectMeta
+import msgspec
+
+from flotilla_common.api.documents import merge_patch
+from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.plan import Chain, Delete, Event, Json, Patch, PatchType
+from flotilla_common.control.plan import Chain, Create, Delete, Event, Json, Patch, PatchType
 from flotilla_common.control.waits import Waits
+
+
+def create_of(
+    resource: Resource,
+    body: Json,
+    *,
+    cause: str,
+    phase: str = "",
+    on_success: Event | None = None,
+    on_failure: Event | None = None,
+) -> Create:
+    """POST the object, under the name and into the namespace that it says."""
+    metadata: Json = body["metadata"]
+    return Create(
+        resource=resource,
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        cause=cause,
+        phase=phase,
+        body=body,
+        on_success=on_success,
+        on_failure=on_failure,
+    )
 
 
 def patch_of(
@@ -77,3 +103,10 @@ def delete_finished(
     if ttl is None or not waits.passed(since + timedelta(seconds=max(ttl, 0)), now):
         return ()
     return (delete_of(resource, meta, cause=cause or f"completed {ttl} seconds ago"),)
+
+
+def status_body(before: Model, after: Model, *always: str) -> Json:
+    """The merge patch of a status. `always`: counts that it holds even when they have not changed, because the first
+    write needs them; their names are the same in JSON."""
+    patch = merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after))
+    return {"status": patch | {name: getattr(after, name) for name in always}}

@@ -12,7 +12,8 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Event, Json, Patch
+from flotilla_common.control.plan import Event, Json, Patch, PatchType
+from flotilla_common.control.writes import patch_of
 
 
 class PodEdit:
@@ -93,14 +94,13 @@ class PodEdit:
         if self._changes_main or (self._changes_metadata and not self._conditions):
             bodies.append(("", self._main_body()))
         chain = tuple(
-            Patch(
-                resource=POD,
-                namespace=self.pod.metadata.namespace,
-                name=self.pod.metadata.name,
-                uid=self.pod.metadata.uid,
+            patch_of(
+                POD,
+                self.pod.metadata,
                 cause=self.cause,
                 phase=self.phase,
                 body=body,
+                patch_type=PatchType.STRATEGIC,
                 subresource=subresource,
                 on_success=on_success if position == len(bodies) - 1 else None,
                 on_failure=on_failure,

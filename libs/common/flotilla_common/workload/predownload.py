@@ -16,7 +16,7 @@ from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Event, Frozen, Json
-from flotilla_common.control.writes import delete_of, patch_of
+from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.recipe import RevisionRecipe, short_hash
 
@@ -88,12 +88,10 @@ def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Creat
             **_secrets(template),
         },
     }
-    return Create(
-        resource=IMAGE_PULL_JOB,
-        namespace=pulls.metadata.namespace,
-        name=name,
+    return create_of(
+        IMAGE_PULL_JOB,
+        body,
         cause=f"pull {image} before pods are updated",
-        body=body,
         on_success=Event(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
         on_failure=Event(reason="FailedCreateImagePullJob", message=f"failed to create ImagePullJob {name}: "),
     )

@@ -12,8 +12,8 @@ from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.plan import Chain, Create, Delete, Frozen, Json, PatchType
-from flotilla_common.control.writes import delete_of, patch_of
+from flotilla_common.control.plan import Chain, Delete, Frozen, Json, PatchType
+from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.hashing import revision_hash
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe, cached_canonical
@@ -154,13 +154,6 @@ def _body(recipe: RevisionRecipe, owner: RevisionOwner, data: bytes, name: str, 
 
 
 def _create(body: Json) -> tuple[ControllerRevision, Chain]:
-    metadata = body["metadata"]
-    create = Create(
-        resource=REVISION,
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        cause=f"new revision {metadata['name']}",
-        body=body,
-    )
     document = {**body, "data": msgspec.Raw(msgspec.json.encode(body["data"]))}
+    create = create_of(REVISION, body, cause=f"new revision {body['metadata']['name']}")
     return msgspec.convert(document, ControllerRevision), (create,)

@@ -20,6 +20,7 @@ from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Create, Event, Json
 from flotilla_common.control.wording import named
+from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claims import claim_templates
 
 CREATES_PER_PASS = 32
@@ -114,37 +115,21 @@ def _chain(context: PlanContext, factory: PodFactory, identity: str) -> Chain:
     """Claims that are missing, then the pod: a claim that cannot be created keeps its pod from being created."""
     existing = {claim.metadata.name for claim in context.claims.of(identity)}
     claims = [
-        _create_claim(context, factory.claim(template, identity))
+        _create_claim(factory.claim(template, identity))
         for template, name in zip(factory.claims, _claim_names(factory, identity), strict=True)
         if name not in existing
     ]
-    return (*claims, _create_pod(context, factory.pod(identity)))
+    return (*claims, _create_pod(factory.pod(identity)))
 
 
-def _create_claim(context: PlanContext, body: Json) -> Create:
-    return Create(
-        resource=CLAIM,
-        namespace=context.snapshot.cloneset.metadata.namespace,
-        name=body["metadata"]["name"],
-        cause="scale up",
-        phase="scale",
-        body=body,
-        on_failure=_failed("pvc", body),
-    )
+def _create_claim(body: Json) -> Create:
+    return create_of(CLAIM, body, cause="scale up", phase="scale", on_failure=_failed("pvc", body))
 
 
-def _create_pod(context: PlanContext, body: Json) -> Create:
-    name = body["metadata"]["name"]
-    return Create(
-        resource=POD,
-        namespace=context.snapshot.cloneset.metadata.namespace,
-        name=name,
-        cause="scale up",
-        phase="scale",
-        body=body,
-        on_success=Event(reason="SuccessfulCreate", message=f"succeed to create pod {name}"),
-        on_failure=_failed("pod", body),
-    )
+def _create_pod(body: Json) -> Create:
+    created = Event(reason="SuccessfulCreate", message=f"succeed to create pod {body['metadata']['name']}")
+    failed = _failed("pod", body)
+    return create_of(POD, body, cause="scale up", phase="scale", on_success=created, on_failure=failed)
 
 
 def _failed(what: str, body: Json) -> Event:

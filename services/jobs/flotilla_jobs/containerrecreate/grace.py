@@ -15,7 +15,8 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
 )
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Chain, Json, Patch, PatchType
+from flotilla_common.control.plan import Chain, Json, Patch
+from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import Holder, hold, release
 
@@ -75,17 +76,7 @@ def _with_finalizer(request: ContainerRecreateRequest) -> Chain:
 
 def _metadata_patch(request: ContainerRecreateRequest, metadata: Json, cause: str) -> Patch:
     """A merge patch replaces the whole list of finalizers, so it holds for this version of the request only."""
-    meta = request.metadata
-    return Patch(
-        resource=RECREATE_REQUEST,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        cause=cause,
-        patch_type=PatchType.MERGE,
-        body={"metadata": metadata},
-    )
+    return patch_of(RECREATE_REQUEST, request.metadata, cause=cause, body={"metadata": metadata}, on_version=True)
 
 
 def _holder(request: ContainerRecreateRequest) -> Holder:

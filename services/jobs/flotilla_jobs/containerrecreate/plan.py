@@ -17,7 +17,9 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     RECREATING,
     ContainerRecreateRequestStatus,
 )
-from flotilla_common.control.plan import Delete, Json, Patch, PatchType, Plan, Stage
+from flotilla_common.control.plan import Json, Patch, Plan, Stage
+from flotilla_common.control.waits import Waits
+from flotilla_common.control.writes import delete_finished, patch_of
 from flotilla_jobs.containerrecreate import grace, why
 from flotilla_jobs.containerrecreate.merge import completed, merged
 from flotilla_jobs.containerrecreate.observe import observed
@@ -62,13 +64,22 @@ def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
     status = merged(request, snapshot.report, now)
     write = _status_patch(snapshot, status)
     deleting = request.metadata.deletion_timestamp is not None
-    if write is not None or deleting or request.spec.ttl_seconds_after_finished is None:
+    ttl = request.spec.ttl_seconds_after_finished
+    if write is not None or deleting or ttl is None:
         return _told(snapshot, status, now, Plan(status=write, urgent_status=True))
-    since = request.status.completion_time or request.metadata.creation_timestamp or now
-    due = since + timedelta(seconds=max(request.spec.ttl_seconds_after_finished, 0))
-    if due > now:
-        return _told(snapshot, status, now, Plan(wake_at=due))
-    return Plan(stages=(Stage(chains=((_delete(snapshot),),)),))
+    waits = Waits()
+    delete = delete_finished(
+        RECREATE_REQUEST,
+        request.metadata,
+        ttl=ttl,
+        since=request.status.completion_time or request.metadata.creation_timestamp or now,
+        now=now,
+        waits=waits,
+        cause="ttlSecondsAfterFinished has passed",
+    )
+    if delete:
+        return Plan(stages=(Stage(chains=(delete,)),))
+    return _told(snapshot, status, now, Plan(wake_at=waits.next))
 
 
 def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> str:
@@ -115,18 +126,14 @@ def _status_patch(snapshot: RecreateSnapshot, status: ContainerRecreateRequestSt
     changes = {member: value for member, value in new.items() if old.get(member) != value}
     if not changes:
         return None
-    meta = snapshot.request.metadata
-    return Patch(
-        resource=RECREATE_REQUEST,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
+    return patch_of(
+        RECREATE_REQUEST,
+        snapshot.request.metadata,
         cause=_cause(status, changes),
         phase="status",
-        patch_type=PatchType.MERGE,
-        subresource="status",
         body={"status": {"phase": status.phase} | changes},
+        subresource="status",
+        on_version=True,
     )
 
 
@@ -136,17 +143,6 @@ def _cause(status: ContainerRecreateRequestStatus, changes: Json) -> str:
     if "containerRecreateStates" in changes:
         return "progress of the node's agent"
     return "unready grace period" if "conditions" in changes else "new containers"
-
-
-def _delete(snapshot: RecreateSnapshot) -> Delete:
-    meta = snapshot.request.metadata
-    return Delete(
-        resource=RECREATE_REQUEST,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        cause="ttlSecondsAfterFinished has passed",
-    )
 
 
 def _told(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime, made: Plan) -> Plan:

@@ -21,6 +21,7 @@ from flotilla_common.api.kinds.imagepulljob.types import (
     PullPolicy,
     PullTemplate,
 )
+from flotilla_common.workload.ownership import owner_reference
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 
 _NAME_LIMIT = 253
@@ -79,14 +80,6 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
     """A new job for one image, as it is created."""
     meta = snapshot.job.metadata
-    owner: Json = {
-        "apiVersion": IMAGE_LIST_PULL_JOB.api_version,
-        "kind": IMAGE_LIST_PULL_JOB.kind,
-        "name": meta.name,
-        "uid": meta.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     return {
         "apiVersion": IMAGE_PULL_JOB.api_version,
         "kind": IMAGE_PULL_JOB.kind,
@@ -94,7 +87,7 @@ def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
             "name": _free_name(snapshot, image, wanted_hash),
             "namespace": meta.namespace,
             "labels": {REVISION_LABEL: wanted_hash},
-            "ownerReferences": [owner],
+            "ownerReferences": [owner_reference(IMAGE_LIST_PULL_JOB, meta)],
         },
         "spec": {"image": image, **_spec(snapshot)},
     }

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
-
-from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.imagelistpulljob.types import FailedImageStatus, ImageListPullJob, ImageListPullJobStatus
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 
@@ -39,13 +36,3 @@ def _failures(children: Sequence[ImagePullJob]) -> list[FailedImageStatus]:
         )
         for child in failed
     ]
-
-
-def status_patch(before: ImageListPullJobStatus, after: ImageListPullJobStatus) -> Json:
-    """The merge patch of the status; it always holds all numbers, which the first write needs."""
-    return merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after)) | {
-        "desired": after.desired,
-        "active": after.active,
-        "completed": after.completed,
-        "succeeded": after.succeeded,
-    }

@@ -25,7 +25,8 @@ from flotilla_common.api.kinds.nodeimage.types import (
     SecretReference,
     TagPullPolicy,
 )
-from flotilla_common.control.plan import Chain, Patch, PatchType
+from flotilla_common.control.plan import Chain
+from flotilla_common.control.writes import patch_of
 
 LONGEST_OF_NEVER = 1800
 """Seconds that a node has for one round of a job that never ends, unless one attempt may take longer."""
@@ -52,18 +53,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         if wanted is None:
             return ()
         patch = merge_patch(msgspec.to_builtins(held), msgspec.to_builtins(wanted))
-        meta = node.metadata
-        action = Patch(
-            resource=NODE_IMAGE,
-            namespace="",
-            name=meta.name,
-            cause=f"pull {self.image}",
-            body={"spec": {"images": {self.image.name: patch}}},
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            patch_type=PatchType.MERGE,
-        )
-        return (action,)
+        body = {"spec": {"images": {self.image.name: patch}}}
+        return (patch_of(NODE_IMAGE, node.metadata, cause=f"pull {self.image}", body=body, on_version=True),)
 
     def _image_spec(self, node: NodeImage, held: ImageSpec) -> ImageSpec | None:
         missing = [one for one in self.secrets if not any(one.same(other) for other in held.pull_secrets)]

@@ -12,7 +12,8 @@ from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.nodeimage.types import BATCH, SecretReference
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
-from flotilla_common.control.plan import Action, Chain, Create, Delete, Patch, PatchType
+from flotilla_common.control.plan import Action, Chain
+from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 
 SOURCE = "imagepulljobs.kruise.io/source-key"
@@ -125,9 +126,7 @@ class _Clerk:
         }
         if source.immutable:
             body["immutable"] = True
-        return Create(
-            resource=SECRET, namespace=self._namespace, name=name, cause="copy a pull secret for nodes", body=body
-        )
+        return create_of(SECRET, body, cause="copy a pull secret for nodes")
 
     def _refreshed(self, copy: Secret, source: Secret) -> Action | None:
         """The data of the source, and ourselves among the users; nothing if all is well."""
@@ -149,26 +148,11 @@ class _Clerk:
 
     def _patched(self, copy: Secret, body: Json) -> Action:
         """On the version that was planned with: another job may be adding itself."""
-        return Patch(
-            resource=SECRET,
-            namespace=self._namespace,
-            name=copy.metadata.name,
-            cause="keep a copy of a pull secret",
-            body=body,
-            uid=copy.metadata.uid,
-            resource_version=copy.metadata.resource_version,
-            patch_type=PatchType.MERGE,
-        )
+        cause = "keep a copy of a pull secret"
+        return patch_of(SECRET, copy.metadata, cause=cause, body=body, on_version=True)
 
     def _deleted(self, copy: Secret) -> Action:
-        return Delete(
-            resource=SECRET,
-            namespace=self._namespace,
-            name=copy.metadata.name,
-            cause="nobody needs the copy of a pull secret",
-            uid=copy.metadata.uid,
-            resource_version=copy.metadata.resource_version,
-        )
+        return delete_of(SECRET, copy.metadata, cause="nobody needs the copy of a pull secret", on_version=True)
 
 
 def _key_of(source: Secret) -> str:

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob, ImagePullJobStatus
 from flotilla_common.api.kinds.nodeimage.types import FAILED, SUCCEEDED, NodeImage, SecretReference
@@ -95,13 +94,3 @@ def _progress(desired: int, done: int) -> str:
     if not desired:
         return "job is running, no progress"
     return f"job is running, progress {100 * done / desired:.1f}%"
-
-
-def status_patch(before: ImagePullJobStatus, after: ImagePullJobStatus) -> Json:
-    """The merge patch of the status; it always holds all numbers, which the first write needs."""
-    return merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after)) | {
-        "desired": after.desired,
-        "active": after.active,
-        "succeeded": after.succeeded,
-        "failed": after.failed,
-    }

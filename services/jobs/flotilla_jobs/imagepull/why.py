@@ -5,10 +5,11 @@ from datetime import datetime
 
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJobStatus
 from flotilla_common.control.plan import Reason
+from flotilla_common.control.wording import first_names, named, nodes_word
 from flotilla_jobs.imagepull.secrets import Supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Standing
-from flotilla_jobs.silence import NAMED, count, named, no_agent
+from flotilla_jobs.silence import no_agent
 
 Silent = Mapping[str, datetime]
 """Nodes that nobody answers for, and since when."""
@@ -35,7 +36,7 @@ def running(
 def completed(status: ImagePullJobStatus) -> tuple[Reason, ...]:
     """What is left to say of a job that is over."""
     done = f"{status.succeeded} of {status.desired} nodes have the image"
-    return (Reason(code="Completed", message=f"{status.message}: {done}", objects=tuple(status.failed_nodes[:NAMED])),)
+    return (Reason(code="Completed", message=f"{status.message}: {done}", objects=first_names(status.failed_nodes)),)
 
 
 def failed(nodes: dict[str, str]) -> Reason | None:
@@ -43,8 +44,10 @@ def failed(nodes: dict[str, str]) -> Reason | None:
     if not nodes:
         return None
     names = sorted(nodes)
-    message = f"{count(len(nodes))} could not pull: {named(names)}; {names[0]} says: {nodes[names[0]] or 'nothing'}"
-    return Reason(code="FailedOnNodes", message=message, objects=tuple(names[:NAMED]))
+    message = (
+        f"{nodes_word(len(nodes))} could not pull: {named(names)}; {names[0]} says: {nodes[names[0]] or 'nothing'}"
+    )
+    return Reason(code="FailedOnNodes", message=message, objects=first_names(names))
 
 
 def _no_nodes(snapshot: PullJobSnapshot) -> Reason | None:
@@ -65,14 +68,14 @@ def _secrets(secrets: Supply) -> Reason | None:
 def _paused(standing: Standing, parallelism: int) -> Reason | None:
     if parallelism or not standing.open:
         return None
-    return Reason(code="Paused", message=f"paused: parallelism is 0, {count(len(standing.open))} to go")
+    return Reason(code="Paused", message=f"paused: parallelism is 0, {nodes_word(len(standing.open))} to go")
 
 
 def _pulling(standing: Standing, silent: Silent, parallelism: int) -> Reason | None:
     busy = sorted(name for name in standing.pulling if name not in silent)
     if not busy and not (silent and standing.open):
         return None
-    message = f"waiting: {count(len(busy))} at work: {named(busy)}" if busy else "waiting: no node is at work"
+    message = f"waiting: {nodes_word(len(busy))} at work: {named(busy)}" if busy else "waiting: no node is at work"
     if standing.open:
         message += f"; {len(standing.open)} more wait, parallelism is {parallelism}"
-    return Reason(code="WaitingForNodes", message=message, objects=tuple(busy[:NAMED]))
+    return Reason(code="WaitingForNodes", message=message, objects=first_names(busy))

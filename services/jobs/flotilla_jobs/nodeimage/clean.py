@@ -15,8 +15,8 @@ from flotilla_common.api.kinds.nodeimage.types import (
     SecretReference,
 )
 from flotilla_common.api.meta import group_of
+from flotilla_common.control.waits import Waits
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
-from flotilla_jobs.waits import Waits
 
 
 class Cleaner:

@@ -6,17 +6,18 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
-from flotilla_common.control.plan import Action, Create, Delete, Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage, NodeImageStatus
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Action, Patch, Plan, Stage
+from flotilla_common.control.waits import Waits
+from flotilla_common.control.writes import create_of, delete_of, patch_of, status_body
 from flotilla_jobs.nodeimage.clean import Cleaner
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
-from flotilla_jobs.nodeimage.status import Patience, reported, status_patch
+from flotilla_jobs.nodeimage.status import Patience, reported
 from flotilla_jobs.silence import no_agent, silent
-from flotilla_jobs.waits import Waits
 
 SOONEST = timedelta(seconds=3)
 """A NodeImage is not looked at again sooner for a deadline: many tags end at about the same time."""
-
 
 VIRTUAL = "virtual-kubelet"
 """The label `type` of nodes that stand for something else than a machine: there is no agent to pull anything."""
@@ -29,15 +30,16 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         if image is None or image.metadata.deletion_timestamp is not None:
             return Plan()
         if FAKE_LABEL not in image.metadata.labels:
-            return _single(_deleted(image))
+            return _single(delete_of(NODE_IMAGE, image.metadata, cause="node is gone"))
     if image is None:
         return _created(snapshot, now)
     if image.metadata.deletion_timestamp is not None:
         return Plan()
-    waits = Waits()
-    if patch := _cleaning(snapshot, image, now, waits):
-        return _single(_patched(image, patch))
-    return _with_status(snapshot, image, now, waits)
+    draft = Draft()
+    if patch := _cleaning(snapshot, image, now, draft.waits):
+        # On the version that was planned with: jobs write into the same lists.
+        return _single(patch_of(NODE_IMAGE, image.metadata, cause="remove what is done", body=patch, on_version=True))
+    return _with_status(snapshot, image, now, draft)
 
 
 def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
@@ -46,14 +48,15 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
     ready = node.ready if node is not None else None
     if node is None or ready is None or node.metadata.labels.get("type") == VIRTUAL:
         return Plan()
-    waits = Waits()
+    draft = Draft()
     since = ready.last_transition_time or now
-    if not waits.passed(since + snapshot.options.creation_delay, now):
+    if not draft.waits.passed(since + snapshot.options.creation_delay, now):
         seconds = round(snapshot.options.creation_delay.total_seconds())
         message = f"waiting: the node has been ready for {round((now - since).total_seconds())} of {seconds} seconds"
-        return Plan(wake_at=waits.next, reasons=(Reason(code="WaitingForReadyNode", message=message),))
+        draft.reason("WaitingForReadyNode", message)
+        return draft.plan()
     body: Json = {"apiVersion": NODE_IMAGE.api_version, "kind": NODE_IMAGE.kind, "metadata": {"name": snapshot.name}}
-    return _single(Create(resource=NODE_IMAGE, namespace="", name=snapshot.name, cause="node is ready", body=body))
+    return _single(create_of(NODE_IMAGE, body, cause="node is ready"))
 
 
 def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> Json:
@@ -69,25 +72,34 @@ def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, wait
     return patch
 
 
-def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> Plan:
-    patience = Patience(image, now, waits)
+def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, draft: Draft) -> Plan:
+    patience = Patience(image, now, draft.waits)
     status = image.status if snapshot.report is None else reported(image, snapshot.report)
     status = patience.judged(status)
-    reasons = _reasons(msgspec.structs.replace(image, status=status), now, waits)
-    wake = None if waits.next is None else max(waits.next, now + SOONEST)
-    numbers = {"desired": status.desired or 0, "succeeded": status.succeeded, "failed": status.failed}
+    draft.events += patience.events
+    _give_reasons(msgspec.structs.replace(image, status=status), now, draft)
+    draft.waits.not_before(now + SOONEST)
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
-    return Plan(
-        status=None if status == image.status else _status_write(image, status_patch(image.status, status)),
+    return draft.plan(
+        status=None if status == image.status else _status_write(image, status),
         urgent_status=final,
-        events=tuple(patience.events),
-        reasons=reasons,
-        numbers={**numbers, "pulling": status.pulling, "waiting": status.waiting},
-        wake_at=wake,
+        numbers={
+            "desired": status.desired or 0,
+            "succeeded": status.succeeded,
+            "failed": status.failed,
+            "pulling": status.pulling,
+            "waiting": status.waiting,
+        },
     )
 
 
-def _reasons(image: NodeImage, now: datetime, waits: Waits) -> tuple[Reason, ...]:
+def _status_write(image: NodeImage, status: NodeImageStatus) -> Patch:
+    """On any version: nobody else writes the status, and an entry says which round it is about."""
+    body = status_body(image.status, status, "desired", "succeeded", "failed", "pulling", "waiting")
+    return patch_of(NODE_IMAGE, image.metadata, cause="status", body=body, subresource="status")
+
+
+def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
     """What the node is busy with, and that nobody answers for it."""
     open_tags: list[str] = []
     asked: list[datetime] = []
@@ -101,48 +113,13 @@ def _reasons(image: NodeImage, now: datetime, waits: Waits) -> tuple[Reason, ...
             elif entry.completion_time is not None:
                 continue
             open_tags.append(f"{name}:{tag.tag}")
-    quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, waits)
-    reasons = [no_agent(quiet)] if quiet else []
+    quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, draft.waits)
+    if quiet:
+        draft.reasons.append(no_agent(quiet))
     if open_tags:
         message = f"the node has {len(open_tags)} images to pull, the first is {open_tags[0]}"
-        reasons.append(Reason(code="PullingImages", message=message, objects=tuple(open_tags[:5])))
-    return tuple(reasons)
+        draft.reason("PullingImages", message, open_tags)
 
 
 def _single(action: Action) -> Plan:
     return Plan(stages=(Stage(chains=((action,),)),))
-
-
-def _deleted(image: NodeImage) -> Delete:
-    meta = image.metadata
-    return Delete(resource=NODE_IMAGE, namespace="", name=meta.name, cause="node is gone", uid=meta.uid)
-
-
-def _patched(image: NodeImage, body: Json) -> Patch:
-    """On the version that was planned with: jobs write into the same lists."""
-    meta = image.metadata
-    return Patch(
-        resource=NODE_IMAGE,
-        namespace="",
-        name=meta.name,
-        cause="remove what is done",
-        body=body,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        patch_type=PatchType.MERGE,
-    )
-
-
-def _status_write(image: NodeImage, status: Json) -> Patch:
-    """On any version: nobody else writes the status, and an entry says which round it is about."""
-    meta = image.metadata
-    return Patch(
-        resource=NODE_IMAGE,
-        namespace="",
-        name=meta.name,
-        cause="status",
-        body={"status": status},
-        uid=meta.uid,
-        patch_type=PatchType.MERGE,
-        subresource="status",
-    )

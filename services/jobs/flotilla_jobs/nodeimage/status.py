@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.images import reference_of
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import (
@@ -28,7 +27,7 @@ from flotilla_common.api.kinds.nodeimage.types import (
 )
 from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
-from flotilla_jobs.waits import Waits
+from flotilla_common.control.waits import Waits
 
 SILENCE = timedelta(minutes=10)
 """How long an agent may say nothing of a pull, and how far it may overrun its deadline, before it is given up."""
@@ -140,17 +139,6 @@ def counted(images: Mapping[str, ImageSpec], entries: Entries) -> NodeImageStatu
         waiting=numbers[WAITING],
         image_statuses=kept,
     )
-
-
-def status_patch(before: NodeImageStatus, after: NodeImageStatus) -> Json:
-    """The merge patch of the status; it always holds all numbers, which the first write needs."""
-    return merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after)) | {
-        "desired": after.desired,
-        "succeeded": after.succeeded,
-        "failed": after.failed,
-        "pulling": after.pulling,
-        "waiting": after.waiting,
-    }
 
 
 def _tasks(images: Mapping[str, ImageSpec]) -> Iterator[tuple[str, ImageTag]]:

@@ -13,8 +13,9 @@ from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor
-from flotilla_common.control.plan import Outcome, OutcomeKind, Patch, PatchType
+from flotilla_common.control.plan import Outcome, OutcomeKind, PatchType
 from flotilla_common.control.subject import Subject
+from flotilla_common.control.writes import patch_of
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
@@ -71,15 +72,13 @@ class ContainerReports:
 
     async def _write(self, pod: Pod, report: PodReport) -> Outcome:
         meta = pod.metadata
-        patch = Patch(
-            resource=POD,
-            namespace=meta.namespace,
-            name=meta.name,
+        patch = patch_of(
+            POD,
+            meta,
             cause="what the node's agent saw of its containers",
-            uid=meta.uid,
-            subresource="status",
-            patch_type=PatchType.STRATEGIC,
             body={"metadata": {"annotations": {RUNTIME_CONTAINERS_META: report.runtime_containers_meta}}},
+            patch_type=PatchType.STRATEGIC,
+            subresource="status",
         )
 
         def fence() -> bool:

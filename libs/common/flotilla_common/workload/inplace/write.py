@@ -4,7 +4,8 @@ from datetime import datetime
 
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Chain, Event, Json, Patch
+from flotilla_common.control.plan import Chain, Event, Json, Patch, PatchType
+from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.inplace.batches import apply_batch
 from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.state import InPlaceState
@@ -40,15 +41,13 @@ def write_batch(
 
 
 def _resize(edit: PodEdit, resources: Json, on_failure: Event | None) -> Patch:
-    meta = edit.pod.metadata
-    return Patch(
-        resource=POD,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
+    return patch_of(
+        POD,
+        edit.pod.metadata,
         cause=edit.cause,
         phase=edit.phase,
         body={"spec": {"containers": [{"name": name, "resources": change} for name, change in resources.items()]}},
+        patch_type=PatchType.STRATEGIC,
         subresource="resize",
         on_failure=on_failure,
     )
