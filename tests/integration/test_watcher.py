@@ -171,8 +171,8 @@ async def test_objects_travel_from_the_apiserver_to_the_table(api: KubeClient, n
         await eventually(lambda: held(table, namespace) == {"before": {"a": "3"}, "with.dots": {"b": "2"}})
         await api.delete(CONFIG_MAP, namespace, "with.dots", uid=made.metadata.uid)
         await eventually(lambda: held(table, namespace) == {"before": {"a": "3"}})
-        assert mirror.healthy
-        assert not mirror.direct(CONFIG_MAP)
+        assert mirror._feeds[CONFIG_MAP].synced
+        assert not mirror._feeds[CONFIG_MAP].direct
 
 
 async def test_messages_are_as_the_design_says(api: KubeClient, nats: Broker, namespace: str) -> None:
@@ -226,7 +226,7 @@ async def test_a_wiped_bus_is_filled_again(api: KubeClient, nats: Broker, namesp
         await nats.wipe()
         await api.delete(CONFIG_MAP, namespace, "c0")
         await create(api, "new", namespace)
-        await eventually(lambda: mirror.healthy and "new" in held(table, namespace))
+        await eventually(lambda: mirror._feeds[CONFIG_MAP].synced and "new" in held(table, namespace))
         assert len(held(table, namespace)) == 60
         assert "c0" not in held(table, namespace)
     async with mirrored(api, nats) as (_, late):
@@ -306,11 +306,11 @@ async def test_without_a_bus_the_mirror_watches_by_itself(api: KubeClient, nats:
         await nats.kill()
         await create(api, "during", namespace)
         await eventually(lambda: "during" in held(table, namespace))
-        assert mirror.direct(CONFIG_MAP)
+        assert mirror._feeds[CONFIG_MAP].direct
         await api.delete(CONFIG_MAP, namespace, "before")
         await eventually(lambda: held(table, namespace).keys() == {"during"})
         await nats.start()
-        await eventually(lambda: not mirror.direct(CONFIG_MAP))
+        await eventually(lambda: not mirror._feeds[CONFIG_MAP].direct)
         await create(api, "after", namespace)
         await eventually(lambda: held(table, namespace).keys() == {"during", "after"})
 
@@ -319,10 +319,10 @@ async def test_without_a_watcher_the_mirror_watches_by_itself(api: KubeClient, n
     await create(api, "one", namespace)
     async with mirrored(api, nats, fallback_after=1) as (mirror, table):
         await mirror.synced(10)
-        assert mirror.direct(CONFIG_MAP)
+        assert mirror._feeds[CONFIG_MAP].direct
         assert held(table, namespace).keys() == {"one"}
         async with Desk(api, nats).running():
-            await eventually(lambda: not mirror.direct(CONFIG_MAP))
+            await eventually(lambda: not mirror._feeds[CONFIG_MAP].direct)
 
 
 async def test_take_over_and_reads_go_through_the_same_door(api: KubeClient, nats: Broker, namespace: str) -> None:

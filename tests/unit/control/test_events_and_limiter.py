@@ -7,7 +7,7 @@ import pytest
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, LONGEST_REST, REST_SHARE, Recorder
-from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_HOLD, MOST, Limiter
+from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_PAUSE, MOST, Limiter
 from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
 from tests.support.fake_clock import FakeClock
@@ -147,21 +147,21 @@ class LongHold(FakeClock):
 async def test_the_limit_grows_with_good_answers_and_shrinks_with_429() -> None:
     clock = ManualClock()
     limiter = Limiter(clock)
-    assert limiter.limit == INITIAL
+    assert int(limiter._limit) == INITIAL
     for _ in range(5000):
         limiter.answered(0.005)
-    assert limiter.limit == MOST
+    assert int(limiter._limit) == MOST
     limiter.throttled()
     limiter.throttled()  # of the same moment: counts once
-    assert limiter.limit == MOST / 2
+    assert int(limiter._limit) == MOST / 2
     for _ in range(20):
         clock.advance(2)
         limiter.throttled()
-    assert limiter.limit == LEAST
+    assert int(limiter._limit) == LEAST
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "held"), [(0.0, 0.0), (3.0, 3.0), (3600.0, LONGEST_HOLD)], ids=["no wish", "a wish", "nonsense"]
+    ("retry_after", "held"), [(0.0, 0.0), (3.0, 3.0), (3600.0, LONGEST_PAUSE)], ids=["no wish", "a wish", "nonsense"]
 )
 async def test_nobody_writes_before_the_apiserver_wants_it(retry_after: float, held: float) -> None:
     clock = FakeClock()
@@ -190,7 +190,7 @@ async def test_who_gives_up_while_writes_are_held_back_leaves_the_slot_to_others
     clock.over.set()
     async with asyncio.timeout(1):
         await second
-    assert limiter.running == 1
+    assert limiter._running == 1
 
 
 async def test_answers_far_slower_than_the_best_shrink_the_limit() -> None:
@@ -198,7 +198,7 @@ async def test_answers_far_slower_than_the_best_shrink_the_limit() -> None:
     limiter = Limiter(clock)
     limiter.answered(0.01)
     limiter.answered(2.0)
-    assert limiter.limit < INITIAL
+    assert int(limiter._limit) < INITIAL
 
 
 async def test_no_more_than_the_limit_run_at_once() -> None:
@@ -208,25 +208,25 @@ async def test_no_more_than_the_limit_run_at_once() -> None:
     async def work() -> None:
         nonlocal most
         async with limiter.slot():
-            most = max(most, limiter.running)
+            most = max(most, limiter._running)
             await asyncio.sleep(0)
 
     await asyncio.gather(*(work() for _ in range(10)))
     assert most == 2
-    assert limiter.running == 0
+    assert limiter._running == 0
 
 
-async def test_what_is_begun_gets_on_first_and_creates_get_every_fourth_place() -> None:
+async def test_creates_have_low_priority_and_get_every_fourth_slot() -> None:
     limiter = Limiter(ManualClock(), initial=1)
     order: list[str] = []
 
-    async def work(name: str, *, begins: bool) -> None:
-        async with limiter.slot(begins=begins):
+    async def work(name: str, *, low_priority: bool) -> None:
+        async with limiter.slot(low_priority=low_priority):
             order.append(name)
 
     async with limiter.slot():
-        tasks = [asyncio.create_task(work(f"create {number}", begins=True)) for number in range(3)]
-        tasks += [asyncio.create_task(work(f"patch {number}", begins=False)) for number in range(5)]
+        tasks = [asyncio.create_task(work(f"create {number}", low_priority=True)) for number in range(3)]
+        tasks += [asyncio.create_task(work(f"patch {number}", low_priority=False)) for number in range(5)]
         await asyncio.sleep(0)
     await asyncio.gather(*tasks)
     assert order == [
@@ -242,4 +242,4 @@ async def test_a_cancelled_waiter_does_not_keep_a_slot() -> None:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
     async with asyncio.timeout(1), limiter.slot():
-        assert limiter.running == 1
+        assert limiter._running == 1

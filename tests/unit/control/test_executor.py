@@ -167,7 +167,7 @@ async def test_a_fenced_replica_sends_nothing(world: World) -> None:
 async def test_a_write_that_waited_too_long_for_its_turn_is_not_sent(world: World) -> None:
     """A replica may be paused while its writes queue for a place, and lose its lease meanwhile."""
     async with AsyncExitStack() as others:
-        for _ in range(world.limiter.limit):
+        for _ in range(int(world.limiter._limit)):
             await others.enter_async_context(world.limiter.slot())
         run = asyncio.create_task(world.run(stage(create("a"))))
         await asyncio.sleep(0)

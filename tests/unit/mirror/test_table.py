@@ -154,3 +154,13 @@ def feed(events: list[tuple[Thing, str]]) -> Table[Thing]:
 def shown_all(table: Table[Thing]) -> list[str]:
     assert {shown(obj) for obj in table} == {shown(table.by_uid(obj.metadata.uid)) for obj in table}
     return sorted(shown(obj) for obj in table)
+
+
+def test_names_are_those_of_one_namespace_at_each_question() -> None:
+    table, _ = make()
+    taken, elsewhere = table.names("ns"), table.names("other")
+    assert "a" not in taken
+    table.apply(thing("a", 1))
+    assert "a" in taken
+    assert "a" not in elsewhere
+    assert 7 not in taken

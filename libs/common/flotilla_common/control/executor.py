@@ -167,7 +167,7 @@ class Executor:
 
         The fence is asked last of all: a replica may have slept while the write waited for its turn.
         """
-        async with self._limiter.slot(begins=isinstance(action, Create)):
+        async with self._limiter.slot(low_priority=isinstance(action, Create)):
             if not fence():
                 return Outcome(kind=OutcomeKind.FENCED, message="this replica's lease is not surely valid")
             started = self.clock.monotonic()

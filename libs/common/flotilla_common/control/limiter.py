@@ -1,12 +1,11 @@
-"""How many writes may be under way at once: found out, not configured.
+"""How many writes may be in flight at once: measured, not configured.
 
 The limit grows by one per round of good answers and shrinks when the apiserver says 429 or takes far longer than it
 does at its best (additive increase, multiplicative decrease). So one service neither floods a small apiserver nor
-leaves a large one idle. An apiserver that says when to come back (Retry-After) is left in peace until then, by all.
+leaves a large one idle. While the apiserver asks for a pause (Retry-After), no write is sent at all.
 
-Writes that begin something, creates, wait behind those that get on with what is begun, for the same reason as in
-`lanes`: what a new pod needs next must not queue behind hundreds of pods that are newer still. Every fourth place is
-theirs all the same.
+Creates have low priority, for the same reason as idle keys in `priority`: the next write of a pod that exists must not
+queue behind hundreds of pods that are newer still. They cannot starve: every fourth slot is theirs all the same.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from contextlib import asynccontextmanager
 from flotilla_common.clock import Clock
 
 LEAST = 4.0
-"""Writes under way that are always allowed: enough to keep going while the apiserver recovers."""
+"""The limit never falls below this: enough to keep going while the apiserver recovers."""
 
 INITIAL = 16.0
 """A modest start: a fresh apiserver answers 16 writes side by side without queueing."""
@@ -33,14 +32,14 @@ SLOW_FLOOR = 0.1
 scheduler, the kubelets and our own next write would only wait longer in it."""
 
 
-BEGINNING_SHARE = 4
-"""Of so many places that become free, one goes to a write that begins something, if any waits."""
+LOW_PRIORITY_SHARE = 4
+"""Of this many slots that become free, one goes to a write of low priority, if any waits."""
 
 RECENT = 0.1
-"""Share of the newest answer in what answers take at the moment."""
+"""Weight of the newest answer in the running mean of latencies."""
 
-LONGEST_HOLD = 30.0
-"""Seconds that a Retry-After holds all writes back at most; whoever answers may be a proxy with strange ideas."""
+LONGEST_PAUSE = 30.0
+"""Seconds of pause that a Retry-After may ask for at most: the answer may come from some proxy."""
 
 
 class Limiter:
@@ -50,24 +49,14 @@ class Limiter:
         self._clock = clock
         self._limit = initial
         self._most = most
-        self._running = 0
-        self._beginning: deque[asyncio.Future[None]] = deque()
-        self._going_on: deque[asyncio.Future[None]] = deque()
-        self._gone_on = 0  # places in a row that did not go to beginners
-        self._best = float("inf")
+        self._running = 0  # writes in flight
+        self._low: deque[asyncio.Future[None]] = deque()  # writes of low priority that wait for a slot
+        self._high: deque[asyncio.Future[None]] = deque()
+        self._high_in_a_row = 0  # slots since the last one of low priority
+        self._best = float("inf")  # seconds that an answer takes at its best
         self._recent = 0.0
         self._last_cut = float("-inf")
-        self._held_until = float("-inf")
-
-    @property
-    def limit(self) -> int:
-        """Writes that may be under way now."""
-        return int(self._limit)
-
-    @property
-    def running(self) -> int:
-        """Writes that are under way."""
-        return self._running
+        self._paused_until = float("-inf")
 
     @property
     def answer_seconds(self) -> float:
@@ -75,36 +64,36 @@ class Limiter:
         return self._recent
 
     @asynccontextmanager
-    async def slot(self, *, begins: bool = False) -> AsyncGenerator[None]:
-        """Wait for a place, hold it for the block. `begins`: the write begins something rather than getting it on."""
+    async def slot(self, *, low_priority: bool = False) -> AsyncGenerator[None]:
+        """Wait for a slot and hold it for the block."""
         try:
-            while not self._free or self._held > 0:
-                if self._held > 0:
-                    await self._clock.sleep(self._held)
+            while not self._free or self._pause > 0:
+                if self._pause > 0:
+                    await self._clock.sleep(self._pause)
                 else:
-                    await self._place(self._beginning if begins else self._going_on)
+                    await self._wait_in(self._low if low_priority else self._high)
         except asyncio.CancelledError:
-            self._release_waiters()  # a place that was given to us goes to the next
+            self._wake_waiters()  # if a slot was given to us, it goes to the next
             raise
         self._running += 1
         try:
             yield
         finally:
             self._running -= 1
-            self._release_waiters()
+            self._wake_waiters()
 
     @property
     def _free(self) -> bool:
         return self._running < int(self._limit)
 
     @property
-    def _held(self) -> float:
-        """Seconds that no write may begin."""
-        return self._held_until - self._clock.monotonic()
+    def _pause(self) -> float:
+        """Seconds that no write may be sent."""
+        return self._paused_until - self._clock.monotonic()
 
     @staticmethod
-    async def _place(queue: deque[asyncio.Future[None]]) -> None:
-        """Wait until there may be a place."""
+    async def _wait_in(queue: deque[asyncio.Future[None]]) -> None:
+        """Wait until there may be a free slot."""
         waiter = asyncio.get_running_loop().create_future()
         queue.append(waiter)
         try:
@@ -114,40 +103,39 @@ class Limiter:
                 queue.remove(waiter)
 
     def answered(self, seconds: float) -> None:
-        """An answer came after `seconds`."""
+        """An answer came after `seconds`: adjust the limit."""
         self._recent += (seconds - self._recent) * RECENT
-        self._best = min(
-            self._best * 1.001, seconds
-        )  # forgets slowly, so that one lucky answer does not count for ever
+        # The best rises slowly by itself, so that one lucky answer does not count for ever.
+        self._best = min(self._best * 1.001, seconds)
         if seconds > max(self._best * SLOW_FACTOR, SLOW_FLOOR):
             self._cut(0.9, seconds)
         elif self._limit < self._most:
             self._limit = min(self._limit + 1 / self._limit, self._most)
 
     def throttled(self, retry_after: float = 0.0) -> None:
-        """The apiserver said 429, and perhaps for how many seconds to stay away: then no write begins meanwhile,
-        whatever it is about."""
+        """The apiserver said 429, and perhaps for how many seconds nothing is to be sent."""
         self._cut(0.5, 1.0)
-        self._held_until = max(self._held_until, self._clock.monotonic() + min(retry_after, LONGEST_HOLD))
+        self._paused_until = max(self._paused_until, self._clock.monotonic() + min(retry_after, LONGEST_PAUSE))
 
     def _cut(self, factor: float, at_most_every: float) -> None:
-        """Shrink once per period: the answers to everything already under way tell the same story."""
+        """Shrink once per `at_most_every` seconds: all writes in flight get the same bad answers."""
         now = self._clock.monotonic()
         if now - self._last_cut >= at_most_every:
             self._last_cut = now
             self._limit = max(self._limit * factor, LEAST)
 
-    def _release_waiters(self) -> None:
+    def _wake_waiters(self) -> None:
         free = int(self._limit) - self._running
-        while free > 0 and (self._going_on or self._beginning):
-            waiter = self._next()
+        while free > 0 and (self._high or self._low):
+            waiter = self._next_waiter()
             if not waiter.done():
                 waiter.set_result(None)
                 free -= 1
 
-    def _next(self) -> asyncio.Future[None]:
-        if self._going_on and not (self._beginning and self._gone_on >= BEGINNING_SHARE - 1):
-            self._gone_on += 1
-            return self._going_on.popleft()
-        self._gone_on = 0
-        return self._beginning.popleft()
+    def _next_waiter(self) -> asyncio.Future[None]:
+        lows_turn = self._low and self._high_in_a_row >= LOW_PRIORITY_SHARE - 1
+        if self._high and not lows_turn:
+            self._high_in_a_row += 1
+            return self._high.popleft()
+        self._high_in_a_row = 0
+        return self._low.popleft()

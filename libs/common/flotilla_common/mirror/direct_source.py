@@ -26,7 +26,6 @@ class DirectSource:
         self._listed: set[str] = set()
         self._synced = False
         self._heard = clock.monotonic()
-        self._trouble = ""
         self._reflector = Reflector(api, intake.resource, self, clock, namespace)
         self._task: asyncio.Task[None] | None = None
 
@@ -37,10 +36,6 @@ class DirectSource:
     @property
     def heard(self) -> float:
         return self._heard
-
-    @property
-    def healthy(self) -> bool:
-        return self._task is not None and not self._trouble
 
     async def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._reflector.run())
@@ -78,4 +73,4 @@ class DirectSource:
         self._heard = self._clock.monotonic()
 
     def state(self, trouble: str) -> None:
-        self._trouble = trouble
+        """Trouble shows in what was heard last."""

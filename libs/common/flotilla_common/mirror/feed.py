@@ -33,11 +33,6 @@ class Feed(Protocol):
         ...
 
     @property
-    def healthy(self) -> bool:
-        """The source that counts is synced and whole."""
-        ...
-
-    @property
     def lag(self) -> float:
         """Seconds since the last proof that the table is up to date."""
         ...
@@ -67,10 +62,6 @@ class PrivateFeed:
     @property
     def synced(self) -> bool:
         return self._source.synced
-
-    @property
-    def healthy(self) -> bool:
-        return self._source.synced and self._source.healthy
 
     @property
     def lag(self) -> float:
@@ -116,11 +107,6 @@ class BusFeed:
     @property
     def synced(self) -> bool:
         return self._source().synced
-
-    @property
-    def healthy(self) -> bool:
-        source = self._source()
-        return source.synced and source.healthy
 
     @property
     def lag(self) -> float:

@@ -107,18 +107,9 @@ class Mirror:
         """What there are tables of."""
         return list(self._intakes)
 
-    @property
-    def healthy(self) -> bool:
-        """Every table is fed by a source that is whole."""
-        return all(feed.healthy for feed in self._feeds.values())
-
     def lag(self, resource: Resource) -> float:
         """Seconds since the last proof that the table is up to date."""
         return self._feeds[resource].lag
-
-    def direct(self, resource: Resource) -> bool:
-        """The table is fed by a watch of our own, because the bus cannot be trusted."""
-        return self._feeds[resource].direct
 
     def undecodable(self, resource: Resource) -> Sequence[Undecodable]:
         """Objects that could not be decoded and are therefore in no table."""

@@ -5,8 +5,8 @@ keeps the newest: for one uid an object with a lower resourceVersion than the he
 deleted stays deleted. So whoever reads a table sees at least everything that this process has written.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 from flotilla_common.api.meta import Object
 
@@ -64,6 +64,10 @@ class Table(Generic[T]):
     def by_index(self, index: str, key: Hashable) -> Collection[T]:
         """The objects that the index files under `key`, in the order in which they were first seen."""
         return self._indexes[index].get(key, {}).values()
+
+    def names(self, namespace: str) -> "Names":
+        """The names of all objects of one namespace, as they are at each question."""
+        return Names(self, namespace)
 
     def listen(self, listener: Listener[T]) -> None:
         """Call `listener(old, new)` after every change."""
@@ -149,3 +153,14 @@ class Table(Generic[T]):
     def _notify(self, old: T | None, new: T | None) -> None:
         for listener in self._listeners:
             listener(old, new)
+
+
+class Names(Container[str]):
+    """The names of the objects of one namespace."""
+
+    def __init__(self, table: Table[Any], namespace: str) -> None:
+        self._table = table
+        self._namespace = namespace
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._table.get(self._namespace, name) is not None
