@@ -1,6 +1,6 @@
 """The node agent on one page: what it reads, what it does, and how the parts hang together.
 
-It knows NATS and the container runtime, and nothing of Kubernetes but copies of objects. Nothing here decides anything.
+It knows NATS and the container runtime, and nothing of Kubernetes but copies of objects.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ async def run(
     node_logins: Sequence[LoginSource] = (),
     journal: Callable[[Path], Journal] = Journal,
 ) -> None:
-    """Work for the node until cancelled. `node_logins`: for registries, in this order, if the pull secrets do not do.
-    `journal` opens what an earlier process left in a folder."""
+    """Work for the node until cancelled. `node_logins`: registry logins that are tried, in this order, after the pull
+    secrets. `journal` opens the records that an earlier process left in a folder."""
     gates, state = settings.gates(), Path(settings.node_state_dir)
     reporter = Reporter(bus, settings.node)
     requests, restarts = journal(state / "recreate"), journal(state / "restarts")
@@ -89,6 +89,6 @@ async def run(
 
 
 class Part(Protocol):
-    """Something that works until it is cancelled."""
+    """Something that runs until it is cancelled."""
 
     async def run(self) -> None: ...

@@ -10,17 +10,17 @@ REQUEST_LIMIT = 16 << 10
 """Bytes of a request that are read at most; a scrape sends some hundred."""
 
 REQUEST_SECONDS = 5.0
-"""How long a client may take to say what it wants."""
+"""How long a client may take to send its request."""
 
 
 class Status:
-    """What the parts of the agent say about themselves."""
+    """Readiness of the parts of the agent."""
 
     def __init__(self) -> None:
         self._parts: dict[str, tuple[bool, str]] = {}
 
     def ready(self, name: str, ok: bool, why: str = "") -> None:
-        """The part is ready, or is not because of `why`. Of a ready part `why` is a remark."""
+        """Set whether the part is ready; `why` it is not, or a remark about a ready one."""
         self._parts[name] = (ok, why)
 
     @property

@@ -62,10 +62,10 @@ async def _until_stopped(settings: Settings) -> None:
     inbox = subjects.node_inbox(settings.node)
     bus = NatsBus(settings, name=f"nodeagent/{settings.node}", clock=clock, inbox_prefix=inbox)
 
-    def say(ok: bool, why: str) -> None:
+    def set_runtime(ok: bool, why: str) -> None:
         status.ready("runtime", ok, why)
 
-    runtimes = Runtimes(clock, say, override=settings.cri_socket, host_root=settings.host_root)
+    runtimes = Runtimes(clock, set_runtime, override=settings.cri_socket, host_root=settings.host_root)
     logins = _node_logins(settings, clock, status, os.environ)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(bus.close)
@@ -85,10 +85,10 @@ async def _until_stopped(settings: Settings) -> None:
 def _node_logins(settings: Settings, clock: Clock, status: Status, env: Mapping[str, str]) -> list[LoginSource]:
     """Plugins, then files (nodeagent.md §3.5)."""
 
-    def say(what: str) -> None:
+    def remark(what: str) -> None:
         status.ready("credentials", True, what)
 
     file, folder = Path(settings.plugin_config_file), Path(settings.plugin_bin_dir)
     home = Path(env["HOME"]) if env.get("HOME") else None
     kubelet = Path(settings.host_root + settings.kubelet_root_dir)
-    return [plugins.load(file, folder, clock, env, say), DockerFiles(kubelet, Path.cwd(), home)]
+    return [plugins.load(file, folder, clock, env, remark), DockerFiles(kubelet, Path.cwd(), home)]

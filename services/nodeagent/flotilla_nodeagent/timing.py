@@ -1,48 +1,50 @@
-"""Spans of time that must hold although clocks differ between machines and may be set: measured once against the wall
-clock, then counted on the monotonic one.
+"""Elapsed times that hold although clocks differ between machines and may be set: the wall clock is asked once, when a
+time is first asked for; from then on the monotonic clock counts.
 
-That one look at the wall clock may come just after it was set. So it is not trusted to say more than this process has
-lived through since it saw that the span had not begun yet.
+The wall clock may have been set just before that. So it is overruled by what this process has seen itself: if the thing
+was not started yet at some moment, no more time can have passed than since that moment.
 """
 
 from datetime import UTC, datetime
 
 from flotilla_common.clock import Clock
 
-Span = tuple[str, str]
-"""What a span is remembered by: on whose behalf (a uid), and what it is."""
+Timer = tuple[str, str]
+"""The name of an elapsed time: the uid of the object that it belongs to, and what is timed."""
 
-_NOTHING = datetime.fromtimestamp(0, UTC)
+_UNKNOWN = datetime.fromtimestamp(0, UTC)
 
 
 class Timing:
-    """Grace periods and running times."""
+    """Elapsed times of grace periods and running containers."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._unbegun: dict[Span, float] = {}  # monotonic
-        self._began: dict[Span, float] = {}  # monotonic
+        self._seen_not_started: dict[Timer, float] = {}  # monotonic
+        self._started: dict[Timer, float] = {}  # monotonic
 
-    def not_yet(self, span: Span) -> None:
-        """It has not begun yet: it cannot have begun before now, whatever clocks say later."""
-        self._unbegun[span] = self._clock.monotonic()
+    def not_started(self, timer: Timer) -> None:
+        """What is timed has not started at this moment."""
+        self._seen_not_started[timer] = self._clock.monotonic()
 
-    def gone(self, span: Span, since: datetime, after: Span | None = None) -> float:
-        """Seconds since it began, by the wall clock at `since` (at the epoch: that is not known). It began later than
-        `after`, if that is given, was said not to have begun."""
+    def elapsed(self, timer: Timer, started: datetime, *, bound: Timer | None = None) -> float:
+        """Seconds since it started, by the wall clock at `started` (at the epoch: unknown, counted from now).
+
+        At most the seconds since `not_started` was called for `bound`, by default for the timer itself.
+        """
         now = self._clock.monotonic()
-        if span not in self._began:
-            told = (self._clock.now() - since).total_seconds() if since > _NOTHING else 0.0
-            most = now - self._unbegun.get(after or span, float("-inf"))
-            self._began[span] = now - min(max(told, 0.0), most)
-        return now - self._began[span]
+        if timer not in self._started:
+            by_wall_clock = (self._clock.now() - started).total_seconds() if started > _UNKNOWN else 0.0
+            most = now - self._seen_not_started.get(bound or timer, float("-inf"))
+            self._started[timer] = now - min(max(by_wall_clock, 0.0), most)
+        return now - self._started[timer]
 
-    def left(self, span: Span, since: datetime, seconds: float) -> float:
-        """What is left of a grace period that began at `since`; never more than all of it."""
-        return max(seconds - self.gone(span, since), 0.0)
+    def remaining(self, timer: Timer, started: datetime, seconds: float) -> float:
+        """What is left of a period of `seconds` that started at `started`."""
+        return max(seconds - self.elapsed(timer, started), 0.0)
 
-    def keep(self, causes: set[str]) -> None:
-        """Forget everything on behalf of others: nobody asks any more."""
-        for spans in (self._unbegun, self._began):
-            for span in [span for span in spans if span[0] not in causes]:
-                del spans[span]
+    def keep(self, uids: set[str]) -> None:
+        """Forget the timers of all other objects."""
+        for times in (self._seen_not_started, self._started):
+            for timer in [timer for timer in times if timer[0] not in uids]:
+                del times[timer]

@@ -1,7 +1,7 @@
-"""Keys, workers, back-off: the loop that all parts of the agent share.
+"""A work queue with keys, workers and back-off, which all parts of the agent share.
 
-A key that fails comes back later, for ever, with its back-off: the runtime may be restarting, the bus may be away, a
-report may have been lost. Between two tries the state of the world decides anew what there is to do.
+A key that fails is retried for ever, with back-off: the runtime may be restarting, the bus may be down, a report may
+have been lost. Each try decides anew, from the present state, what there is to do.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ BACKOFF = Backoff(0.5, 50.0)
 """Between tries of a key that failed (nodeagent.md §3.1, §5.3)."""
 
 Do = Callable[[K], Awaitable[float | None]]
-"""Work on a key; returns after how many seconds to come back, if at all. CriError and NotTaken mean: try again."""
+"""Works on a key; returns after how many seconds to do so again, if at all. CriError and NotTaken mean a retry."""
 
 
 class Work(Generic[K]):
@@ -49,7 +49,7 @@ class Work(Generic[K]):
         self._queue.retry(key)
 
     def settled(self, key: K) -> None:
-        """The key's back-off starts from the beginning again."""
+        """Reset the key's back-off."""
         self._queue.succeed(key)
 
     async def run(self) -> None:

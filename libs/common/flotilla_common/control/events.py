@@ -2,8 +2,8 @@
 
 Identical events become one with a count. After a few different messages of the same reason on one object in a row,
 further ones are combined into a single event, and each object may cause only so many event writes: the rules that users
-know from Kubernetes' own recorders. Events are written in the background, what is said again meanwhile with the same
-write; warnings go first. They wait while the apiserver is busy, and are dropped rather than ever holding up a rollout.
+know from Kubernetes' own recorders. Events are written in the background, repetitions meanwhile with the same write;
+warnings go first. They wait while the apiserver is busy, and are dropped rather than ever holding up a rollout.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ DISTINCT = 10
 """Different messages of one reason on one object before they are combined."""
 
 WINDOW_SECONDS = 600.0
-"""How long messages count as one series."""
+"""How long messages of one reason on one object are counted together."""
 
 BACKLOG = 1000
 """Events waiting to be written; beyond it the oldest are dropped."""
@@ -42,13 +42,13 @@ LONGEST_REST = 1.0
 """Seconds between two events, however slow the apiserver is."""
 
 REMEMBERED = 4096
-"""Series that are remembered."""
+"""Series that are kept in memory."""
 
 COMBINED = "(combined from similar events): "
 
 
 class _Series:
-    """What has been said about one object under one reason."""
+    """The messages about one object with one reason."""
 
     def __init__(self, now: float) -> None:
         self.started = now
@@ -81,7 +81,7 @@ class Recorder:
         self.dropped = 0
 
     def record(self, subject: Subject, event: Event, error: str = "") -> None:
-        """Say something about the object, unless the event is about another one. Returns at once."""
+        """Record an event on the object, or on the one that it is `about`. Returns at once."""
         subject = event.about or subject
         text = event.text(error)
         about = (subject.uid or subject.key) + subject.field_path
@@ -114,7 +114,7 @@ class Recorder:
                 await self._clock.sleep(min(took * REST_SHARE, LONGEST_REST))
 
     async def flush(self) -> None:
-        """Write what is waiting, without a rest."""
+        """Write everything that is waiting, without pauses."""
         while self._backlog:
             await self._write_next()
 

@@ -41,14 +41,14 @@ class Store(Protocol):
 
 
 class Envelope(Model):
-    """The little that the executor reads of any reply."""
+    """The part of a reply that the executor reads."""
 
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
 
 
 class Report:
-    """What became of a plan."""
+    """The outcomes of a plan's writes."""
 
     def __init__(self) -> None:
         self.counts: dict[OutcomeKind, int] = {}
@@ -75,7 +75,7 @@ class Report:
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """Something that users should hear of. Conflicts and the like are part of normal life."""
+    """Whether users should be told. Conflicts and the like are normal."""
     return outcome.kind in (
         OutcomeKind.ALREADY_EXISTS,
         OutcomeKind.INVALID,
@@ -142,7 +142,7 @@ class Executor:
 
     @property
     def answer_seconds(self) -> float:
-        """What an answer of the apiserver to a write takes at the moment."""
+        """Seconds that the apiserver takes for a write at the moment."""
         return self._limiter.answer_seconds
 
     async def run(self, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
@@ -165,7 +165,7 @@ class Executor:
     async def send(self, action: Action, previous: str, fence: Fence) -> Outcome:
         """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left.
 
-        The fence is asked last of all: a replica may have slept while the write waited for its turn.
+        The fence is checked last: the replica may have been suspended while the write waited for its slot.
         """
         async with self._limiter.slot(low_priority=isinstance(action, Create)):
             if not fence():
@@ -187,7 +187,7 @@ class Executor:
             return Outcome(kind=OutcomeKind.UNKNOWN, message=f"the reply is no object: {error}")
 
     async def look(self, action: Action, outcome: Outcome) -> Outcome:
-        """A refused write: read the object. One that turns out to be our own earlier create is a success."""
+        """After a refused write: read the object. A create that meets our own earlier one is a success."""
         if outcome.kind in (OutcomeKind.CONFLICT, OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.ALREADY_EXISTS):
             try:
                 found = await self._store.read(action.resource, action.namespace, action.name)
@@ -198,7 +198,7 @@ class Executor:
         return outcome
 
     def record(self, subject: Subject, action: Action, outcome: Outcome, latency: float, trace: str) -> None:
-        """Tell the bus, and users through events."""
+        """Publish the outcome on the bus, and the events for users."""
         self._journal.act(subject, action, outcome, latency=latency, trace=trace)
         if outcome.ok and action.on_success is not None:
             self._recorder.record(subject, action.on_success)
@@ -241,7 +241,7 @@ class Executor:
 
 
 class _Run:
-    """One plan on its way."""
+    """The execution of one plan."""
 
     def __init__(self, executor: Executor, subject: Subject, fence: Fence, trace: str, report: Report) -> None:
         self._executor = executor
@@ -303,7 +303,7 @@ def _conditional(action: Patch, previous: str) -> Json:
 
 
 def _already_ours(action: Create, found: object, outcome: Outcome) -> Outcome:
-    """AlreadyExists with our own object in place: an earlier reply was lost, and all is well."""
+    """AlreadyExists, and the object is ours: the reply to an earlier create was lost, so this is a success."""
     wanted: list[Json] = action.body.get("metadata", {}).get("ownerReferences", [])
     uids = {reference.get("uid") for reference in wanted if reference.get("controller")}
     meta = getattr(found, "metadata", None)

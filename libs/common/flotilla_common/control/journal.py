@@ -1,7 +1,7 @@
 """What was done and why, on the bus: `act.v1` for every write, `why.v1` for the last plan of every object.
 
 Both are for people and tools (`flotilla tail`, `explain`, the console). Nothing reads them to decide anything, so they
-are published without waiting, and a dead bus costs nothing but the record.
+are published without waiting, and nothing but the record is lost while the bus is down.
 """
 
 import msgspec
@@ -20,7 +20,7 @@ def rfc3339(clock: Clock) -> str:
 
 
 class Journal:
-    """Publishes the doings of one service replica."""
+    """Publishes the writes and reasons of one service replica."""
 
     def __init__(self, bus: Bus, clock: Clock, service: str, replica: str) -> None:
         self._bus = bus
@@ -80,7 +80,7 @@ class Journal:
         )
 
     def _next(self) -> int:
-        """Numbers what is published: who listens to several subjects may hear them in another order."""
+        """The number of the next message: a reader of several subjects may receive them in another order."""
         self._sent += 1
         return self._sent
 

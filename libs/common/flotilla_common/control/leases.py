@@ -87,7 +87,7 @@ class LeaseHold:
         self._renewed_at = 0.0
         self._deadline = 0.0
         self.unanswered = False
-        """The last write has vanished: it may have happened or not."""
+        """The last write got no answer: it may have happened or not."""
         self.tenure = 0
         """Counts the times that validity began. What was known in an earlier one is out of date, even if nobody else
         held the lease in between: nothing was planned meanwhile."""
@@ -147,7 +147,11 @@ class LeaseHold:
 
     async def remove(self) -> bool:
         """Delete the lease as it was last seen. False when it may be there still: somebody changed it, or there was no
-        answer. Raises ApiError when it is refused."""
+        answer.
+
+        Raises:
+            ApiError: the apiserver refused it.
+        """
         self._deadline = 0.0
         if self._lease is None:
             return True

@@ -38,7 +38,7 @@ OnServing = Callable[[frozenset[int]], None]
 
 
 class Shards:
-    """The shards of one service: takes, renews and sheds leases, and answers whether a key may be written."""
+    """The shards of one service: takes, renews and gives up leases, and answers whether a key may be written."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Shards:
         self._member = self._hold(f"flotilla-{service}-member-{identity}", identity, "member")
         self._peers: dict[str, LeaseHold] = {}
         self._identity = identity
-        self._serving: dict[int, int] = {}  # shards that were taken over, and in which tenure
+        self._serving: dict[int, int] = {}  # shards that were resynced, and in which tenure
         self._retired = False
 
     def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
@@ -82,7 +82,7 @@ class Shards:
 
     @property
     def serving(self) -> frozenset[int]:
-        """Shards that are held and taken over."""
+        """Shards that are held and resynced."""
         return frozenset(index for index in self._serving if self.serves(index))
 
     def owns(self, namespace: str, name: str) -> bool:
@@ -97,13 +97,13 @@ class Shards:
         return lambda: lease.tenure == tenure and self.serves(index)
 
     def serves(self, index: int) -> bool:
-        """The shard is held and taken over, at this very moment."""
+        """The shard is held and resynced, at this very moment."""
         lease = self._leases[index]
         return lease.valid and self._serving.get(index) == lease.tenure
 
     def retire(self) -> None:
-        """Serve nothing any more. The leases stay ours until `run` is cancelled, so that nobody else begins while the
-        answers to our last writes are on their way."""
+        """Stop serving. The leases stay ours until `run` is cancelled, so that no other replica starts while answers to our
+        last writes are outstanding."""
         self._retired = True
         self._serving.clear()
 
@@ -122,9 +122,8 @@ class Shards:
             await self._hand_over([under_way] if under_way else [])
 
     async def _hand_over(self, under_way: Sequence[asyncio.Task[bool]]) -> None:
-        """Release everything at once. A renewal that was cut off would happen before the release, which then conflicts,
-        or after it: so the last round is waited for. An apiserver that does not answer must not keep us from ending:
-        then the leases expire."""
+        """Release all leases. First wait for the last round: a renewal that is cut off might take effect before the
+        release, which then conflicts, or after it. If the apiserver does not answer, the leases expire."""
         error = "they are still ours"
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
@@ -139,14 +138,14 @@ class Shards:
         self._log.warning("leases not released, they will expire", error=error)
 
     async def _release_all(self) -> bool:
-        """Release what the apiserver calls ours, which is more than we know after an answer that did not come."""
+        """Release the leases that are ours on the apiserver: after a lost answer these may be more than we know of."""
         await self._observe()
         released = all(await asyncio.gather(*(lease.release() for lease in self._leases)))
         return released and await self._member.remove()
 
     async def tick(self) -> bool:
-        """One round: look at all leases, renew ours, take or shed shards, take over what was gained. False when a
-        request was not answered, which leaves no time for a pause."""
+        """One round: read all leases, renew ours, take or give up shards, resync those that were gained. False when a
+        request was not answered: then the next round must follow at once."""
         try:
             await self._observe()
         except (ApiError, Unreachable) as error:
@@ -166,23 +165,23 @@ class Shards:
             if kept < share and lease.stale and index not in held:
                 kept += 1 if await lease.acquire_or_renew() else 0
         self._resync()
-        await self._forget_the_dead()
+        await self._delete_dead_members()
         return not any(lease.unanswered for lease in (*self._leases, self._member, *self._peers.values()))
 
     async def _renew(self, ours: Sequence[LeaseHold]) -> None:
-        """What is ours, and our own membership. Side by side: one after the other, the answers that do not come would
-        add up to more than a lease lasts."""
-        places = asyncio.Semaphore(RENEWALS_AT_ONCE)
+        """Renew our leases and our membership, side by side: one after the other, a few requests that time out would
+        take longer than a lease lasts."""
+        slots = asyncio.Semaphore(RENEWALS_AT_ONCE)
 
         async def renew(lease: LeaseHold) -> None:
-            async with places:
+            async with slots:
                 await lease.acquire_or_renew()
 
         members = [self._member] if self.count > 1 else []
         await asyncio.gather(*(renew(lease) for lease in (*members, *ours)))
 
-    async def _forget_the_dead(self) -> None:
-        """Delete the membership of replicas that were killed: nobody else would, and each had a name of its own."""
+    async def _delete_dead_members(self) -> None:
+        """Delete the member Leases of replicas that were killed: their names never come back."""
         dead = [peer for peer in self._peers.values() if peer.forgotten]
         for answer in await asyncio.gather(*(peer.remove() for peer in dead), return_exceptions=True):
             if isinstance(answer, ApiError):
@@ -191,8 +190,8 @@ class Shards:
                 raise answer
 
     def _resync(self) -> None:
-        """Start taking over what was gained, or lost for a while. It runs beside the renewals: a long LIST must not
-        cost us the lease."""
+        """Start the resync of shards that were gained, or lost for a while. It runs beside the renewals: a long LIST
+        must not cost us the lease."""
         for index in [index for index in self._serving if not self.serves(index)]:
             del self._serving[index]
         valid = {index: lease.tenure for index, lease in enumerate(self._leases) if lease.valid}

@@ -44,7 +44,7 @@ class RevisionRecipe(Frozen):
 
     canonical: Callable[[bytes], bytes]
     """The `data` of a revision as it is stored, hashed and compared, from `data` as anybody may have written it. It has
-    to be pure, for its results are cached. Raises ValueError when the data cannot be read."""
+    to be pure, for its results are cached, and raises ValueError for data that cannot be read."""
     labels: Callable[[Json], Mapping[str, str]] = no_labels
     """Labels that a new revision takes out of its data."""
     belongs: Callable[[str, str], bool] = str.__eq__
@@ -83,7 +83,11 @@ class RevisionOwner(Frozen):
 
 @lru_cache(maxsize=4096)
 def cached_canonical(canonical: Callable[[bytes], bytes], data: bytes) -> bytes:
-    """`canonical(data)`: templates are asked for in every pass, and hardly ever change. Raises ValueError."""
+    """`canonical(data)`: templates are asked for in every pass, and hardly ever change.
+
+    Raises:
+        ValueError: the data cannot be read.
+    """
     return canonical(data)
 
 
@@ -101,7 +105,11 @@ def template_data(template: bytes | msgspec.Raw) -> bytes:
 
 
 def canonical_template_data(data: bytes) -> bytes:
-    """`RevisionRecipe.canonical` of such a kind. Raises ValueError when there is no readable template in the data."""
+    """`RevisionRecipe.canonical` of such a kind.
+
+    Raises:
+        ValueError: there is no readable template in the data.
+    """
     try:
         template = msgspec.json.decode(data, type=_Data).spec.template
     except msgspec.DecodeError as error:

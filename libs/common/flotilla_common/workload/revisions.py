@@ -38,8 +38,10 @@ def choose_revisions(
 ) -> RevisionChoice:
     """Find or make the update revision of `source`, the data as the user wrote it, and find the current one (§7.4).
 
-    `stored` may hold revisions of others: they only matter where they occupy a name. Raises ValueError when the source
-    cannot be read.
+    `stored` may hold revisions of others: they only matter where they occupy a name.
+
+    Raises:
+        ValueError: the source cannot be read.
     """
     data = cached_canonical(recipe.canonical, source)
     own = own_revisions(stored, owner.metadata.uid, owner.selector)

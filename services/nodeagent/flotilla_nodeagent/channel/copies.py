@@ -1,4 +1,4 @@
-"""The node's copies of one kind of object, always moving forward.
+"""The node's copies of one kind of object; an older version never replaces a newer one.
 
 A copy carries the epoch of the LIST that it belongs to. When the marker says that an epoch is complete up to a version,
 copies that are not newer and were not published in that epoch do not exist any more.
@@ -47,14 +47,14 @@ class Copies(Generic[T]):
         self._listeners.append(listener)
 
     def reset(self) -> None:
-        """The stream is read again from its start, or it is another one. No copy is doubted yet."""
+        """The stream is read again from its start, or it is another one. Copies stay until an epoch is complete."""
         self._epoch = ""
         self._seen.clear()
         self._awaited.forget()
         self.synced = False
 
     def receive(self, message: Message) -> None:
-        """Take a message of the channel in. What cannot be read is said and left out."""
+        """Take in a message of the channel. One that cannot be read is logged and skipped."""
         try:
             self._read(message)
         except (msgspec.DecodeError, ValueError) as error:
@@ -85,7 +85,7 @@ class Copies(Generic[T]):
         self._notify(key)
 
     def _bury(self, key: Key, uid: str) -> None:
-        """Deleted, or it does not concern this node any more. A namesake that was made meanwhile stays."""
+        """The object was deleted, or no longer concerns this node. Another one that has the name by now stays."""
         held = self._objects.get(key)
         if held is not None and uid in ("", held.metadata.uid):
             del self._objects[key]

@@ -1,4 +1,4 @@
-"""What a JetStream delivery to an inbox looks like: objects with numbers, and heartbeats that speak of them."""
+"""A JetStream delivery to an inbox: numbered messages, and heartbeats that say how many were sent."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ class Object(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """The delivery lives; `sent` messages have come so far, if it says so."""
+    """A heartbeat: the delivery is alive; `sent` messages were sent so far, if it says so."""
 
     sent: int | None
 
@@ -26,7 +26,11 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def read_delivery(message: Message) -> Object | Heartbeat | Ended:
-    """What came. ValueError for a message that no server sends."""
+    """The message from the inbox, parsed.
+
+    Raises:
+        ValueError: no server sends such a message.
+    """
     status = message.headers.get("Status")
     if status == "100":
         last = message.headers.get("Nats-Last-Consumer")

@@ -1,6 +1,6 @@
 """An ordered read of one stream of `node.v1`, without any right to JetStream.
 
-The agent asks the watcher to have the messages sent to an inbox of its own, and watches the delivery itself: numbers
+The agent asks the watcher to have the messages sent to an inbox of its own, and checks the delivery itself: numbers
 must have no gap, heartbeats must come and agree. Whatever fails, it asks again, from where it was if the stream is
 still the same one, else from the start; then `on_reset` is called first.
 """
@@ -21,13 +21,13 @@ ASK_SECONDS = 5.0
 """How long the watcher may take to answer."""
 
 SILENCE_SECONDS = 12.0
-"""Without any word for this long a delivery counts as dead: two heartbeats and a bit."""
+"""A delivery without any message for this long counts as dead: two heartbeats and a bit."""
 
 CHECK_SECONDS = 0.5
 """How often the delivery is looked at."""
 
 RESUME_SECONDS = 120.0
-"""Away for longer, everything is read again: tombstones of deletes may have expired meanwhile (they last 600 s)."""
+"""After a longer interruption everything is read again: messages about deletes may have expired (after 600 s)."""
 
 _decode_answer = msgspec.json.Decoder(FollowAnswer).decode
 
@@ -66,7 +66,7 @@ class Reader:
 
     @property
     def healthy(self) -> bool:
-        """Messages come, as far as one can know."""
+        """The delivery works, as far as the agent can tell."""
         return not self._trouble and self._bus.connected
 
     async def run(self) -> None:

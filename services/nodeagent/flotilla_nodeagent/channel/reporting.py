@@ -1,7 +1,7 @@
 """Sending reports: one request, one answer, and what each answer means.
 
-Nothing is repeated here. Whoever reports is level-triggered: after a failure its key comes back with a back-off, and by
-then there may be something else to say.
+Nothing is retried here. The callers are level-triggered: a key that fails is retried with back-off, and by then there
+may be something else to report.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 10.0
 """How long an answer may take: a report is answered after the apiserver has taken the write."""
 
 EVENTS_UNDER_WAY = 100
-"""Events that wait for an answer at most; while the bus is away more of them would only pile up."""
+"""Most events that wait for an answer; while the bus is down more of them would only pile up."""
 
 A = TypeVar("A", bound=Answer)
 
@@ -27,7 +27,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class NotTaken(Exception):
-    """Nobody answered, or the report shall be repeated later."""
+    """Nobody answered, or the report is to be sent again later."""
 
 
 class Refused(Exception):
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 class Reporter:
-    """Speaks for one node."""
+    """Sends the reports of one node."""
 
     def __init__(self, bus: Bus, node: str) -> None:
         self._bus = bus
@@ -44,15 +44,25 @@ class Reporter:
         self._log = structlog.get_logger()
 
     async def send(self, kind: str, namespace: str, name: str, report: msgspec.Struct) -> Answer:
-        """The answer to an accepted report. NotTaken, Refused."""
+        """The answer to an accepted report.
+
+        Raises:
+            NotTaken: nobody answered, or it is to be sent again later.
+            Refused: the report is wrong, or too late.
+        """
         return await self._ask(kind, namespace, name, report, Answer)
 
     async def secrets(self, request: SecretsRequest) -> SecretsAnswer:
-        """Pull secrets, sealed. NotTaken, Refused."""
+        """Pull secrets, sealed.
+
+        Raises:
+            NotTaken: nobody answered, or it is to be asked again later.
+            Refused: the node may not have them.
+        """
         return await self._ask(SECRETS, "", self._node, request, SecretsAnswer)
 
     def event(self, namespace: str, name: str, event: EventReport) -> None:
-        """An event for people. Nobody waits for it, and it is lost when nobody takes it."""
+        """Send an event in the background. It is lost when nobody answers."""
         if len(self._events) < EVENTS_UNDER_WAY:
             task = asyncio.get_running_loop().create_task(self._event(namespace, name, event))
             self._events.add(task)

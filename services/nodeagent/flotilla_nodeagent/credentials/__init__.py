@@ -1,1 +1,1 @@
-"""Who the agent is to registries: pull secrets' documents, credential plugins, the node's docker config files."""
+"""Registry logins: pull secrets' documents, credential plugins, the node's docker config files."""

@@ -1,7 +1,7 @@
-"""The node's docker config files, which hold for all its images (cri.md §11).
+"""The node's docker config files, which apply to all its images (cri.md §11).
 
-The first of the places that has a readable document counts: config.json everywhere before any .dockercfg. It is read
-at each pull, so a change takes effect at once.
+The first place that has a readable document is used: config.json everywhere before any .dockercfg. It is read at each
+pull, so a change takes effect at once.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,7 +35,7 @@ class DockerFiles:
         self._said: dict[Path, str] = {}
 
     async def logins(self, repository: str) -> list[Login]:
-        """What fits the full repository, in the order in which to try it."""
+        """Logins that fit the full repository, in the order in which to try them."""
         for path, read in self._places:
             try:
                 entries = read(trust.read(path, LIMIT))
@@ -48,7 +48,7 @@ class DockerFiles:
         return []
 
     def _say(self, path: Path, why: str) -> None:
-        """Once, not at every pull."""
+        """Log it once, not at every pull."""
         if self._said.get(path) != why:
             self._said[path] = why
             self._log.warning("docker config file not used", file=str(path), why=why)

@@ -17,14 +17,14 @@ _HUB_KEY = "index.docker.io"
 _WILD_ONLY = re.compile(r"[?\[\]]")
 
 Entry = tuple[str, Login]
-"""A key as it is written in a document, and who to be where it fits."""
+"""A key as it is written in a document, and the login for where it fits."""
 
 
 class LoginSource(Protocol):
-    """Where logins of the whole node come from."""
+    """A source of logins for all images of the node."""
 
     async def logins(self, repository: str) -> list[Login]:
-        """What fits the full repository, in the order in which to try it. Trouble is logged, never raised."""
+        """Logins that fit the full repository, in the order in which to try them. Errors are logged, never raised."""
         ...
 
 
@@ -39,7 +39,7 @@ class Keyring:
                 self._entries.setdefault(parsed, []).append(login)
 
     def logins(self, repository: str) -> list[Login]:
-        """What fits the full repository (`docker.io/library/nginx`), in the order in which to try it."""
+        """Logins that fit the full repository (`docker.io/library/nginx`), in the order in which to try them."""
         keys = sorted((key for key in self._entries if matches(key, repository)), reverse=True)
         if not keys and repository.startswith(HUB + "/"):
             keys = [key for key in self._entries if key in (_HUB_KEY, f"{_HUB_KEY}/")]

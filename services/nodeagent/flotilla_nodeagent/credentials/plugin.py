@@ -1,7 +1,7 @@
-"""A kubelet credential plugin: asked for an image, it tells logins, which are kept as long as it says (cri.md §11).
+"""A kubelet credential plugin: asked for an image, it answers with logins and for how long to cache them (cri.md §11).
 
-One question at a time: when twenty images of a registry are wanted at once, the first answer mostly does for all. A
-plugin that did not answer in time is left alone for a while, or everybody behind it would wait as long.
+One request at a time: when twenty images of a registry are pulled at once, the first answer mostly serves all. A plugin
+that did not answer in time is not asked for a while, or all pulls behind it would wait as long.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Plugin:
         self._log = structlog.get_logger(part="credential plugin", plugin=provider.name)
 
     async def entries(self, repository: str) -> list[Entry]:
-        """What it tells for the full repository; nothing when it is not asked, or has no usable answer."""
+        """Its logins for the full repository; none when it is not asked, or has no usable answer."""
         if not any(matches(pattern, repository) for pattern in self._provider.match_images):
             return []
         async with self._lock:
@@ -114,7 +114,7 @@ class Plugin:
         return await run(program, self._provider.args or [], self._env, msgspec.json.encode(question), ANSWER_SECONDS)
 
     def _read(self, text: bytes) -> _Answer:
-        """Errors tell where the answer is wrong, and nothing that is in it."""
+        """Parse the answer. Errors say where it is wrong, and nothing of its content."""
         try:
             answer = msgspec.json.decode(text, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

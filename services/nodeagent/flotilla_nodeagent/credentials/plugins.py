@@ -36,13 +36,13 @@ class Plugins:
         self._plugins = plugins
 
     async def logins(self, repository: str) -> list[Login]:
-        """What fits the full repository, in the order in which to try it."""
+        """Logins that fit the full repository, in the order in which to try them."""
         told = await asyncio.gather(*(plugin.entries(repository) for plugin in self._plugins))
         return Keyring(entry for entries in told for entry in entries).logins(repository)
 
 
 def load(file: Path, folder: Path, clock: Clock, env: Mapping[str, str], say: Say) -> Plugins:
-    """The plugins that the file names, in the folder. None without the file; a bad one is said and logged."""
+    """The plugins that the file names, in the folder. None without the file; a bad file is reported and logged."""
     log = structlog.get_logger(part="credential plugins", file=str(file))
     try:
         providers = parse(trust.read(file, CONFIG_LIMIT))
@@ -59,7 +59,7 @@ def load(file: Path, folder: Path, clock: Clock, env: Mapping[str, str], say: Sa
 
 
 def _usable(provider: Provider, folder: Path, log: structlog.stdlib.BoundLogger) -> bool:
-    """A program that is not there yet may come: that is only said."""
+    """Whether the plugin can be used. A program that is missing may be installed later, so that is only logged."""
     if provider.needs_pod:
         log.warning("plugin not used: it needs a pod's service account", plugin=provider.name)
         return False

@@ -1,7 +1,7 @@
-"""Running one credential plugin: a question on stdin, an answer on stdout, within limits.
+"""Running one credential plugin: a request on stdin, an answer on stdout, within limits.
 
-What the plugin says is a secret and goes nowhere but to the caller. Its stderr is for people: the beginning of it is
-part of the error when the plugin fails. The plugin is a session of its own, so that it goes with all that it started.
+The answer is a secret and goes nowhere but to the caller. Stderr is for people: its beginning is part of the error when
+the plugin fails. The plugin runs in a session of its own, so that its child processes are killed with it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import cast
 ANSWER_LIMIT = 256 << 10
 """Bytes of an answer. A token has some thousand, and one answer may hold logins for some registries."""
 
-COMPLAINT_LIMIT = 500
+STDERR_LIMIT = 500
 """Bytes of stderr that are kept."""
 
 REAP_SECONDS = 1.0
@@ -33,7 +33,11 @@ class ProgramFailed(Exception):
 async def run(
     program: Path, arguments: Sequence[str], env: Mapping[str, str], question: bytes, seconds: float
 ) -> bytes:
-    """What the program prints. It is dead when this returns or raises. ProgramFailed."""
+    """What the program prints. It has ended when this returns or raises.
+
+    Raises:
+        ProgramFailed: it failed, printed too much or took too long.
+    """
     loop = asyncio.get_running_loop()
     try:
         transport, talk = await loop.subprocess_exec(
@@ -60,14 +64,14 @@ async def run(
 
 
 async def _kill(pid: int, talk: "_Talk") -> None:
-    """With everything that it started; some of that may live on when it has ended itself."""
+    """Kill its whole session: child processes may outlive the plugin itself."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     await asyncio.wait((talk.exited,), timeout=REAP_SECONDS)
 
 
 class _Talk(asyncio.SubprocessProtocol):
-    """Collects what comes, and no more than that."""
+    """Collects the output, up to the limits."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -78,7 +82,7 @@ class _Talk(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            self._complaint += data[: COMPLAINT_LIMIT - len(self._complaint)]
+            self._complaint += data[: STDERR_LIMIT - len(self._complaint)]
         elif len(self.answer) + len(data) <= ANSWER_LIMIT:
             self.answer += data
         elif not self.ended.done():
@@ -89,7 +93,7 @@ class _Talk(asyncio.SubprocessProtocol):
             self.exited.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has ended, and so has everybody who could still write."""
+        """The plugin has ended, and so have all processes that could still write."""
         if not self.ended.done():
             self.ended.set_result(None)
 

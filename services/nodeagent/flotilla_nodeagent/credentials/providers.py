@@ -15,7 +15,7 @@ from flotilla_common.settings import readers
 KIND = "CredentialProviderConfig"
 GROUP, PROTOCOL = "kubelet.config.k8s.io", "credentialprovider.kubelet.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
-"""They differ in nothing that is used here."""
+"""Versions of the API; they do not differ in what is used here."""
 
 
 class BadConfig(Exception):
@@ -30,7 +30,7 @@ class Variable(Model):
 
 
 class TokenAttributes(Model):
-    """What a plugin wants to know of the pod for which an image is pulled. Here there is no pod."""
+    """What a plugin needs to know of the pod for which an image is pulled. The agent pulls for no pod."""
 
     require_service_account: bool = False
 
@@ -48,12 +48,16 @@ class Provider(Model):
 
     @property
     def cache_seconds(self) -> float:
-        """How long an answer is used that does not say it. ValueError."""
+        """How long an answer is kept that names no duration itself.
+
+        Raises:
+            ValueError: the duration cannot be read.
+        """
         return readers.duration(self.default_cache_duration)
 
     @property
     def needs_pod(self) -> bool:
-        """Whether it cannot be asked for an image that no pod has asked for."""
+        """Whether it can only be asked on behalf of a pod."""
         return self.token_attributes is not None and self.token_attributes.require_service_account
 
 
@@ -64,7 +68,11 @@ class _Config(Model):
 
 
 def parse(text: bytes) -> list[Provider]:
-    """The providers of the file, which is YAML or JSON, in their order. BadConfig."""
+    """The providers of the file, which is YAML or JSON, in their order.
+
+    Raises:
+        BadConfig: it cannot be read, or a provider in it is wrong.
+    """
     try:
         config = msgspec.yaml.decode(text, type=_Config)
     except msgspec.ValidationError as error:

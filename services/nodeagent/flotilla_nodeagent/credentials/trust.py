@@ -1,7 +1,7 @@
-"""Files that only root, or who runs the agent, can have written.
+"""Reads only files that nobody but root, or the user that runs the agent, can have written.
 
-The agent runs as root, so whoever may change what it executes, or who it is to registries, is root on the node. A file
-that others may write is not used, and a program neither if others may put another one in its place.
+The agent runs as root, so whoever may change what it executes, or its registry logins, is root on the node. A file that
+others may write is not used; nor is a program that others may replace.
 """
 
 import os
@@ -16,7 +16,12 @@ class Untrusted(Exception):
 
 
 def read(path: Path, limit: int) -> bytes:
-    """The content of a file of at most `limit` bytes. FileNotFoundError, OSError, Untrusted."""
+    """The content of a file of at most `limit` bytes.
+
+    Raises:
+        OSError: it cannot be read, or does not exist (FileNotFoundError).
+        Untrusted: somebody else may write it, or it is too large or no plain file.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # nobody makes us wait at a pipe
     try:
         state = os.fstat(descriptor)
@@ -33,10 +38,14 @@ def read(path: Path, limit: int) -> bytes:
 
 
 def program(path: Path) -> Path:
-    """The program's real path. FileNotFoundError, OSError, Untrusted.
+    """The program's real path.
 
     Between this check and its execution nobody else can change it, because nobody else may write it or a folder on the
     way to it.
+
+    Raises:
+        OSError: it cannot be read, or does not exist (FileNotFoundError).
+        Untrusted: somebody else may replace it, or it is no program.
     """
     real = path.resolve(strict=True)
     state = real.stat()

@@ -24,11 +24,11 @@ class TimedOut(CriError):
 
 
 class Unavailable(CriError):
-    """The runtime is away or died during the call: whether it took effect is unknown."""
+    """The runtime is down, or went down during the call: the outcome is unknown."""
 
 
 class Unsupported(CriError):
-    """Whatever listens there does not speak version 1 of the interface."""
+    """What listens on the socket does not speak version 1 of the interface."""
 
 
 _BY_STATUS: dict[Status, type[CriError]] = {

@@ -1,7 +1,7 @@
 """One container runtime: the calls that the agent makes, as methods on plain values.
 
-The channel connects when first used and again after the runtime was restarted. No call is repeated here: whoever calls
-knows what a repetition would mean.
+The channel connects when first used and again after the runtime was restarted. No call is retried here: only the
+caller knows what a retry would mean.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ class Runtime:
         self._images = ImageServiceStub(self._channel)
 
     async def probe(self) -> None:
-        """Prove that it speaks version 1, and learn its name."""
+        """Check that it speaks version 1, and learn its name."""
         async with translated():
             await self._images.ImageFsInfo(wire.ImageFsInfoRequest(), timeout=PROBE_SECONDS)
             reply = await self._runtime.Version(wire.VersionRequest(version="v1"), timeout=CALL_SECONDS)
@@ -134,7 +134,7 @@ class Runtime:
             await self._images.PullImage(request)
 
     def close(self) -> None:
-        """Give the socket up."""
+        """Close the socket."""
         self._channel.close()
 
     async def _list(self, chosen: wire.ContainerFilter) -> list[Container]:

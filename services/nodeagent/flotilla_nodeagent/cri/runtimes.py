@@ -1,4 +1,4 @@
-"""The node's runtimes: found, proved, found again when nothing answers.
+"""Finds the node's container runtimes, checks them, and looks again when none answers.
 
 A node without a runtime is a state, not a crash: the agent says so on /readyz and looks again. A runtime that worked
 once stays known while it restarts, and its channel reconnects by itself.
@@ -50,7 +50,11 @@ class Runtimes:
         return found[0] if found else None
 
     def primary(self) -> Runtime:
-        """The kubelet's runtime: images are pulled with it. Unavailable when there is none."""
+        """The kubelet's runtime: images are pulled with it.
+
+        Raises:
+            Unavailable: no runtime answers.
+        """
         found = next(iter(self._answering.values()), None) or next(iter(self._known.values()), None)
         if found is None:
             raise Unavailable("no container runtime answers on this node")
@@ -72,12 +76,12 @@ class Runtimes:
         self._tell([f"{path}: {trouble}" for path, trouble in troubles.items() if trouble])
 
     def close(self) -> None:
-        """Give all sockets up."""
+        """Close all sockets."""
         for runtime in self._known.values():
             runtime.close()
 
     async def _try(self, path: str) -> str:
-        """What keeps the runtime from working; empty when it works."""
+        """Why the runtime cannot be used; empty when it can."""
         runtime = self._known.get(path) or self._connect(path)
         try:
             await runtime.probe()

@@ -59,7 +59,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executed(msgspec.Struct, frozen=True):
-    """What a command in a container came to."""
+    """The result of a command in a container."""
 
     exit_code: int
     stdout: bytes = b""

@@ -81,7 +81,7 @@ class NodeImages:
         return self._entropy.uniform(*IDLE_SECONDS)
 
     def _must_say(self, image: NodeImage, status: NodeImageStatus) -> bool:
-        """It differs from what is known to be written, or that is long ago."""
+        """The status differs from the one that was last written, or that was long ago."""
         if self._said is not None and self._said[0] == image.metadata.uid:
             return self._said[1] != status or self._clock.monotonic() >= self._refresh_at
         return image.status != status

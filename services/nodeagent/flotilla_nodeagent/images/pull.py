@@ -49,14 +49,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Trouble(msgspec.Struct, frozen=True):
-    """What an attempt came to."""
+    """Why an attempt failed."""
 
     text: str
     away: bool = False  # the runtime was not there: that is no attempt
 
 
 class PullFailed(Exception):
-    """The attempts are used up; the text is the last one's."""
+    """All attempts failed; the text is that of the last one."""
 
 
 class Puller:
@@ -71,7 +71,11 @@ class Puller:
         self._clock = clock
 
     async def pull(self, task: Task) -> None:
-        """Until it is there. PullFailed."""
+        """Pull the image; returns when it is on the node.
+
+        Raises:
+            PullFailed: all attempts failed, or the deadline has passed.
+        """
         policy, started = task.policy, self._clock.monotonic()
         limit = TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds
         tries = 1 + (RETRIES if policy.backoff_limit is None or policy.backoff_limit < 0 else policy.backoff_limit)
@@ -90,7 +94,7 @@ class Puller:
                 raise PullFailed(trouble.text)
 
     def _limit(self, policy: TagPullPolicy, limit: float, started: float) -> float:
-        """Seconds that the next attempt has. PullFailed past the deadline."""
+        """Seconds for the next attempt. Raises PullFailed after the deadline."""
         if policy.active_deadline_seconds is None:
             return limit
         left = started + policy.active_deadline_seconds - self._clock.monotonic()
@@ -165,7 +169,7 @@ class Puller:
 
 
 def _repository(image: str) -> str:
-    """The full name that credentials are matched with; a name that nobody understands matches none."""
+    """The full name that credentials are matched with; a name that cannot be parsed matches none."""
     try:
         return ImageName.parse(image).repository
     except ValueError:

@@ -1,10 +1,10 @@
-"""A limit of so many per second, with a burst: the bucket that fills again with time."""
+"""A token bucket: so many per second, with a burst."""
 
 from flotilla_common.clock import Clock
 
 
 class Rate:
-    """Not for waiting in: whoever is over the limit comes back later with newer news."""
+    """It says how long to wait, and does not wait itself: by then there may be something newer to write."""
 
     def __init__(self, clock: Clock, per_second: float, burst: int) -> None:
         self._clock = clock

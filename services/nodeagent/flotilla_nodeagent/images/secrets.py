@@ -16,10 +16,10 @@ from flotilla_nodeagent.channel.reporting import NotTaken, Refused, Reporter
 from flotilla_nodeagent.credentials.documents import BadSecret
 
 KEEP_SECONDS = (300.0, 600.0)
-"""How long a secret is used before it is asked for again, left to chance so that nodes do not ask together."""
+"""How long a secret is cached; a random time in between, so that nodes do not ask all at once."""
 
 MISSING_SECONDS = 10.0
-"""How long a secret that could not be had is done without: it may be about to be copied."""
+"""How long a secret that could not be had is not asked for again: it may be about to be copied."""
 
 _Key = tuple[str, str]
 
@@ -41,7 +41,11 @@ class Secrets:
         self._log = structlog.get_logger(part="secrets")
 
     async def get(self, references: Sequence[SecretReference]) -> list[PullSecret]:
-        """Those of the referenced secrets that exist, in their order. BadSecret when the answer cannot be opened."""
+        """Those of the referenced secrets that exist, in their order.
+
+        Raises:
+            BadSecret: the answer cannot be decrypted.
+        """
         now = self._clock.monotonic()
         self._kept = {key: kept for key, kept in self._kept.items() if kept.until > now}
         missing = [one for one in references if (one.namespace, one.name) not in self._kept]
@@ -51,7 +55,7 @@ class Secrets:
         return [kept.secret for kept in found if kept is not None and kept.secret is not None]
 
     async def _ask(self, missing: list[SecretReference]) -> None:
-        """What nobody hands out is done without: public images need none."""
+        """Ask for secrets. The image is pulled without those that are not handed out: public images need none."""
         request = SecretsRequest(public_key=self._opener.public_key, references=missing)
         try:
             answer = await self._reporter.secrets(request)

@@ -32,7 +32,7 @@ ALWAYS = 1_000_000
 """Pulls at a time when the setting gives no limit; a NodeImage holds at most 256 images."""
 
 Ended = Callable[[Task, TagStatus, float], None]
-"""Hears of every task that came to its end, with the seconds that it took."""
+"""Called for every finished task, with the seconds that it took."""
 
 
 class Tasks:
@@ -85,7 +85,7 @@ class Tasks:
         running.add_done_callback(lambda done: self._ended(one, done))
 
     def _stop(self, one: Name) -> None:
-        """A stopped task says nothing any more."""
+        """Cancel a task; it reports nothing any more."""
         found = self._running.pop(one, None)
         if found is not None:
             found[1].cancel()
@@ -119,7 +119,7 @@ class Tasks:
         self._on_end(task, status, seconds)
 
     def _end(self, started: datetime, seconds: float) -> datetime:
-        """Now, by the wall clock; if that was put back meanwhile, so long after the beginning as it took."""
+        """Now, by the wall clock; if that was set back meanwhile, the start plus the seconds that the task took."""
         return max(self._clock.now(), started + timedelta(seconds=seconds)).replace(microsecond=0)
 
     def _set(self, one: Name, status: TagStatus) -> None:

@@ -32,7 +32,7 @@ from flotilla_nodeagent.work import Work
 
 WORKERS = 5
 SETTLE_SECONDS = 1.0
-"""After a change, so that changes that belong together are handled together (nodeagent.md §5.2)."""
+"""Delay after a change, so that several changes of a pod are handled together (nodeagent.md §5.2)."""
 
 FIRST_SPREAD_SECONDS = 60.0
 """Pods that were there before the agent and have no annotation yet are reported over this time: a new release of the
@@ -84,7 +84,7 @@ class Pods:
             self._work.add(key, SETTLE_SECONDS)
 
     def _meta(self, pod: Pod) -> RuntimeMeta:
-        """The annotation, or what we have made of it since."""
+        """The annotation, or the newer one that this agent has reported."""
         ours = self._written.get(pod.metadata.uid)
         if ours is not None and version(pod) < ours[0]:
             return ours[1]
@@ -110,7 +110,7 @@ class Pods:
         return ENV_SECONDS if look.incomplete else None
 
     def _still_due(self, key: Key, entry: Entry) -> bool:
-        """By what the pod's metadata says now."""
+        """Whether the container is still to be restarted, by the pod's present metadata."""
         pod = self._copies.get(key)
         specs = pod.spec.containers if pod is not None else []
         return pod is not None and any(restart_due(pod, spec, entry) for spec in specs if spec.name == entry.name)
@@ -147,7 +147,11 @@ class _Look:
         self.incomplete = False
 
     async def meta(self, old: RuntimeMeta) -> RuntimeMeta:
-        """The annotation as it should be. CriError."""
+        """The annotation as it should be.
+
+        Raises:
+            CriError: the runtime failed.
+        """
         entries: list[Entry] = []
         for status in self._pod.status.container_statuses:
             container, spec = self._found.get(status.name), self._specs.get(status.name)

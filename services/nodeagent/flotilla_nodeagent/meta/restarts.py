@@ -25,13 +25,13 @@ FIRST_SECONDS, MOST_SECONDS = 3.0, 600.0
 """Before the first stop of a container, doubling with each further one of the same container of the pod."""
 
 CALM_SECONDS = 1200.0
-"""A container that needed no stop for this long begins with the shortest pause again."""
+"""After this long without a stop, a container starts with the shortest pause again."""
 
 COMPONENT = "kruise-daemon-containermeta"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """One instance of a container that shall be replaced."""
+    """One instance of a container that is to be restarted."""
 
     pod: Key
     pod_uid: str
@@ -69,7 +69,7 @@ class Restarts:
         self._work.add(wanted, pause)
 
     async def run(self) -> None:
-        """Work until cancelled; first forget what an earlier process was at: it is judged anew."""
+        """Work until cancelled. Stops of an earlier process are forgotten first: it is decided anew what to stop."""
         for cause in self._stopper.journal.causes():
             self._stopper.forget(cause)
         await self._work.run()

@@ -86,7 +86,7 @@ def updating(pod: Pod) -> bool:
 
 
 def restart_due(pod: Pod, spec: SpecContainer, entry: Entry) -> bool:
-    """The container's environment is not what the pod's metadata says by now, and it shall be."""
+    """The container's environment differs from the pod's metadata, and is to follow it."""
     known = entry.hashes.extracted_env_from_metadata_hash
     wanted = env_hash(spec, pod.metadata.labels, pod.metadata.annotations)
     return updating(pod) and known not in (0, wanted)

@@ -47,11 +47,15 @@ class PodContainers:
         return self._request.metadata.labels.get(RECREATE_POD_UID, "")
 
     async def look(self) -> None:
-        """Ask the runtime. CriError."""
+        """Ask the runtime.
+
+        Raises:
+            CriError: it failed.
+        """
         self._newest = newest(await self._runtime.containers(self._pod_uid))
         for wanted in self._request.spec.containers:
             if not self._runs(wanted.name):
-                self._timing.not_yet((self._request.metadata.uid, wanted.name))
+                self._timing.not_started((self._request.metadata.uid, wanted.name))
         for snapshot in self._request.status.container_status_snapshot:
             if self._runs(snapshot.name) and snapshot.ready:
                 self._running[snapshot.name] = await self._since(self._newest[snapshot.name])
@@ -67,7 +71,7 @@ class PodContainers:
             return 0.0
         uid = self._request.metadata.uid
         since = datetime.fromtimestamp(started, UTC)
-        seconds = self._timing.gone((uid, found.id), since, after=(uid, found.name))
+        seconds = self._timing.elapsed((uid, found.id), since, bound=(uid, found.name))
         least = max(self._request.spec.strategy.min_started_seconds, 0)
         if seconds <= least:
             self.rest = min(self.rest, least - seconds + 0.05)
@@ -91,7 +95,11 @@ class PodContainers:
         return act(self._request, states, frozenset(self._newest))
 
     async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
-        """Stop a container; returns the states afterwards. Unavailable when nobody knows what became of it."""
+        """Stop a container; returns the states afterwards.
+
+        Raises:
+            Unavailable: the outcome is unknown.
+        """
         container, meta = self._newest[name], self._request.metadata
         wanted = next(one for one in self._request.spec.containers if one.name == name)
         pod = Subject(meta.namespace, self._request.spec.pod_name, self._pod_uid)
@@ -110,7 +118,7 @@ class PodContainers:
             raise
         except CriError as error:
             return with_outcome(states, name, str(error))
-        self._timing.not_yet((meta.uid, name))
+        self._timing.not_started((meta.uid, name))
         return with_outcome(states, name, None)
 
 
@@ -119,7 +127,12 @@ def _hook(wanted: RecreateContainer) -> Hook | None:
 
 
 def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:
-    """The one runtime of all containers. NoRuntime; Unavailable while no runtime answers at all."""
+    """The one runtime of all containers.
+
+    Raises:
+        NoRuntime: they are of no runtime of this node, or of several.
+        Unavailable: no runtime answers at all.
+    """
     names = {_runtime_name(container) for container in request.spec.containers}
     if "" in names or len(names) != 1:
         raise NoRuntime(f"containers of runtimes {sorted(names)}")

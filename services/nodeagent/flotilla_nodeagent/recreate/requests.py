@@ -1,7 +1,7 @@
 """Carries out ContainerRecreateRequests: one pass after the other, each of which reports before the next acts (§7.2).
 
-Work is keyed by pod, so that one request per pod is worked on at a time. What was reported counts at once, so a chain
-of kills runs without waiting for the channel; nothing is done that the one before was not reported for.
+Work is keyed by pod, so that one request per pod is worked on at a time. An accepted report counts at once, so several
+containers are stopped one after the other without waiting for the channel, each only after the last one was reported.
 """
 
 from datetime import UTC, datetime
@@ -30,10 +30,10 @@ WORKERS = 110
 """As many as pods fit on a node by default: a long preStop hook of one pod holds no other pod's request up."""
 
 POLL_SECONDS = 3.0
-"""While a request is under way it is looked at this often, should a word on it have been lost."""
+"""How often a request in progress is looked at, in case a message about it was lost."""
 
 MARGIN_SECONDS = 0.1
-"""Past the end of a period before the next look."""
+"""Added to the end of a period before the next look."""
 
 NOW = 0.0
 GRACE = "unready grace"
@@ -80,7 +80,7 @@ class Requests:
             self._work.add(pod)
 
     async def _pass(self, pod: Key) -> float | None:
-        """Everything that can be done for the pod's requests now."""
+        """Work on the pod's requests as far as is possible now."""
         while (wait := await self._one(pod)) == NOW:
             continue
         self._tidy()
@@ -97,7 +97,7 @@ class Requests:
         return await self._step(first)
 
     def _active(self, pod: Key) -> list[ContainerRecreateRequest]:
-        """Requests of the pod on which there is work, the one that is under way first, else the oldest."""
+        """Unfinished requests of the pod: the one in progress first, else the oldest."""
         ranks = {RECREATING: 0, PENDING: 1}
         found = [
             request
@@ -123,11 +123,11 @@ class Requests:
             return await self._report(request, phase=RECREATING)
         grace = request.spec.strategy.unready_grace_period_seconds
         if grace is not None:
-            span = (request.metadata.uid, GRACE)
+            timer = (request.metadata.uid, GRACE)
             if request.grace_since is None:
-                self._timing.not_yet(span)
+                self._timing.not_started(timer)
                 return POLL_SECONDS
-            left = self._timing.left(span, request.grace_since, max(grace, 0))
+            left = self._timing.remaining(timer, request.grace_since, max(grace, 0))
             if left > 0:
                 return left + MARGIN_SECONDS
         try:
@@ -160,7 +160,7 @@ class Requests:
         message: str = "",
         states: list[RecreateState] | None = None,
     ) -> float:
-        """Say how things stand, and count it as said. A refusal ends the work on this version of the request."""
+        """Report; once accepted, it counts as the status. A refusal ends the work on this version of the request."""
         meta, view = request.metadata, self._reported.view(request)
         report = RecreateReport(
             uid=meta.uid, resource_version=meta.resource_version, phase=phase, message=message, states=states
@@ -176,7 +176,7 @@ class Requests:
         return NOW
 
     def _tidy(self) -> None:
-        """Forget requests that are gone, and completed ones' stops."""
+        """Forget requests that are gone, and the stops of completed ones."""
         live = {one.metadata.uid for one in self._copies if self._reported.view(one).phase != COMPLETED}
         known = {one.metadata.uid for one in self._copies}
         self._reported.keep(known)

@@ -1,4 +1,4 @@
-"""What users hear of a stop: events on the pod, with the container's name in place of its ID (nodeagent.md §8)."""
+"""Events on the pod about a stop, with the container's name in place of its ID (nodeagent.md §8)."""
 
 import msgspec
 

@@ -24,7 +24,7 @@ class HookFailed(Exception):
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """A hook and what it needs to find its way."""
+    """A hook, and the ports that its handler may name."""
 
     handler: PreStop
     ports: Sequence[ContainerPort] = ()
@@ -50,7 +50,11 @@ def hook_of(container: Container) -> Hook | None:
 
 
 async def run_hook(hook: Hook, runtime: Runtime, container: Container, clock: Clock) -> None:
-    """Run it to its end. HookFailed."""
+    """Run it to its end.
+
+    Raises:
+        HookFailed: it did not do what it should.
+    """
     handler = hook.handler
     if handler.exec is not None:
         await _execute(handler.exec.command, runtime, container)

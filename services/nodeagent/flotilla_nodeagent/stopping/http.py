@@ -26,7 +26,12 @@ class Reply(msgspec.Struct, frozen=True):
 async def get(
     host: str, port: int, path: str, *, secure: bool = False, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """Without a time limit of its own. OSError, ValueError for what is no HTTP."""
+    """Send the request; the caller limits the time.
+
+    Raises:
+        OSError: nobody answers.
+        ValueError: the answer is no HTTP.
+    """
     reader, writer = await asyncio.open_connection(host, port, ssl=_unverified() if secure else None, limit=HEAD_LIMIT)
     try:
         writer.write(_request(host, port, path, headers or {}))
@@ -51,7 +56,7 @@ def _request(host: str, port: int, path: str, headers: Mapping[str, str]) -> byt
 
 
 def _plain(text: str) -> str:
-    """Nothing in a header begins another one."""
+    """A value that cannot start another header."""
     return text.replace("\r", " ").replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""What the agent has begun, on the node's own disk, so that its own end loses and repeats nothing.
+"""The stops in progress, on the node's own disk, so that a restart of the agent loses and repeats nothing.
 
 One small file per stop, written before the first step and after each one. It says what the runtime cannot: that a hook
 has run, when the grace period began, and on whose behalf a container was stopped. A file outlives the agent; whoever
@@ -15,7 +15,7 @@ import structlog
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far one stop is."""
+    """The progress of one stop."""
 
     container_id: str
     begun: datetime
@@ -28,8 +28,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Journal:
-    """Entries by who wanted the stop (a uid) and the container's name. Without a writable folder they live in memory
-    only, which is said once."""
+    """Entries by cause (the uid of what asked for the stop) and container name. Without a writable folder they are kept
+    in memory only, which is logged once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -53,11 +53,11 @@ class Journal:
                 self._log.warning("unreadable journal entry", file=file.name, error=str(error))
 
     def get(self, cause: str, container: str) -> Entry | None:
-        """The stop, if one was begun."""
+        """The stop, if one was started."""
         return self._entries.get((cause, container))
 
     def causes(self) -> set[str]:
-        """On whose behalf stops were begun."""
+        """The causes of all stops."""
         return {cause for cause, _ in self._entries}
 
     def put(self, cause: str, container: str, entry: Entry) -> None:
@@ -76,7 +76,7 @@ class Journal:
             self._lament(error)
 
     def forget(self, cause: str) -> None:
-        """The outcome is reported, or nobody wants to know it any more."""
+        """Drop the stops of a cause: their outcome is reported, or is no longer needed."""
         for key in [key for key in self._entries if key[0] == cause]:
             del self._entries[key]
             try:

@@ -25,7 +25,7 @@ LEAST_GRACE = 2
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """Who wants which container stopped, and how gently."""
+    """Which container is to be stopped, why, and with how much grace."""
 
     cause: str  # a uid; one stop per cause and container name
     runtime: Runtime
@@ -35,7 +35,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """What users shall hear on the way."""
+    """Events that are sent during a stop."""
 
     killing: Callable[[], None]
     hook_failed: Callable[[str], None]
@@ -59,25 +59,29 @@ class Stopper:
         self.journal = journal
 
     def stopped(self, cause: str, container: Container) -> bool:
-        """That cause has had this container's predecessor, or itself, stopped already."""
+        """This container, or an earlier instance of it, was stopped already for that cause."""
         entry = self.journal.get(cause, container.name)
         return entry is not None and (entry.stopped or entry.container_id != container.id)
 
     def forget(self, cause: str) -> None:
-        """Nobody wants to know any more what was stopped on this behalf."""
+        """Drop what is remembered of the stops for that cause."""
         self.journal.forget(cause)
         self._timing.keep(self.journal.causes())
 
     async def stop(self, order: Order, tell: Tell) -> None:
-        """Stop the container, or finish what was begun. CriError; Unavailable means that the outcome is unknown."""
+        """Stop the container, or finish a stop that an earlier process started.
+
+        Raises:
+            CriError: the runtime failed; with Unavailable the outcome is unknown.
+        """
         container, name = order.container, order.container.name
         entry = self.journal.get(order.cause, name)
         if entry is None:
             entry = Entry(container_id=container.id, begun=self._clock.now())
             self.journal.put(order.cause, name, entry)
-            self._timing.not_yet((order.cause, name))
+            self._timing.not_started((order.cause, name))
             tell.killing()
-        spent = math.floor(self._timing.gone((order.cause, name), entry.begun))  # by this process and earlier ones
+        spent = math.floor(self._timing.elapsed((order.cause, name), entry.begun))  # by this process and earlier ones
         left = order.grace - min(spent, order.grace)
         if order.hook is not None and not order.hook.empty and left > 0 and not entry.hook_done:
             left -= await self._hook(order, order.hook, left, tell)
