@@ -1,4 +1,4 @@
-"""A series that dashboards of the reference ask for and that cannot rise context."""
+"""A series that dashboards of the reference ask for and that cannot rise here."""
 
 from collections.abc import Iterator
 from functools import cache

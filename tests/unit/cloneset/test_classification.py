@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from flotilla_cloneset.cloneset.classification import Classification, Question, classify, traits
+from flotilla_cloneset.cloneset.classification import Classification, Criteria, classify, traits
 from flotilla_cloneset.cloneset.numbers import Side
 from flotilla_cloneset.cloneset.status import Counts
 from flotilla_common.api.core import Pod
@@ -15,7 +15,7 @@ from tests.unit.cloneset.build import NOW, pod, pods
 
 
 def classified(all_pods: list[Pod], *, min_ready: int = 0, listed: tuple[str, ...] = ()) -> Classification:
-    question = Question(
+    question = Criteria(
         uid="uid-sample",
         selector=Selector.compile(LabelSelector(match_labels={"app": "sample"})),
         update_revision="sample-new",

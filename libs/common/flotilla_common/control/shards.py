@@ -102,8 +102,8 @@ class Shards:
         return lease.valid and self._serving.get(index) == lease.tenure
 
     def retire(self) -> None:
-        """Stop serving. The leases stay ours until `run` is cancelled, so that no other replica starts while answers to our
-        last writes are outstanding."""
+        """Stop serving. The leases stay ours until `run` is cancelled, so that no other replica starts while
+        answers to our last writes are outstanding."""
         self._retired = True
         self._serving.clear()
 

@@ -1,6 +1,6 @@
 """In which order waiting pods are updated: priority and scatter strategies (common.md §11).
 
-All of them rearrange a list that is already in default order, and are asked again in every pass.
+All of them rearrange a list that is already in default order, anew in every pass.
 """
 
 import re

@@ -71,7 +71,7 @@ def _failure(edit: PodEdit, gate: str) -> str:
 
 
 def _holders(condition: Condition | None) -> set[Holder]:
-    """An unreadable message names nobody who could ever withdraw, so it is as good as empty."""
+    """Who holds the pod. An unreadable message counts as empty: nobody could ever withdraw from it."""
     if condition is None or not condition.message:
         return set()
     try:

@@ -1,8 +1,8 @@
 """Which pods go first when a CloneSet shrinks (cloneset.md §4.7).
 
 Pods of the old revision are taken before those of the new one as far as the partition asks for it. Within a group the
-cheapest loss goes first: what is not scheduled, not running or not available, then what users marked as cheap, then
-what crowds a node or a topology domain, then the youngest.
+cheapest loss goes first: what is not scheduled, not running or not available, then lower deletion cost, then
+crowded nodes or topology domains, then the youngest.
 """
 
 import math
@@ -44,7 +44,7 @@ def choose(
 
 
 def deletion_cost(pod: Pod) -> int:
-    """The user's price of losing the pod; 0 unless it is a canonical int32."""
+    """The pod's deletion cost; 0 unless the annotation is a canonical int32."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or digits[0] == "0":

@@ -1,4 +1,4 @@
-"""The claims of a CloneSet: whose they are, and what becomes of those that nobody uses (cloneset.md §4.9).
+"""The claims of a CloneSet: which pod they belong to, and the clean-up of unused ones (cloneset.md §4.9).
 
 With reuse, the claims of a vanished pod wait for a new pod that takes over its instance id. Without, a claim follows
 its pod: it is handed to a pod that is about to go, so that garbage collection removes both together, and deleted when

@@ -1,4 +1,4 @@
-"""Who is who among the pods of a CloneSet: one fast pass that everything else builds on.
+"""Sorts the pods of a CloneSet by what they are: one fast pass that everything else builds on.
 
 A rollout over thousands of pods is planned again for every few pods that change, so the pass must cost next to
 nothing for the others. What a pod says about itself is boiled down to a small tuple of `Traits` once per version of
@@ -106,8 +106,8 @@ class Classification(msgspec.Struct, kw_only=True):
         return self.new, self.old
 
 
-class Question(NamedTuple):
-    """What classifying has to know about the CloneSet."""
+class Criteria(NamedTuple):
+    """What the classification depends on besides the pods."""
 
     uid: str
     selector: Selector
@@ -117,32 +117,32 @@ class Question(NamedTuple):
     now: datetime
 
 
-def classify(pods: Iterable[Pod], ask: Question) -> Classification:
+def classify(pods: Iterable[Pod], criteria: Criteria) -> Classification:
     """Classify all pods that refer to the CloneSet."""
     groups: dict[Traits, list[Pod]] = defaultdict(list)
     for pod in pods:
         groups[pod.memo.get(_MEMO) or traits(pod)].append(pod)
     found = Classification()
-    update_hash = short_hash(ask.update_revision)
+    update_hash = short_hash(criteria.update_revision)
     for kind, members in groups.items():
-        if kind.controller != ask.uid:
+        if kind.controller != criteria.uid:
             if kind.active and not kind.controller:
-                found.orphans += [pod for pod in members if ask.selector.matches(pod.metadata.labels)]
+                found.orphans += [pod for pod in members if criteria.selector.matches(pod.metadata.labels)]
             continue
-        matching = [pod for pod in members if ask.selector.matches(pod.metadata.labels)]
+        matching = [pod for pod in members if criteria.selector.matches(pod.metadata.labels)]
         if len(matching) != len(members):
-            found.strays += [pod for pod in members if not ask.selector.matches(pod.metadata.labels)]
+            found.strays += [pod for pod in members if not criteria.selector.matches(pod.metadata.labels)]
         if not kind.active:
             found.inactive += matching
         elif matching:
-            _enter(found, kind, matching, ask, updated=kind.revision == update_hash)
+            _enter(found, kind, matching, criteria, updated=kind.revision == update_hash)
     return found
 
 
-def _enter(found: Classification, kind: Traits, pods: list[Pod], ask: Question, *, updated: bool) -> None:
+def _enter(found: Classification, kind: Traits, pods: list[Pod], criteria: Criteria, *, updated: bool) -> None:
     """Enter one group of active pods of equal traits."""
-    unavailable = _unavailable(found, kind, pods, ask)
-    specified = _specified(kind, pods, ask.pods_to_delete)
+    unavailable = _unavailable(found, kind, pods, criteria)
+    specified = _specified(kind, pods, criteria.pods_to_delete)
     uids = {pod.metadata.uid for pod in specified}
     found.active += pods
     (found.new if updated else found.old).extend(pods)
@@ -177,13 +177,13 @@ def _counts(kind: Traits, total: int, available: int, *, updated: bool) -> Count
     )
 
 
-def _unavailable(found: Classification, kind: Traits, pods: list[Pod], ask: Question) -> set[str]:
+def _unavailable(found: Classification, kind: Traits, pods: list[Pod], criteria: Criteria) -> set[str]:
     if not kind.serviceable:
         return {pod.metadata.uid for pod in pods}
-    if ask.min_ready_seconds <= 0:
+    if criteria.min_ready_seconds <= 0:
         return set()
-    delay = timedelta(seconds=ask.min_ready_seconds)
-    threshold = ask.now - delay
+    delay = timedelta(seconds=criteria.min_ready_seconds)
+    threshold = criteria.now - delay
     waiting = [pod for pod in pods if pod.ready_since is None or pod.ready_since >= threshold]
     times = [pod.ready_since for pod in waiting if pod.ready_since is not None]
     if times:

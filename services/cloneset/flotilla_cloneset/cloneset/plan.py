@@ -1,14 +1,14 @@
 """One pass over one CloneSet, from snapshot to plan (cloneset.md §4.2).
 
-The steps, in order: revisions, ownership, claims, scale, refresh, update, history; then the status, which describes
-the pods as they were found. Scaling and updating never happen in the same pass. Nothing context waits, reads a clock or
-rolls dice: the same snapshot gives the same plan.
+The steps, in order: revisions, ownership, claims, scale, refresh, update, history; then the status, which describes the
+pods as they were found. Scaling and updating never happen in the same pass. Nothing here waits, reads a clock or uses
+random numbers: the same snapshot gives the same plan.
 """
 
 from datetime import datetime
 
 from flotilla_cloneset.cloneset.claims import clean_up, own_claims
-from flotilla_cloneset.cloneset.classification import Classification, Question, classify
+from flotilla_cloneset.cloneset.classification import Classification, Criteria, classify
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.predownload import plan_predownload
@@ -72,7 +72,7 @@ def _survey(
     """Work out what there is and what is wanted, and plan what has to happen before anything else."""
     cloneset = snapshot.cloneset
     spec = cloneset.spec
-    question = Question(
+    criteria = Criteria(
         uid=cloneset.metadata.uid,
         selector=selector,
         update_revision=revisions.update.metadata.name,
@@ -80,7 +80,7 @@ def _survey(
         pods_to_delete=frozenset(spec.scale_strategy.pods_to_delete),
         now=now,
     )
-    classified = classify(snapshot.pods, question)
+    classified = classify(snapshot.pods, criteria)
     claims = own_claims(cloneset, snapshot.claims)
     if cloneset.metadata.deletion_timestamp is None:
         draft.stage((revisions.writes,))
@@ -105,12 +105,12 @@ def _survey(
 
 
 def _act(context: PlanContext, draft: Draft) -> None:
-    """Scale, or else update; refresh in any case."""
+    """Plan the scale step, or if it does nothing the update step; the refresh in any case."""
     numbers = update_numbers(context)
     moving = direction(context, numbers)
     draft.wake(context.pods.available_at)
     if "scale" in context.snapshot.failures:
-        # Scaling does not get on, a quota perhaps: every second pass belongs to the update, or it would wait for ever.
+        # Scaling fails, by a quota perhaps. The update step goes first then, or it would wait for ever.
         plan_refresh(context, draft, direction=moving)
         if not plan_update(context, numbers, draft):
             plan_scale(context, draft)

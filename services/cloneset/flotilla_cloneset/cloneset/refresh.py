@@ -1,4 +1,4 @@
-"""The refresh step: carry every pod's own business on, whatever the rollout does (cloneset.md §4.8 step 1).
+"""The refresh step: what single pods need, whatever the rollout does (cloneset.md §4.8 step 1).
 
 New pods become Normal, in-place updates go through their grace periods and batches and end, missing labels are filled
 in. It runs in every pass, also while paused, on OnDelete and while scaling, or new pods would never become Ready.
@@ -49,10 +49,10 @@ def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int 
     draft.stage(chains, stop_on_failure=False, at=at)
     if in_grace:
         draft.reason("WaitingForGracePeriod", f"waiting for the grace period of {named(in_grace)} to end", in_grace)
-    _say_who_waits(context, draft)
+    _explain_waiting(context, draft)
 
 
-def _say_who_waits(context: PlanContext, draft: Draft) -> None:
+def _explain_waiting(context: PlanContext, draft: Draft) -> None:
     """Name the pods that only the scheduler or the user's hooks can bring forward."""
     idle = [pod for pod in context.pods.unsettled if pod.metadata.uid not in draft.touched]
     unscheduled = [pod for pod in idle if pod.state == PREPARING_NORMAL and not pod.spec.node_name]

@@ -37,7 +37,7 @@ def direction(context: PlanContext, numbers: Quantities) -> int:
 def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     """Plan the update step. True when it changes anything."""
     draft.numbers |= {"updateNum": numbers.update, "budget": numbers.update_budget}
-    if _stands_still(context, numbers, draft):
+    if _nothing_to_update(context, numbers, draft):
         return False
     backwards = numbers.update < 0
     target = context.revisions.current if backwards else context.revisions.update
@@ -46,7 +46,7 @@ def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool
     waiting = [pod for pod in pool if _may_start(pod)]
     ordered = update_order(waiting, context.pods.active, rolling.priority_strategy, rolling.scatter_strategy)
     head = ordered[: abs(numbers.update)]
-    chosen = _walk(context, head, target, numbers.update_budget)
+    chosen = _within_budget(context, head, target, numbers.update_budget)
     mine = [pod for pod in chosen if pod.metadata.uid not in draft.touched][:MAX_CHAINS_PER_PASS]
     try:
         changed = plan_pod_updates(context, mine, target, draft)
@@ -55,12 +55,12 @@ def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool
         draft.reason("InPlaceImpossible", str(error), error.pods)
         return bool(error.planned)  # whatever the limits allow: this is what stands in the way
     if len(chosen) < len(head):
-        _say_what_blocks(context, numbers, chosen, draft)
+        _explain_blockers(context, numbers, chosen, draft)
     return changed
 
 
-def _stands_still(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
-    """Say why no pod is updated, if that is so."""
+def _nothing_to_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+    """Whether no pod is to be updated; then give the reason."""
     counts, want = context.pods.counts, context.targets
     if want.on_delete:
         outdated = counts.replicas - counts.updated
@@ -105,8 +105,8 @@ def _may_start(pod: Pod) -> bool:
     return not grace or pod.state == UPDATED
 
 
-def _walk(context: PlanContext, head: Sequence[Pod], target: ControllerRevision, budget: int) -> list[Pod]:
-    """Choose in order while the budget lasts (cloneset.md §4.8 step 6)."""
+def _within_budget(context: PlanContext, head: Sequence[Pod], target: ControllerRevision, budget: int) -> list[Pod]:
+    """The first pods, as many as the budget allows (cloneset.md §4.8 step 6)."""
     unavailable = context.pods.unavailable
     used = len(unavailable)
     stuck = _unavailable_on(context, target)
@@ -132,7 +132,7 @@ def _unavailable_on(context: PlanContext, target: ControllerRevision) -> int:
     )
 
 
-def _say_what_blocks(context: PlanContext, numbers: Quantities, chosen: Sequence[Pod], draft: Draft) -> None:
+def _explain_blockers(context: PlanContext, numbers: Quantities, chosen: Sequence[Pod], draft: Draft) -> None:
     """Name the pods that use the budget up: those that are unavailable, and those that this pass makes so."""
     unavailable = context.pods.unavailable
     starting = [pod for pod in chosen if pod.metadata.uid not in unavailable]

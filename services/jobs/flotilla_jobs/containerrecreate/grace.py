@@ -1,6 +1,6 @@
 """Keeping the pod not ready before and while its containers are restarted (containerrecreaterequest.md §6.4).
 
-The finalizer comes first, so that whatever happens the pod is given back; then the pod's own condition; and only when
+The finalizer comes first, so that whatever happens the pod is released; then the pod's own condition; and only when
 that stands, the condition of the request, from which the agent counts the grace period.
 """
 
@@ -50,7 +50,7 @@ def began(now: datetime) -> Condition:
 
 
 def ending(request: ContainerRecreateRequest, pod: Pod | None, now: datetime) -> Chain:
-    """The writes on pod and metadata when the request is over: give the pod back, let go of the request.
+    """The writes on pod and metadata when the request is over: release the pod, then the request.
 
     The label goes too, so that agents hear no more of it; a request that is being deleted keeps it to the end.
     """

@@ -1,8 +1,7 @@
-"""What becomes of a status when the node's agent reports (containerrecreaterequest.md §5, §7.5).
+"""Merges the reports of the node's agent into the status (containerrecreaterequest.md §5, §7.5).
 
 The agent is trusted with what it sees, not with history: a request that is completed stays so, a container that
-succeeded or failed stays so, and one that was killed is never un-killed. Taking in the same report twice changes
-nothing.
+succeeded or failed stays so, and a killed one stays killed. Merging the same report twice changes nothing.
 """
 
 from datetime import datetime
@@ -97,5 +96,5 @@ def _state(old: RecreateState | None, new: RecreateState | None, *, finished: bo
 
 
 def _rank(phase: str) -> int:
-    """A phase that is none of ours, written by somebody else, is overruled by any report."""
+    """The order of the phases. An unknown phase, which somebody else wrote, gives way to any report."""
     return _PHASES.index(phase) if phase in _PHASES else -1

@@ -1,8 +1,8 @@
 """From a snapshot of one ContainerRecreateRequest to what is done about it (containerrecreaterequest.md §6).
 
-The agent does the work and reports; this decides when a request is over, keeps the pod not ready meanwhile, tells the
-agent what the kubelet says of the new containers, and clears up. Each pass writes the request at most once, on the
-version that it looked at.
+The agent does the work and reports; this decides when a request is over, keeps the pod not ready meanwhile, passes on
+to the agent what the kubelet reports of the new containers, and cleans up. Each pass writes the request at most once,
+on the version that it looked at.
 """
 
 from datetime import datetime, timedelta
@@ -47,26 +47,26 @@ def plan(snapshot: RecreateSnapshot, now: datetime) -> Plan:
         status = msgspec.structs.replace(status, container_status_snapshot=observed(request, snapshot.pod))
         if grace.wanted(request):
             if chain := grace.holding(request, snapshot.pod, now):
-                return _told(snapshot, status, now, Plan(stages=(Stage(chains=(chain,)),)))
+                return _explained(snapshot, status, now, Plan(stages=(Stage(chains=(chain,)),)))
             status = _grace_began(status, now)
     write = _status_patch(snapshot, status)
     wake_at = None if status.phase == COMPLETED else _next_deadline(snapshot, status, now)
-    return _told(snapshot, status, now, Plan(status=write, urgent_status=True, wake_at=wake_at))
+    return _explained(snapshot, status, now, Plan(status=write, urgent_status=True, wake_at=wake_at))
 
 
 def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
-    """A request that is over: give the pod back, let the agents forget it, take in what comes late, then delete it."""
+    """A request that is over: release the pod, let the agents forget it, merge late reports, then delete it."""
     request = snapshot.request
     if RECREATE_UNREADY in request.metadata.finalizers and not snapshot.pod_known:
-        return _told(snapshot, request.status, now, Plan())  # a pod that is not looked up would never be given back
+        return _explained(snapshot, request.status, now, Plan())  # a pod that is not looked up would never be released
     if chain := grace.ending(request, snapshot.pod, now):
-        return _told(snapshot, request.status, now, Plan(stages=(Stage(chains=(chain,)),)))
+        return _explained(snapshot, request.status, now, Plan(stages=(Stage(chains=(chain,)),)))
     status = merged(request, snapshot.report, now)
     write = _status_patch(snapshot, status)
     deleting = request.metadata.deletion_timestamp is not None
     ttl = request.spec.ttl_seconds_after_finished
     if write is not None or deleting or ttl is None:
-        return _told(snapshot, status, now, Plan(status=write, urgent_status=True))
+        return _explained(snapshot, status, now, Plan(status=write, urgent_status=True))
     waits = Waits()
     delete = delete_finished(
         RECREATE_REQUEST,
@@ -79,7 +79,7 @@ def _clear_up(snapshot: RecreateSnapshot, now: datetime) -> Plan:
     )
     if delete:
         return Plan(stages=(Stage(chains=(delete,)),))
-    return _told(snapshot, status, now, Plan(wake_at=waits.next))
+    return _explained(snapshot, status, now, Plan(wake_at=waits.next))
 
 
 def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> str:
@@ -145,6 +145,6 @@ def _cause(status: ContainerRecreateRequestStatus, changes: Json) -> str:
     return "unready grace period" if "conditions" in changes else "new containers"
 
 
-def _told(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime, made: Plan) -> Plan:
+def _explained(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime, made: Plan) -> Plan:
     """The plan with the reasons and numbers that explain it."""
     return msgspec.structs.replace(made, reasons=why.reasons(snapshot, status, now), numbers=why.numbers(status))

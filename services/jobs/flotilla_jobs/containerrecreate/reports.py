@@ -14,7 +14,7 @@ from flotilla_jobs.inbox import Inbox, gone
 
 
 class Receiver:
-    """Judges reports, and hands those that count to the inbox."""
+    """Checks reports, and hands the valid ones to the inbox."""
 
     def __init__(self, inbox: Inbox[ContainerRecreateRequest, RecreateReport]) -> None:
         self._inbox = inbox

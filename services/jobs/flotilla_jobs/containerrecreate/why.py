@@ -44,7 +44,7 @@ def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, 
     if status.phase == COMPLETED:
         return tuple(_finished(snapshot, status, now))
     if not status.phase:
-        return (_untaken(snapshot, now),)
+        return (_not_taken_up(snapshot, now),)
     if status.phase == PENDING:
         others = ", ".join(snapshot.ahead) or "another request"
         text = f"waiting for {others}: the agent works on one request of a pod at a time"
@@ -95,7 +95,7 @@ def _container(state: RecreateState, code: str, text: str) -> Reason:
     return Reason(code=code, message=text, objects=(state.name,))
 
 
-def _untaken(snapshot: RecreateSnapshot, now: datetime) -> Reason:
+def _not_taken_up(snapshot: RecreateSnapshot, now: datetime) -> Reason:
     """The agent says at once that it has seen the request, unless there is none."""
     created = snapshot.request.metadata.creation_timestamp
     if created is None or now < created + ANSWERS_WITHIN:

@@ -53,15 +53,15 @@ def template_hash(spec: PullTemplate) -> str:
     return hashlib.sha256(text).hexdigest()[:10]
 
 
-class Family(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done about the jobs of a list."""
+class Children(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of a list, by what is to be done about them."""
 
     kept: Sequence[ImagePullJob]  # one per image at most, of images of the list
     missing: Sequence[str]  # images without a job
     surplus: Sequence[ImagePullJob]
 
     @classmethod
-    def of(cls, snapshot: ListJobSnapshot, wanted_hash: str) -> "Family":
+    def of(cls, snapshot: ListJobSnapshot, wanted_hash: str) -> "Children":
         """Sort the children: of two for one image the older one stays."""
         images = list(dict.fromkeys(snapshot.job.spec.images))
         template = template_of(snapshot.job.spec)

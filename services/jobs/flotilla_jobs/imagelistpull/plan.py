@@ -12,7 +12,7 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Event, Patch, Plan
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_body
-from flotilla_jobs.imagelistpull.children import Family, child_body, template_hash
+from flotilla_jobs.imagelistpull.children import Children, child_body, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from flotilla_jobs.imagelistpull.status import status_of
 
@@ -27,11 +27,11 @@ def plan(snapshot: ListJobSnapshot, now: datetime) -> Plan:
         return _completed(job, job.status.completion_time, now, wanted)
     if job.metadata.labels.get(REVISION_LABEL) != wanted:
         draft.stage([(_labelled(job, wanted),)])
-    family = Family.of(snapshot, wanted)
-    status = status_of(job, family.kept, now)
-    _create(snapshot, family, wanted, draft)
-    _delete(family, draft)
-    _give_reasons(status, family, draft)
+    children = Children.of(snapshot, wanted)
+    status = status_of(job, children.kept, now)
+    _create(snapshot, children, wanted, draft)
+    _delete(children, draft)
+    _give_reasons(status, children, draft)
     return draft.plan(
         status=_status_write(job, status) if status != job.status else None,
         urgent_status=status.completion_time is not None or job.status.start_time is None,
@@ -50,9 +50,9 @@ def _completed(job: ImageListPullJob, since: datetime, now: datetime, wanted: st
     return draft.plan()
 
 
-def _create(snapshot: ListJobSnapshot, family: Family, wanted: str, draft: Draft) -> None:
+def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: Draft) -> None:
     """New jobs in growing batches; the event comes with the last of them."""
-    bodies = [child_body(snapshot, image, wanted) for image in family.missing]
+    bodies = [child_body(snapshot, image, wanted) for image in children.missing]
     event = Event(reason="Successful create ImagePullJob", message=f"Create {len(bodies)} ImagePullJob")
     creates = [
         create_of(
@@ -67,22 +67,22 @@ def _create(snapshot: ListJobSnapshot, family: Family, wanted: str, draft: Draft
     draft.stage([(create,) for create in creates], slow_start=1, stop_on_failure=False)
 
 
-def _delete(family: Family, draft: Draft) -> None:
+def _delete(children: Children, draft: Draft) -> None:
     """Jobs that are too many; the event comes with the last of them."""
-    event = Event(reason="Successful delete ImagePullJob", message=f"Delete {len(family.surplus)} ImagePullJob")
+    event = Event(reason="Successful delete ImagePullJob", message=f"Delete {len(children.surplus)} ImagePullJob")
     cause = "no longer in the list, or made from another template"
-    last = len(family.surplus)
+    last = len(children.surplus)
     deletes = [
         delete_of(
             IMAGE_PULL_JOB, child.metadata, cause=cause, phase="delete", on_success=event if position == last else None
         )
-        for position, child in enumerate(family.surplus, start=1)
+        for position, child in enumerate(children.surplus, start=1)
     ]
     draft.stage([(delete,) for delete in deletes], stop_on_failure=False)
 
 
-def _give_reasons(status: ImageListPullJobStatus, family: Family, draft: Draft) -> None:
-    behind = [child for child in family.kept if child.status.completion_time is None]
+def _give_reasons(status: ImageListPullJobStatus, children: Children, draft: Draft) -> None:
+    behind = [child for child in children.kept if child.status.completion_time is None]
     if behind:
         text = f"waiting: {status.completed} of {status.desired} images are done, the next is {behind[0].spec.image}"
         draft.reason("WaitingForImages", text, behind)

@@ -14,7 +14,7 @@ from flotilla_jobs.imagepull import why
 from flotilla_jobs.imagepull.push import Order
 from flotilla_jobs.imagepull.secrets import release, supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
-from flotilla_jobs.imagepull.status import Standing, deadline_of, status_of
+from flotilla_jobs.imagepull.status import Progress, deadline_of, status_of
 from flotilla_jobs.silence import silent
 
 SOONEST = timedelta(seconds=1)
@@ -60,19 +60,19 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     job = snapshot.job
     image = ImageName.parse(job.spec.image)
     secrets = supply(snapshot)
-    standing = Standing.of(snapshot.nodes, job.metadata.uid, image, secrets.references)
-    status = status_of(job, len(snapshot.nodes), standing, now)
+    progress = Progress.of(snapshot.nodes, job.metadata.uid, image, secrets.references)
+    status = status_of(job, len(snapshot.nodes), progress, now)
     chosen: Sequence[NodeImage] = ()
     if status.completion_time is None and not secrets.unread:
-        chosen = _chosen(snapshot, standing, status.active)
+        chosen = _chosen(snapshot, progress, status.active)
     order = Order(job=job, image=image, secrets=secrets.references, default_ttl=snapshot.options.default_ttl, now=now)
     draft = Draft()
     if FINALIZER not in job.metadata.finalizers:
         draft.stage([(_finalizers(job, [*job.metadata.finalizers, FINALIZER]),)])  # before the first copy is made
     draft.stage(secrets.chains)
     draft.stage([order.to(node) for node in chosen])
-    quiet = silent(standing.unanswered, now, draft.waits)
-    draft.reasons += why.running(snapshot, standing, quiet, secrets, parallelism_of(job))
+    quiet = silent(progress.unanswered, now, draft.waits)
+    draft.reasons += why.running(snapshot, progress, quiet, secrets, parallelism_of(job))
     draft.wake(deadline_of(job))
     draft.waits.not_before(now + SOONEST)
     return draft.plan(
@@ -83,7 +83,7 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
             "active": status.active,
             "succeeded": status.succeeded,
             "failed": status.failed,
-            "open": len(standing.open),
+            "open": len(progress.open),
         },
     )
 
@@ -97,11 +97,11 @@ def parallelism_of(job: ImagePullJob) -> int:
     return 1 if job.spec.parallelism is None else whole_number(job.spec.parallelism)
 
 
-def _chosen(snapshot: PullJobSnapshot, standing: Standing, active: int) -> Sequence[NodeImage]:
+def _chosen(snapshot: PullJobSnapshot, progress: Progress, active: int) -> Sequence[NodeImage]:
     """The next nodes: in the order in which the job's workload updates its pods, else by name."""
     slots = max(parallelism_of(snapshot.job) - active, 0)
     last = len(snapshot.order)
-    ordered = sorted(standing.open, key=lambda node: snapshot.order.get(node.metadata.name, last))
+    ordered = sorted(progress.open, key=lambda node: snapshot.order.get(node.metadata.name, last))
     return ordered[:slots]
 
 

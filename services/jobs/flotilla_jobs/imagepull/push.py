@@ -73,7 +73,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _next_round(self, tag: ImageTag) -> ImageTag:
-        """Somebody else wants the tag, too: its limits stay those of the first."""
+        """The tag in its next version, for one more job: its limits stay those of the first."""
         return msgspec.structs.replace(
             tag,
             version=tag.version + 1,
@@ -83,7 +83,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _new_tag(self, node: NodeImage) -> ImageTag:
-        """A round above any that the node remembers."""
+        """A new tag, with a version above the one that the node's status has."""
         entry = node.entry(self.image.name, self.image.tag)
         return ImageTag(
             tag=self.image.tag,

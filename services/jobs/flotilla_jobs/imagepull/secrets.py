@@ -39,23 +39,23 @@ def references_of(copy: Secret) -> list[str]:
 
 
 def supply(snapshot: PullJobSnapshot) -> Supply:
-    """What a running job needs. A source that does not exist is done without."""
+    """What a running job needs. Sources that do not exist are left out."""
     meta, names = snapshot.job.metadata, list(dict.fromkeys(snapshot.job.spec.pull_secrets))
     if meta.namespace == snapshot.options.secrets_namespace:
         return Supply(references=[SecretReference(namespace=meta.namespace, name=name) for name in names])
     unread = [name for name in names if name not in snapshot.sources]
     if unread:
         return Supply(unread=unread)
-    clerk = _Clerk(snapshot)
+    copies = _Copies(snapshot)
     chains: list[Chain] = [
-        (action,) for action in clerk.released(wanted={f"{meta.namespace}/{name}" for name in names})
+        (action,) for action in copies.released(wanted={f"{meta.namespace}/{name}" for name in names})
     ]
     references: list[SecretReference] = []
     for name in names:
         source = snapshot.sources[name]
         if source is None:
             continue
-        reference, action = clerk.supplied(source)
+        reference, action = copies.supplied(source)
         references.append(reference)
         chains += [(action,)] if action is not None else []
     absent = [name for name in names if snapshot.sources[name] is None]
@@ -63,12 +63,12 @@ def supply(snapshot: PullJobSnapshot) -> Supply:
 
 
 def release(snapshot: PullJobSnapshot) -> tuple[Chain, ...]:
-    """The writes that take a job that is over off all its copies."""
-    return tuple((action,) for action in _Clerk(snapshot).released(wanted=()))
+    """The writes that remove a finished job from all its copies."""
+    return tuple((action,) for action in _Copies(snapshot).released(wanted=()))
 
 
-class _Clerk:
-    """Writes copies for one job."""
+class _Copies:
+    """The writes to copies on behalf of one job."""
 
     def __init__(self, snapshot: PullJobSnapshot) -> None:
         self._snapshot = snapshot
@@ -129,7 +129,7 @@ class _Clerk:
         return create_of(SECRET, body, cause="copy a pull secret for nodes")
 
     def _refreshed(self, copy: Secret, source: Secret) -> Action | None:
-        """The data of the source, and ourselves among the users; nothing if all is well."""
+        """Bring the copy up to the source's data, and add the job to its users; nothing if it is so already."""
         if copy.type != source.type or (copy.immutable and copy.data != source.data):
             return self._deleted(copy)  # cannot be changed; the next pass makes a new one
         body: Json = {}

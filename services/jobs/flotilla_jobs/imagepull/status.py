@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob, ImagePull
 from flotilla_common.api.kinds.nodeimage.types import FAILED, SUCCEEDED, NodeImage, SecretReference
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Progress(msgspec.Struct, frozen=True):
     """The job's nodes by how far they are. One that lacks a secret is also in `open`, beside its own class."""
 
     open: list[NodeImage] = []  # to be written to
@@ -22,12 +22,12 @@ class Standing(msgspec.Struct, frozen=True):
     @classmethod
     def of(
         cls, nodes: Sequence[NodeImage], uid: str, image: ImageName, secrets: Sequence[SecretReference]
-    ) -> "Standing":
-        """Where the nodes stand with the image of the job with this uid."""
-        standing = cls([], [], {}, [], {})
+    ) -> "Progress":
+        """The progress of these nodes with the image of the job with this uid."""
+        progress = cls([], [], {}, [], {})
         for node in nodes:
-            standing._take(node, uid, image, secrets)
-        return standing
+            progress._take(node, uid, image, secrets)
+        return progress
 
     def _take(self, node: NodeImage, uid: str, image: ImageName, secrets: Sequence[SecretReference]) -> None:
         name = node.metadata.name
@@ -52,27 +52,27 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def deadline_of(job: ImagePullJob) -> datetime | None:
-    """When the job is given up; None while it has no deadline or has not begun."""
+    """When the job is given up; None without a deadline, or before it has started."""
     seconds = job.spec.completion_policy.active_deadline_seconds
     start = job.status.start_time
     return start + timedelta(seconds=seconds) if job.spec.ends and seconds is not None and start is not None else None
 
 
-def status_of(job: ImagePullJob, desired: int, standing: Standing, now: datetime) -> ImagePullJobStatus:
+def status_of(job: ImagePullJob, desired: int, progress: Progress, now: datetime) -> ImagePullJobStatus:
     """The status. Once it has a completion time, nothing is added to it any more."""
     now = now.replace(microsecond=0)
-    done = len(standing.succeeded) + len(standing.failed)
+    done = len(progress.succeeded) + len(progress.failed)
     deadline = deadline_of(job)
     start = job.status.start_time or now
     end = max(now, start)  # whatever became of the clock meanwhile
     if deadline is not None and done < desired and now >= deadline:
-        failed = {*standing.failed, *standing.pulling, *(node.metadata.name for node in standing.open)}
-        failed -= set(standing.succeeded)
+        failed = {*progress.failed, *progress.pulling, *(node.metadata.name for node in progress.open)}
+        failed -= set(progress.succeeded)
         return ImagePullJobStatus(
             start_time=start,
             completion_time=end,
             desired=desired,
-            succeeded=len(standing.succeeded),
+            succeeded=len(progress.succeeded),
             failed=len(failed),
             failed_nodes=sorted(failed),
             message="job exceeds activeDeadlineSeconds",
@@ -82,15 +82,15 @@ def status_of(job: ImagePullJob, desired: int, standing: Standing, now: datetime
         start_time=start,
         completion_time=end if complete else None,
         desired=desired,
-        active=len(standing.pulling),
-        succeeded=len(standing.succeeded),
-        failed=len(standing.failed),
-        failed_nodes=sorted(standing.failed),
-        message="job has completed" if complete else _progress(desired, done),
+        active=len(progress.pulling),
+        succeeded=len(progress.succeeded),
+        failed=len(progress.failed),
+        failed_nodes=sorted(progress.failed),
+        message="job has completed" if complete else _percentage(desired, done),
     )
 
 
-def _progress(desired: int, done: int) -> str:
+def _percentage(desired: int, done: int) -> str:
     if not desired:
         return "job is running, no progress"
     return f"job is running, progress {100 * done / desired:.1f}%"

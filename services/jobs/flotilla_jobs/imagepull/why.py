@@ -8,7 +8,7 @@ from flotilla_common.control.plan import Reason
 from flotilla_common.control.wording import first_names, named, nodes_word
 from flotilla_jobs.imagepull.secrets import Supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
-from flotilla_jobs.imagepull.status import Standing
+from flotilla_jobs.imagepull.status import Progress
 from flotilla_jobs.silence import no_agent
 
 Silent = Mapping[str, datetime]
@@ -16,7 +16,7 @@ Silent = Mapping[str, datetime]
 
 
 def running(
-    snapshot: PullJobSnapshot, standing: Standing, silent: Silent, secrets: Supply, parallelism: int
+    snapshot: PullJobSnapshot, progress: Progress, silent: Silent, secrets: Supply, parallelism: int
 ) -> tuple[Reason, ...]:
     """All that is to be said about a job that is not over."""
     return tuple(
@@ -24,10 +24,10 @@ def running(
         for reason in (
             _no_nodes(snapshot),
             _secrets(secrets),
-            _paused(standing, parallelism),
+            _paused(progress, parallelism),
             no_agent(silent) if silent else None,
-            _pulling(standing, silent, parallelism),
-            failed(standing.failed),
+            _pulling(progress, silent, parallelism),
+            failed(progress.failed),
         )
         if reason is not None
     )
@@ -65,17 +65,17 @@ def _secrets(secrets: Supply) -> Reason | None:
     return None
 
 
-def _paused(standing: Standing, parallelism: int) -> Reason | None:
-    if parallelism or not standing.open:
+def _paused(progress: Progress, parallelism: int) -> Reason | None:
+    if parallelism or not progress.open:
         return None
-    return Reason(code="Paused", message=f"paused: parallelism is 0, {nodes_word(len(standing.open))} to go")
+    return Reason(code="Paused", message=f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
 
 
-def _pulling(standing: Standing, silent: Silent, parallelism: int) -> Reason | None:
-    busy = sorted(name for name in standing.pulling if name not in silent)
-    if not busy and not (silent and standing.open):
+def _pulling(progress: Progress, silent: Silent, parallelism: int) -> Reason | None:
+    busy = sorted(name for name in progress.pulling if name not in silent)
+    if not busy and not (silent and progress.open):
         return None
     message = f"waiting: {nodes_word(len(busy))} at work: {named(busy)}" if busy else "waiting: no node is at work"
-    if standing.open:
-        message += f"; {len(standing.open)} more wait, parallelism is {parallelism}"
+    if progress.open:
+        message += f"; {len(progress.open)} more wait, parallelism is {parallelism}"
     return Reason(code="WaitingForNodes", message=message, objects=first_names(busy))

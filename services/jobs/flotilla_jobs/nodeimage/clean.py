@@ -20,7 +20,7 @@ from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 
 
 class Cleaner:
-    """Goes through one spec; `waits` collects when it is worth going through it again."""
+    """Cleans one spec; `waits` gets the time when something in it expires next."""
 
     def __init__(self, snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> None:
         self._snapshot = snapshot

@@ -13,14 +13,14 @@ from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_body
 from flotilla_jobs.nodeimage.clean import Cleaner
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
-from flotilla_jobs.nodeimage.status import Patience, reported
+from flotilla_jobs.nodeimage.status import PullTimeouts, reported
 from flotilla_jobs.silence import no_agent, silent
 
 SOONEST = timedelta(seconds=3)
 """A NodeImage is not looked at again sooner for a deadline: many tags end at about the same time."""
 
 VIRTUAL = "virtual-kubelet"
-"""The label `type` of nodes that stand for something else than a machine: there is no agent to pull anything."""
+"""Label `type` of virtual nodes: there is no agent to pull anything."""
 
 
 def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
@@ -43,7 +43,7 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
 
 
 def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
-    """Once the node has been ready for a while: nodes that flap at their start cause no work."""
+    """Create it once the node has been ready for a while: nodes that flap at their start cause no work."""
     node = snapshot.node
     ready = node.ready if node is not None else None
     if node is None or ready is None or node.metadata.labels.get("type") == VIRTUAL:
@@ -73,10 +73,10 @@ def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, wait
 
 
 def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, draft: Draft) -> Plan:
-    patience = Patience(image, now, draft.waits)
+    timeouts = PullTimeouts(image, now, draft.waits)
     status = image.status if snapshot.report is None else reported(image, snapshot.report)
-    status = patience.judged(status)
-    draft.events += patience.events
+    status = timeouts.applied(status)
+    draft.events += timeouts.events
     _give_reasons(msgspec.structs.replace(image, status=status), now, draft)
     draft.waits.not_before(now + SOONEST)
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
@@ -100,7 +100,7 @@ def _status_write(image: NodeImage, status: NodeImageStatus) -> Patch:
 
 
 def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
-    """What the node is busy with, and that nobody answers for it."""
+    """What the node is pulling, and whether its agent answers."""
     open_tags: list[str] = []
     asked: list[datetime] = []
     if image.status.desired is None and image.metadata.creation_timestamp is not None:

@@ -16,7 +16,7 @@ def absorbed(image: NodeImage, report: NodeImageReport) -> bool:
 
 
 class Receiver(msgspec.Struct, frozen=True):
-    """Judges reports; those that stand go through the inbox into the status."""
+    """Checks reports; valid ones go through the inbox into the status."""
 
     inbox: Inbox[NodeImage, NodeImageReport]
 

@@ -1,7 +1,6 @@
-"""The status of a NodeImage: what the node's agent reports, and what is said for an agent that is silent
-(imagepull.md §4.4).
+"""The status of a NodeImage: what the node's agent reports, and failures where it reports nothing (imagepull.md §4.4).
 
-Entries only move forward. One of another round than the spec's speaks of the past; one that is final stays, so that a
+Entries only move forward. One of another version than the spec's is out of date; one that is final stays, so that a
 late report cannot revive a pull that was given up.
 """
 
@@ -30,7 +29,7 @@ from flotilla_common.control.subject import Subject
 from flotilla_common.control.waits import Waits
 
 SILENCE = timedelta(minutes=10)
-"""How long an agent may say nothing of a pull, and how far it may overrun its deadline, before it is given up."""
+"""A pull is given up after this long without any report, or this long after its deadline."""
 
 NO_ANSWER = "node has not responded for a long time"
 TOO_LONG = "pulling exceeds the activeDeadlineSeconds"
@@ -72,8 +71,8 @@ def _newer(tag: ImageTag, held: TagStatus | None, said: TagStatus | None) -> Tag
     return msgspec.structs.replace(said, progress=progress, message=said.message[:MOST_MESSAGE])
 
 
-class Patience:
-    """Gives pulls up that nobody speaks of; collects events, and when to look again."""
+class PullTimeouts:
+    """Fails pulls that take too long. Collects events; `waits` gets the next deadline."""
 
     def __init__(self, image: NodeImage, now: datetime, waits: Waits) -> None:
         self._image = image
@@ -81,13 +80,13 @@ class Patience:
         self._waits = waits
         self.events: list[Event] = []
 
-    def judged(self, status: NodeImageStatus) -> NodeImageStatus:
-        """The status with failures for what took too long; the same one if nothing did."""
+    def applied(self, status: NodeImageStatus) -> NodeImageStatus:
+        """The status with those pulls failed; the same one if there are none."""
         entries = {name: {entry.tag: entry for entry in held.tags} for name, held in status.image_statuses.items()}
         for name, tag in _tasks(self._image.spec.images):
             held = entries.get(name, {}).get(tag.tag)
             if message := self._too_late(tag, held):
-                self._say(name, tag, message)
+                self._record(name, tag, message)
                 entries.setdefault(name, {})[tag.tag] = self._failure(tag, held, message)
         if not self.events:
             return status
@@ -109,7 +108,7 @@ class Patience:
         now = self._now.replace(microsecond=0)
         return msgspec.structs.replace(entry, phase=FAILED, completion_time=now, version=tag.version, message=message)
 
-    def _say(self, name: str, tag: ImageTag, message: str) -> None:
+    def _record(self, name: str, tag: ImageTag, message: str) -> None:
         node = self._image.metadata.name
         text = f"Failed to pull image {name}:{tag.tag} on node {node} for {message}"
         self.events.append(Event(reason="PullImageFailed", message=text, warning=True))

@@ -37,7 +37,7 @@ class _Meta(Model):
 
 
 class ContainerReports:
-    """Judges and writes reports about pods."""
+    """Checks and writes reports about pods."""
 
     def __init__(
         self, *, pods: Table[Pod], mirror: Mirror, executor: Executor, owns: Callable[[str, str], bool]

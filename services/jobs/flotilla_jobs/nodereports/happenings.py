@@ -1,7 +1,7 @@
 """Events that node agents want recorded: on pods of their node, on their NodeImage, on the jobs behind it.
 
-A node may fill neither the cluster with events nor other objects with its own: components and reasons are those that
-agents have, and the object must be the node's business.
+A node can neither fill the cluster with events nor put them on any object: only the components and reasons that agents
+use are accepted, and only on objects that concern the node.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ PATH_LIMIT = 128
 
 
 class EventReports:
-    """Judges and records what agents tell."""
+    """Checks and records events of agents."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Whether the containers of a pod run what its in-place update asked for (common.md §9.6).
 
-The kubelet acts on a changed image or resource in its own time. The node agent's report (`runtime-containers-meta`)
-says for sure what a container was started with; without it the image that the kubelet reports has to do.
+The kubelet acts on a changed image or resource some time later. The node agent's report (`runtime-containers-meta`)
+says for sure what a container was started with; without it, the image that the kubelet reports is compared.
 """
 
 import msgspec

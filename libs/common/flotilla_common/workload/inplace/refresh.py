@@ -1,8 +1,8 @@
 """What every pass does for every active pod: grace, batches, readiness, lifecycle (common.md §9.6, §8.4).
 
-Most pods need nothing most of the time, and say so with one cached fact. A new pod gets its conditions and its state
-Normal in one write, once it has a node; a pod at the end of an in-place update likewise, but only on exactly the
-version that was seen to be complete, because a newer one may already be in the next update.
+Most pods need nothing most of the time, which `is_settled` tells from a cached answer. A new pod gets its conditions
+and its state Normal in one write, once it has a node; a pod at the end of an in-place update likewise, but only on
+exactly the version that was seen to be complete, because a newer one may already be in the next update.
 """
 
 import math
@@ -35,7 +35,7 @@ class Refresh(Frozen):
     """The outcome for one pod."""
 
     chain: Chain = ()
-    wait_seconds: int = 0  # plan again after this many seconds; 0 is no wish
+    wait_seconds: int = 0  # plan again after this many seconds; 0: not needed
     problem: str = ""  # what cannot be read on the pod; it is left alone
 
 

@@ -21,8 +21,9 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class LastStatus(Model):
-    """What a container ran just before its image was changed. If the kubelet had not said that it runs, there is no id;
-    then `image` is what it may have begun to start. (The reference knows no such member, and passes over it.)"""
+    """The image of a container just before it was changed. If the kubelet had not reported it as running, there is no
+    id; then `image` is what the kubelet may have been starting. (OpenKruise does not have this member, and ignores
+    it.)"""
 
     image_id: str = msgspec.field(default="", name="imageID")
     image: str = ""
