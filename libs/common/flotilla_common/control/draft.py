@@ -2,7 +2,6 @@
 twice."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from flotilla_common.api.meta import Object
 from flotilla_common.control.plan import Chain, Event, Patch, Plan, Reason, Stage
@@ -39,10 +38,6 @@ class Draft:
     def reason(self, code: str, message: str, objects: Sequence[Object | str] = ()) -> None:
         """Say why the planned object stands where it stands; the first of `objects` are named to scripts."""
         self.reasons.append(Reason(code=code, message=message, objects=first_names(objects)))
-
-    def wake(self, at: datetime | None) -> None:
-        """Plan again at `at`; the earliest wish wins."""
-        self.waits.until(at)
 
     def touch(self, obj: Object) -> bool:
         """Claim the object for a write of this pass. False when an earlier step already writes it."""

@@ -2,6 +2,7 @@
 uid), and on exactly that version of it where the decision hangs on it."""
 
 from datetime import datetime, timedelta
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -12,27 +13,18 @@ from flotilla_common.control.plan import Chain, Create, Delete, Event, Json, Pat
 from flotilla_common.control.waits import Waits
 
 
-def create_of(
-    resource: Resource,
-    body: Json,
-    *,
-    cause: str,
-    phase: str = "",
-    on_success: Event | None = None,
-    on_failure: Event | None = None,
-) -> Create:
+class Reported(TypedDict, total=False):
+    """What writes may carry besides their cause: see `Effect`."""
+
+    phase: str
+    on_success: Event | None
+    on_failure: Event | None
+
+
+def create_of(resource: Resource, body: Json, *, cause: str, **reported: Unpack[Reported]) -> Create:
     """POST the object, under the name and into the namespace that it says."""
-    metadata: Json = body["metadata"]
-    return Create(
-        resource=resource,
-        namespace=metadata.get("namespace", ""),
-        name=metadata["name"],
-        cause=cause,
-        phase=phase,
-        body=body,
-        on_success=on_success,
-        on_failure=on_failure,
-    )
+    name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "")
+    return Create(resource=resource, namespace=namespace, name=name, cause=cause, body=body, **reported)
 
 
 def patch_of(
@@ -41,12 +33,10 @@ def patch_of(
     *,
     cause: str,
     body: Json,
-    phase: str = "",
     patch_type: PatchType = PatchType.MERGE,
     subresource: str = "",
     on_version: bool = False,
-    on_success: Event | None = None,
-    on_failure: Event | None = None,
+    **reported: Unpack[Reported],
 ) -> Patch:
     """PATCH the object. `on_version`: only if nobody has written it since."""
     return Patch(
@@ -56,24 +46,15 @@ def patch_of(
         uid=meta.uid,
         resource_version=meta.resource_version if on_version else "",
         cause=cause,
-        phase=phase,
         body=body,
         patch_type=patch_type,
         subresource=subresource,
-        on_success=on_success,
-        on_failure=on_failure,
+        **reported,
     )
 
 
 def delete_of(
-    resource: Resource,
-    meta: ObjectMeta,
-    *,
-    cause: str,
-    phase: str = "",
-    on_version: bool = False,
-    on_success: Event | None = None,
-    on_failure: Event | None = None,
+    resource: Resource, meta: ObjectMeta, *, cause: str, on_version: bool = False, **reported: Unpack[Reported]
 ) -> Delete:
     """DELETE the object. `on_version`: only if nobody has written it since."""
     return Delete(
@@ -83,9 +64,7 @@ def delete_of(
         uid=meta.uid,
         resource_version=meta.resource_version if on_version else "",
         cause=cause,
-        phase=phase,
-        on_success=on_success,
-        on_failure=on_failure,
+        **reported,
     )
 
 

@@ -4,9 +4,11 @@ These run for every pod of every pass, so the answers are kept in the pod's memo
 changed, a pass costs a dictionary look-up each.
 """
 
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import TypeVar
 
 from flotilla_common.api.core import ContainerStatus, Pod
 from flotilla_common.api.keys import (
@@ -19,27 +21,50 @@ from flotilla_common.api.keys import (
 )
 from flotilla_common.workload.lifecycle import NORMAL
 
+T = TypeVar("T")
 OrderKey = tuple[bool, int, bool, float, int, int, float, str]
 
-_ORDER_KEY, _SERVING, _SETTLED = "default_order_key", "serving", "settled"
 _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def is_serving(pod: Pod) -> bool:
-    """Running, Ready, and not held back by an in-place update (InPlaceUpdateReady absent or True)."""
-    known: bool | None = pod.memo.get(_SERVING)
-    if known is None:
-        known = pod.memo[_SERVING] = _serving(pod)
+def _remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
+    """Ask `compute` once per version of a pod."""
+    name = compute.__name__
+
+    @functools.wraps(compute)
+    def known(pod: Pod) -> T:
+        memo = pod.memo
+        if name not in memo:
+            memo[name] = compute(pod)
+        return memo[name]
+
     return known
 
 
+@_remembered
+def is_serving(pod: Pod) -> bool:
+    """Running, Ready, and not held back by an in-place update (InPlaceUpdateReady absent or True)."""
+    if not pod.ready or pod.status.phase != "Running":
+        return False
+    condition = pod.conditions.get(IN_PLACE_READY)
+    return condition is None or condition.status == "True"
+
+
+@_remembered
 def is_settled(pod: Pod) -> bool:
     """The in-place engine and the lifecycle surely have nothing to do on the pod: state Normal, own readiness gates
     open, no grace period. False only means that a closer look is needed."""
-    known: bool | None = pod.memo.get(_SETTLED)
-    if known is None:
-        known = pod.memo[_SETTLED] = _settled(pod)
-    return known
+    if pod.state not in ("", NORMAL):
+        return False
+    annotations = pod.metadata.annotations
+    if IN_PLACE_GRACE in annotations or LEGACY_IN_PLACE_GRACE in annotations:
+        return False
+    if POD_READY in pod.gates and POD_READY not in pod.conditions:
+        return False
+    if IN_PLACE_READY not in pod.gates:
+        return IN_PLACE_STATE not in annotations and LEGACY_IN_PLACE_STATE not in annotations
+    condition = pod.conditions.get(IN_PLACE_READY)
+    return condition is not None and (condition.status, condition.reason, condition.message) == ("True", "", "")
 
 
 def phase_rank(pod: Pod) -> int:
@@ -63,36 +88,9 @@ def newest_first(moment: datetime | None) -> float:
     return -math.inf if moment is None else -moment.timestamp()
 
 
+@_remembered
 def default_order_key(pod: Pod) -> OrderKey:
     """Sorts pods so that the first is updated first; ties go by name, so that the order is the same in every pass."""
-    key: OrderKey | None = pod.memo.get(_ORDER_KEY)
-    if key is None:
-        key = pod.memo[_ORDER_KEY] = _order_key(pod)
-    return key
-
-
-def _serving(pod: Pod) -> bool:
-    if not pod.ready or pod.status.phase != "Running":
-        return False
-    condition = pod.conditions.get(IN_PLACE_READY)
-    return condition is None or condition.status == "True"
-
-
-def _settled(pod: Pod) -> bool:
-    if pod.state not in ("", NORMAL):
-        return False
-    annotations = pod.metadata.annotations
-    if IN_PLACE_GRACE in annotations or LEGACY_IN_PLACE_GRACE in annotations:
-        return False
-    if POD_READY in pod.gates and POD_READY not in pod.conditions:
-        return False
-    if IN_PLACE_READY not in pod.gates:
-        return IN_PLACE_STATE not in annotations and LEGACY_IN_PLACE_STATE not in annotations
-    condition = pod.conditions.get(IN_PLACE_READY)
-    return condition is not None and (condition.status, condition.reason, condition.message) == ("True", "", "")
-
-
-def _order_key(pod: Pod) -> OrderKey:
     ready = pod.ready
     return (
         bool(pod.spec.node_name),

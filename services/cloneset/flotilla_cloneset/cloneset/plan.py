@@ -108,7 +108,7 @@ def _act(context: PlanContext, draft: Draft) -> None:
     """Plan the scale step, or if it does nothing the update step; the refresh in any case."""
     numbers = update_numbers(context)
     moving = direction(context, numbers)
-    draft.wake(context.pods.available_at)
+    draft.waits.until(context.pods.available_at)
     if "scale" in context.snapshot.failures:
         # Scaling fails, by a quota perhaps. The update step goes first then, or it would wait for ever.
         plan_refresh(context, draft, direction=moving)
@@ -146,7 +146,7 @@ def _status(context: PlanContext, now: datetime) -> StatusPlan:
 
 
 def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
-    draft.wake(status.wake_at)
+    draft.waits.until(status.wake_at)
     counts, want = context.pods.counts, context.targets
     numbers = {
         "replicas": want.replicas,

@@ -43,7 +43,7 @@ def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int 
             chains.append(outcome.chain)
         if outcome.wait_seconds:
             in_grace.append(pod)
-            draft.wake(context.now + timedelta(seconds=outcome.wait_seconds))
+            draft.waits.until(context.now + timedelta(seconds=outcome.wait_seconds))
         if outcome.problem:
             draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
     draft.stage(chains, stop_on_failure=False, at=at)

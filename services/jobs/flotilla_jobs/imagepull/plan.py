@@ -52,7 +52,7 @@ def _completed(snapshot: PullJobSnapshot, since: datetime, now: datetime) -> Pla
     _let_go(snapshot, draft)
     ttl = None if snapshot.of_running_list else job.spec.completion_policy.ttl_seconds_after_finished
     draft.stage([delete_finished(IMAGE_PULL_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)])
-    draft.reasons += why.completed(job.status)
+    why.explain_completed(job.status, draft)
     return draft.plan()
 
 
@@ -72,8 +72,8 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     draft.stage(secrets.chains)
     draft.stage([order.to(node) for node in chosen])
     quiet = silent(progress.unanswered, now, draft.waits)
-    draft.reasons += why.running(snapshot, progress, quiet, secrets, parallelism_of(job))
-    draft.wake(deadline_of(job))
+    why.explain(snapshot, progress, quiet, secrets, parallelism_of(job), draft)
+    draft.waits.until(deadline_of(job))
     draft.waits.not_before(now + SOONEST)
     return draft.plan(
         status=_status_write(job, status) if status != job.status else None,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJobStatus
-from flotilla_common.control.plan import Reason
-from flotilla_common.control.wording import first_names, named, nodes_word
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.wording import named, nodes_word
 from flotilla_jobs.imagepull.secrets import Supply
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.imagepull.status import Progress
@@ -15,67 +15,40 @@ Silent = Mapping[str, datetime]
 """Nodes that nobody answers for, and since when."""
 
 
-def running(
-    snapshot: PullJobSnapshot, progress: Progress, silent: Silent, secrets: Supply, parallelism: int
-) -> tuple[Reason, ...]:
-    """All that is to be said about a job that is not over."""
-    return tuple(
-        reason
-        for reason in (
-            _no_nodes(snapshot),
-            _secrets(secrets),
-            _paused(progress, parallelism),
-            no_agent(silent) if silent else None,
-            _pulling(progress, silent, parallelism),
-            failed(progress.failed),
-        )
-        if reason is not None
-    )
-
-
-def completed(status: ImagePullJobStatus) -> tuple[Reason, ...]:
-    """What is left to say of a job that is over."""
-    done = f"{status.succeeded} of {status.desired} nodes have the image"
-    return (Reason(code="Completed", message=f"{status.message}: {done}", objects=first_names(status.failed_nodes)),)
-
-
-def failed(nodes: dict[str, str]) -> Reason | None:
-    """Which nodes could not pull, and what the first of them said."""
-    if not nodes:
-        return None
-    names = sorted(nodes)
-    message = (
-        f"{nodes_word(len(nodes))} could not pull: {named(names)}; {names[0]} says: {nodes[names[0]] or 'nothing'}"
-    )
-    return Reason(code="FailedOnNodes", message=message, objects=first_names(names))
-
-
-def _no_nodes(snapshot: PullJobSnapshot) -> Reason | None:
-    if snapshot.nodes:
-        return None
-    return Reason(code="NoMatchingNodes", message="no node matches, or none of them has a NodeImage yet")
-
-
-def _secrets(secrets: Supply) -> Reason | None:
+def explain(
+    snapshot: PullJobSnapshot, progress: Progress, silent: Silent, secrets: Supply, parallelism: int, draft: Draft
+) -> None:
+    """Give the reasons of a job that is not over."""
+    if not snapshot.nodes:
+        draft.reason("NoMatchingNodes", "no node matches, or none of them has a NodeImage yet")
     if secrets.unread:
-        return Reason(code="WaitingForSecrets", message=f"waiting: reading pull secrets {', '.join(secrets.unread)}")
-    if secrets.absent:
-        message = f"pull secrets {', '.join(secrets.absent)} do not exist; pulling without them"
-        return Reason(code="SecretsMissing", message=message)
-    return None
+        draft.reason("WaitingForSecrets", f"waiting: reading pull secrets {', '.join(secrets.unread)}")
+    elif secrets.absent:
+        absent = ", ".join(secrets.absent)
+        draft.reason("SecretsMissing", f"pull secrets {absent} do not exist; pulling without them")
+    if progress.open and not parallelism:
+        draft.reason("Paused", f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
+    if silent:
+        draft.reasons.append(no_agent(silent))
+    _explain_pulls(progress, silent, parallelism, draft)
+    if progress.failed:
+        names = sorted(progress.failed)
+        first = progress.failed[names[0]] or "nothing"
+        text = f"{nodes_word(len(names))} could not pull: {named(names)}; {names[0]} says: {first}"
+        draft.reason("FailedOnNodes", text, names)
 
 
-def _paused(progress: Progress, parallelism: int) -> Reason | None:
-    if parallelism or not progress.open:
-        return None
-    return Reason(code="Paused", message=f"paused: parallelism is 0, {nodes_word(len(progress.open))} to go")
+def explain_completed(status: ImagePullJobStatus, draft: Draft) -> None:
+    """Give the result of a job that is over."""
+    text = f"{status.message}: {status.succeeded} of {status.desired} nodes have the image"
+    draft.reason("Completed", text, status.failed_nodes)
 
 
-def _pulling(progress: Progress, silent: Silent, parallelism: int) -> Reason | None:
+def _explain_pulls(progress: Progress, silent: Silent, parallelism: int, draft: Draft) -> None:
     busy = sorted(name for name in progress.pulling if name not in silent)
     if not busy and not (silent and progress.open):
-        return None
+        return
     message = f"waiting: {nodes_word(len(busy))} at work: {named(busy)}" if busy else "waiting: no node is at work"
     if progress.open:
         message += f"; {len(progress.open)} more wait, parallelism is {parallelism}"
-    return Reason(code="WaitingForNodes", message=message, objects=first_names(busy))
+    draft.reason("WaitingForNodes", message, busy)
