@@ -1,0 +1,142 @@
+"""What planners write their plans with: draft, waits, wording, writes."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import POD, SECRET
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Create, Delete, Event, Patch, PatchType, Stage
+from flotilla_common.control.waits import Waits
+from flotilla_common.control.wording import first_names, named, nodes_word, pods_word
+from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_body
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+META = ObjectMeta(name="web", namespace="ns", uid="u", resource_version="7")
+FAILED = Event(reason="Failed", message="no: ", warning=True)
+
+
+def pod(name: str) -> Pod:
+    return Pod(metadata=ObjectMeta(name=name, uid=f"uid-{name}"))
+
+
+@pytest.mark.parametrize(
+    ("names", "total", "text"),
+    [
+        ("", 0, ""),
+        ("a", 0, "a"),
+        ("abcde", 0, "a, b, c, d, e"),
+        ("abcdef", 0, "a, b, c, d, e and 1 more"),
+        ("abcdefg", 0, "a, b, c, d, e and 2 more"),
+        ("ab", 9, "a, b and 7 more"),
+        ("abcdef", 3, "a, b, c, d, e and 1 more"),
+    ],
+)
+def test_the_first_are_named_and_the_rest_counted(names: str, total: int, text: str) -> None:
+    assert named(list(names), total) == text
+    assert named([pod(name) for name in names], total) == text
+    assert first_names([pod(name) for name in names]) == tuple(names[:5])
+
+
+def test_one_is_singular() -> None:
+    assert [pods_word(number) for number in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
+    assert [nodes_word(number) for number in (1, 7)] == ["1 node", "7 nodes"]
+
+
+def test_the_earliest_moment_is_waited_for() -> None:
+    waits = Waits()
+    waits.until(None)
+    assert waits.next is None
+    waits.not_before(NOW)
+    assert waits.next is None
+    later, sooner = NOW + timedelta(seconds=9), NOW + timedelta(seconds=2)
+    for moment in (later, sooner, later):
+        waits.until(moment)
+    assert waits.next == sooner
+    waits.not_before(NOW + timedelta(seconds=1))
+    assert waits.next == sooner
+    waits.not_before(NOW + timedelta(seconds=3))
+    assert waits.next == NOW + timedelta(seconds=3)
+
+
+@pytest.mark.parametrize(("seconds", "passed"), [(-1, True), (0, True), (1, False)])
+def test_a_moment_that_has_come_is_not_waited_for(seconds: float, passed: bool) -> None:
+    waits, moment = Waits(), NOW + timedelta(seconds=seconds)
+    assert waits.passed(moment, NOW) is passed
+    assert waits.next == (None if passed else moment)
+
+
+def test_a_draft_becomes_a_plan() -> None:
+    draft, delete = Draft(), delete_of(POD, META, cause="x")
+    draft.stage([(delete,), ()], slow_start=2)
+    draft.stage([()])
+    draft.stage([(delete,)], stop_on_failure=False, at=0)
+    draft.reason("Waiting", "for it", [pod(name) for name in "abcdefg"])
+    draft.numbers |= {"b": 2}
+    draft.waits.until(NOW)
+    plan = draft.plan(numbers={"a": 1, "b": 0}, settled=True)
+    assert plan.stages == (
+        Stage(chains=((delete,),), stop_on_failure=False),
+        Stage(chains=((delete,),), slow_start=2),
+    )
+    assert [(reason.code, reason.objects) for reason in plan.reasons] == [("Waiting", tuple("abcde"))]
+    assert (plan.numbers, plan.wake_at, plan.settled, plan.status) == ({"a": 1, "b": 2}, NOW, True, None)
+
+
+def test_an_object_is_written_once() -> None:
+    draft = Draft()
+    assert [draft.touch(pod(name)) for name in "aba"] == [True, True, False]
+
+
+def test_writes_name_the_object_that_was_planned_with() -> None:
+    body = {"metadata": {"name": "web"}, "data": {}}
+    assert create_of(SECRET, body, cause="new") == Create(
+        resource=SECRET, namespace="", name="web", cause="new", body=body
+    )
+    assert patch_of(POD, META, cause="x", body=body, phase="scale", on_failure=FAILED) == Patch(
+        resource=POD,
+        namespace="ns",
+        name="web",
+        uid="u",
+        cause="x",
+        phase="scale",
+        body=body,
+        patch_type=PatchType.MERGE,
+        on_failure=FAILED,
+    )
+    assert patch_of(POD, META, cause="x", body=body, on_version=True).resource_version == "7"
+    plain = Delete(resource=POD, namespace="ns", name="web", uid="u", cause="x", on_failure=FAILED)
+    assert delete_of(POD, META, cause="x", on_failure=FAILED) == plain
+    assert delete_of(POD, META, cause="x", on_version=True).resource_version == "7"
+
+
+@pytest.mark.parametrize(
+    ("ttl", "age", "deleted", "wait"),
+    [(None, 99, False, None), (30, 29, False, 1), (30, 30, True, None), (0, 0, True, None), (-5, 0, True, None)],
+    ids=["for ever", "not yet", "over", "at once", "negative"],
+)
+def test_what_is_finished_is_deleted_after_its_ttl(ttl: int | None, age: int, deleted: bool, wait: int | None) -> None:
+    waits, since = Waits(), NOW - timedelta(seconds=age)
+    chain = delete_finished(POD, META, ttl=ttl, since=since, now=NOW, waits=waits)
+    assert chain == ((delete_of(POD, META, cause=f"completed {ttl} seconds ago"),) if deleted else ())
+    assert waits.next == (None if wait is None else NOW + timedelta(seconds=wait))
+
+
+def test_a_cause_of_its_own() -> None:
+    (delete,) = delete_finished(POD, META, ttl=0, since=NOW, now=NOW, waits=Waits(), cause="over")
+    assert delete.cause == "over"
+
+
+class Counts(Model):
+    desired: int = 0
+    failed: int = 0
+    message: str = ""
+
+
+def test_a_status_patch_always_holds_the_counts_that_are_asked_for() -> None:
+    before, after = Counts(desired=2, message="x"), Counts(desired=2, failed=1)
+    assert status_body(before, after) == {"status": {"failed": 1, "message": None}}
+    assert status_body(after, after, "desired", "failed") == {"status": {"desired": 2, "failed": 1}}
+    assert status_body(Counts(), Counts(), "desired") == {"status": {"desired": 0}}
