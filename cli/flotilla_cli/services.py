@@ -1,9 +1,13 @@
-"""The services that are installed beside this command, and the kinds that they plan."""
+"""The services that are installed beside this command, and the kinds that their controllers plan."""
 
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.offline import Offline
+from flotilla_common.bus.permissions import OPERATOR, OPERATOR_PERMISSIONS, Permissions
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.installed import installed_parts
 from flotilla_common.service import Service
 
 
@@ -14,11 +18,25 @@ def installed() -> dict[str, EntryPoint]:
     }
 
 
-def offline_kinds() -> dict[Resource, Offline]:
-    """The kinds that can be planned without their service."""
-    found: dict[Resource, Offline] = {}
-    for point in installed().values():
-        service = point.load()()
-        assert isinstance(service, Service)
-        found |= {kind.resource: kind for kind in service.offline}
-    return found
+def load(point: EntryPoint) -> Service:
+    """The service behind an entry point."""
+    service = point.load()()
+    assert isinstance(service, Service)
+    return service
+
+
+def load_all() -> Sequence[Service]:
+    """All installed services, by name."""
+    return [load(point) for point in installed().values()]
+
+
+def bus_permissions() -> Mapping[str, Permissions]:
+    """What the users of the bus may do: services, and people."""
+    own = {service.name: service.permissions for service in load_all() if service.permissions is not None}
+    return {**own, OPERATOR: OPERATOR_PERMISSIONS}
+
+
+def controllers() -> Mapping[Resource, ControllerSpec[Any]]:
+    """The controllers of all installed services, by the kind that they plan."""
+    parts = [part for parts in installed_parts().values() for part in parts]
+    return {part.resource: part for part in parts if isinstance(part, ControllerSpec)}

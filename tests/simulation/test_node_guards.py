@@ -11,8 +11,8 @@ import pytest
 from flotilla_common.api.kinds.nodeimage.types import ImageTag, NodeImage, TagStatus
 from flotilla_common.bus.interface import Message
 from flotilla_common.control.controller import Key
+from flotilla_common.control.inbox import Inbox
 from flotilla_common.node.reports import Answer, NodeImageReport
-from flotilla_jobs.inbox import Inbox
 from flotilla_jobs.nodeimage import status
 from flotilla_nodeagent.channel import reader
 from flotilla_nodeagent.channel.delivery import Ended, Heartbeat, Object
@@ -45,7 +45,7 @@ def no_final_word(patch: pytest.MonkeyPatch) -> None:
 
 def no_identity(patch: pytest.MonkeyPatch) -> None:
     """A report counts, whichever NodeImage of that name it speaks of."""
-    written = PullInbox.written
+    written = PullInbox._written
 
     async def find(inbox: PullInbox, key: Key, uid: str) -> NodeImage | None:
         del uid
@@ -56,20 +56,20 @@ def no_identity(patch: pytest.MonkeyPatch) -> None:
         named = report if image is None else msgspec.structs.replace(report, uid=image.metadata.uid)
         return await written(inbox, key, named)
 
-    patch.setattr(Inbox, "find", find)
-    patch.setattr(Inbox, "written", taken)
+    patch.setattr(Inbox, "_find", find)
+    patch.setattr(Inbox, "_written", taken)
 
 
 def no_waiting_for_the_write(patch: pytest.MonkeyPatch) -> None:
     """A report is accepted as soon as it is heard."""
-    written = PullInbox.written
+    written = PullInbox._written
     writing: list[asyncio.Future[Answer | None]] = []
 
     async def heard(inbox: PullInbox, key: Key, report: NodeImageReport) -> Answer | None:
         writing.append(asyncio.ensure_future(written(inbox, key, report)))
         return Answer(accepted=True)
 
-    patch.setattr(Inbox, "written", heard)
+    patch.setattr(Inbox, "_written", heard)
 
 
 def no_journal(patch: pytest.MonkeyPatch) -> None:

@@ -15,26 +15,20 @@ import random
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import Context
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
-from flotilla_cloneset.app import service as cloneset_service
 from flotilla_common.api.crds import manifests
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
-from flotilla_common.api.resources import CLAIM, EVENT, LEASE, NAMESPACE, NODE, POD, REVISION, Resource
+from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
+from flotilla_common.installed import mirrored
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Service
 from flotilla_common.settings import Settings
-from flotilla_jobs.app import service as jobs_service
-from flotilla_watcher.app import published
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
@@ -53,22 +47,13 @@ from tests.simulation.uneven import UnevenBus, UnevenWire
 
 T = TypeVar("T")
 
-SERVICES: dict[str, Callable[[], Service]] = {
-    "watcher": watcher_service,
-    "cloneset": cloneset_service,
-    "jobs": jobs_service,
+SERVICES: Mapping[str, Callable[[], Service]] = {
+    point.name: point.load() for point in entry_points(group="flotilla.services") if point.name != "webhook"
 }
-"""What can run as a process."""
+"""What can run as a process. The webhook answers from within the apiserver (`apiserver.webhooks`)."""
 
 REPLICAS = {"watcher": 1, "cloneset": 1}
 """What does, unless a run asks for something else."""
-
-FOLLOWED: dict[str, tuple[Resource, ...]] = {
-    "cloneset": (POD, NODE, CLAIM, REVISION, CLONE_SET),
-    "jobs": (POD, NODE, IMAGE_LIST_PULL_JOB, IMAGE_PULL_JOB, NODE_IMAGE, RECREATE_REQUEST),
-}
-"""What a service follows if no gate is changed. The watcher publishes no more: every resource costs a lease that is
-renewed and a stream that is looked after each second."""
 
 SETTINGS = Settings(lease_duration=3.0, lease_retry_period=0.5, bus_fallback_after=8.0, workers={"cloneset": 4})
 """Shorter times than the defaults, so that failures are noticed in few fake seconds; their order is the same. The
@@ -238,11 +223,12 @@ class World:
         return process
 
     def _service(self, name: str) -> Service:
-        """A service as it is installed here."""
+        """A service as it is installed here. If no gate is changed, the watcher publishes what the others mirror and no
+        more: every resource costs a lease that is renewed and a stream that is looked after each second."""
         if name != "watcher" or self.settings.feature_gates:
             return SERVICES[name]()
-        followed = {resource for service in self._served for resource in FOLLOWED.get(service, ())}
-        return watcher_service([resource for resource in published() if resource in followed])
+        parts = [part for service in self._served for part in SERVICES[service]().parts]
+        return watcher_service(list(mirrored(parts, SETTINGS.gates())))
 
     def _running(self) -> Iterable[Process]:
         return (process for process in self.processes.values() if process.alive and not process.paused)

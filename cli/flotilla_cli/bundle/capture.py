@@ -6,6 +6,7 @@ It listens before it reads, so nothing falls between the two; what arrives while
 import asyncio
 import contextlib
 from importlib.metadata import version
+from typing import Any
 
 import msgspec
 
@@ -17,10 +18,13 @@ from flotilla_common.api.resources import NODE
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Message
 from flotilla_common.clock import Clock, Entropy
-from flotilla_common.control.offline import Offline, Planning
+from flotilla_common.control.offline import Planning
+from flotilla_common.control.spec import ControllerSpec
 
 HEARTBEAT_SECONDS = 6.0
 """Services show a heartbeat every 5 seconds; it tells the settings that decide about plans."""
+
+_NODES = f"kube.v1.{NODE.id}."
 
 LOOK_SECONDS = 0.1
 """How often it looks whether the settings are known."""
@@ -33,7 +37,9 @@ class NothingPublished(Exception):
 class Capture:
     """One recording."""
 
-    def __init__(self, bus: Bus, clock: Clock, entropy: Entropy, kind: Offline, namespace: str, name: str) -> None:
+    def __init__(
+        self, bus: Bus, clock: Clock, entropy: Entropy, kind: ControllerSpec[Any], namespace: str, name: str
+    ) -> None:
         self._bus = bus
         self._clock = clock
         self._kind = kind
@@ -82,7 +88,7 @@ class Capture:
         if found is None or found.headers.get(subjects.OP) == subjects.DELETED:
             raise NothingPublished
         self._take(found)
-        for resource, subject in self._interest.dependents.items():
+        for subject, resource in self._interest.others.items():
             await self._bus.history(subjects.kube_stream(resource).name, subject, self._take)
         await self._bus.history(subjects.ACT_STREAM.name, self._interest.act_filter, self._take)
         why = await self._bus.get_last(subjects.WHY_STREAM.name, self._interest.why_subject)
@@ -96,7 +102,7 @@ class Capture:
         """The nodes of its pods, as they are at the end: only their labels decide, and those hardly ever change."""
         stream = subjects.kube_stream(NODE).name
         found = [await self._bus.get_last(stream, subjects.kube(NODE, "", name)) for name in self._interest.nodes]
-        return [self._record(message, _without_images(_body(message))) for message in found if message is not None]
+        return [self._record(message, _body(message)) for message in found if message is not None]
 
     def _hear(self, message: Message) -> None:
         if self._reading:
@@ -110,6 +116,8 @@ class Capture:
             self._records.append(self._record(message, body))
 
     def _record(self, message: Message, body: Json) -> Recorded:
+        if message.subject.startswith(_NODES):
+            body = _without_images(body)
         headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
         return Recorded(at=self._clock.now(), subject=message.subject, headers=headers, body=self._redactor.body(body))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,9 +20,9 @@ from flotilla_cli.connection import (
 )
 from flotilla_cli.explain import NO_BUS
 from flotilla_cli.kinds import find_object, object_argument
-from flotilla_cli.services import offline_kinds
+from flotilla_cli.services import controllers
 from flotilla_common.clock import SystemClock, SystemEntropy
-from flotilla_common.control.offline import Offline
+from flotilla_common.control.spec import ControllerSpec
 
 
 @click.command()
@@ -38,13 +39,13 @@ def bundle(words: tuple[str, ...], namespace: str, nats: str, output: Path | Non
     Values of environment variables, commands and arguments are replaced by tokens. Ctrl-C ends the recording early.
     """
     resource, name = find_object(words)
-    kind = offline_kinds().get(resource)
+    kind = controllers().get(resource)
     if kind is None:
         raise click.ClickException(f"no installed service plans {resource.plural}")
     url = nats_url_of(nats)
     if not url:
         raise click.ClickException(NO_BUS)
-    namespace = namespace_of(namespace, target_of("", ""))
+    namespace = namespace_of(namespace, target_of("", "")) if resource.namespaced else ""
     path = output or Path(f"{resource.kind.lower()}-{name}.bundle.jsonl")
     if not path.absolute().parent.is_dir():  # a recording may take long, and must not be lost at its end
         raise click.BadParameter(f"there is no folder {path.absolute().parent}", param_hint="--output")
@@ -54,14 +55,14 @@ def bundle(words: tuple[str, ...], namespace: str, nats: str, output: Path | Non
     click.echo(_summary(recorded, path))
 
 
-async def _record(url: str, kind: Offline, namespace: str, name: str, seconds: float) -> Bundle:
+async def _record(url: str, kind: ControllerSpec[Any], namespace: str, name: str, seconds: float) -> Bundle:
     clock = SystemClock()
     async with open_bus(url) as bus:
         await connected(bus, clock)
         try:
             return await Capture(bus, clock, SystemEntropy(), kind, namespace, name).run(seconds)
         except NothingPublished:
-            what = f"{kind.resource.kind.lower()} {namespace}/{name}"
+            what = f"{kind.resource.kind.lower()} {f'{namespace}/{name}' if namespace else name}"
             raise click.ClickException(f"the bus knows no {what}: see flotilla explain") from None
 
 

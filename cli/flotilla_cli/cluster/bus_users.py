@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.services import bus_permissions
 from flotilla_common.bus.nkey import USER, KeyPair
-from flotilla_common.bus.permissions import SERVICES, Permissions, node_permissions
+from flotilla_common.bus.permissions import Permissions, node_permissions
 
 CONFIGURATION = "users.conf"
 _SEED_FILE = """\
@@ -40,7 +41,7 @@ class BusUsers:
 
     def prepare(self) -> None:
         """Make what is missing, and write the server's side."""
-        for service in SERVICES:
+        for service in bus_permissions():
             if not self._seed(service).exists():
                 seed, public = new_user()
                 write_private(self._seed(service), _SEED_FILE.format(what=f"The user {service}", seed=seed))
@@ -78,7 +79,7 @@ class BusUsers:
         write_private(self.configuration, authorization(self._all()))
 
     def _all(self) -> Iterator[tuple[str, Permissions]]:
-        for service, permissions in SERVICES.items():
+        for service, permissions in bus_permissions().items():
             file = self._public("services", service)
             if file.exists():
                 yield file.read_text(encoding="ascii"), permissions

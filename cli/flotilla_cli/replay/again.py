@@ -8,6 +8,7 @@ differs, and the nearest plan is shown.
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -15,10 +16,13 @@ from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare
 from flotilla_cli.replay.passes import IDLE, Act, Pass, act_of, in_order, last_why, passes
 from flotilla_cli.replay.recording import RecordedTables
+from flotilla_common.bus import subjects
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
-from flotilla_common.control.offline import Decision, Offline, Planning
+from flotilla_common.control.offline import Decision, OfflineController, Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind, Plan
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.node.serving import Sender
 
 MOST_STATES = 200
 """States that are tried for one pass: a service that is further behind than so many changes is behind by seconds."""
@@ -40,13 +44,31 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[str, ...]
 
 
-class Replay:
-    """One bundle on a bench."""
+class _RecordedClock:
+    """Shows the time of the pass that is planned again."""
 
-    def __init__(self, bundle: Bundle, kind: Offline) -> None:
+    def __init__(self, time: datetime) -> None:
+        self.time = time
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        """Nobody waits in a recording."""
+
+
+class Replay:
+    """One bundle, planned again."""
+
+    def __init__(self, bundle: Bundle, kind: ControllerSpec[Any]) -> None:
         self._bundle = bundle = msgspec.structs.replace(bundle, heard=in_order(bundle.heard))
         self._tables = RecordedTables((*bundle.known, *bundle.heard))
-        self._decide = kind.bench(self._tables, bundle.header.planning or Planning())
+        self._clock = _RecordedClock(bundle.begin)
+        planning = bundle.header.planning or Planning()
+        self._controller = OfflineController(kind, self._tables, planning, self._clock)
         self._key = (bundle.header.namespace, bundle.header.name)
         self._memory = Memory()
         self._replica = ""
@@ -101,7 +123,8 @@ class Replay:
         return next((place for place in range(position, len(heard)) if heard[place].at > until), len(heard))
 
     def _decision(self, now: datetime) -> Decision | None:
-        decision = self._decide(self._key, self._memory, now)
+        self._clock.time = now
+        decision = self._controller.decide(self._key, self._memory, now)
         return decision if decision is not None and self._tables.readable(decision.subject) else None
 
     def _made(self, decision: Decision, done: Pass, verdict: Verdict) -> Step:
@@ -162,6 +185,9 @@ class Replay:
 
     def _take(self, recorded: Recorded) -> bool:
         self._seen += 1
+        if recorded.subject.startswith("report.v1."):
+            self._controller.hear(Sender(*subjects.reporter(recorded.subject)), recorded.body)
+            return True
         return self._tables.take(recorded)
 
 

@@ -1,10 +1,10 @@
-"""The tables of a recording: fed by its messages, through the door through which a service's own tables are fed.
+"""The tables of a recording: fed by its messages, the way a service's own tables are.
 
 A service knows the result of its own write before the bus brings it. So when it says that it wrote, the version that
 its write left is looked up in the file, wherever it stands, and taken in at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from flotilla_cli.bundle.records import Recorded
@@ -24,7 +24,7 @@ class RecordedTables:
     """Where a gatherer gets its tables in a replay."""
 
     def __init__(self, messages: Iterable[Recorded]) -> None:
-        self._doors: dict[str, Intake[Any]] = {}  # by the resource's id
+        self._intakes: dict[str, Intake[Any]] = {}  # by the resource's id
         self._by_kind: dict[str, Intake[Any]] = {}
         self._versions = {
             (message.subject, message.headers.get(subjects.RV, "")): message
@@ -33,61 +33,61 @@ class RecordedTables:
         }
         self._changes = 0
 
-    def add(self, resource: Resource, kind: type[T], indexes: dict[str, Indexer[T]] | None = None) -> Table[T]:
+    def add(self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]]) -> Table[T]:
         """A table of the resource's objects."""
         table = Table[T](indexes)
         table.listen(self._count)
-        self._doors[resource.id] = self._by_kind[resource.kind] = Intake(resource, kind, table)
+        self._intakes[resource.id] = self._by_kind[resource.kind] = Intake(resource, kind, table)
         return table
 
     def take(self, recorded: Recorded) -> bool:
         """Take in a message of the watcher's. True when that changed a table."""
-        door = self._door(recorded)
-        if door is None:
+        intake = self._intake(recorded)
+        if intake is None:
             return False
         before, message = self._changes, recorded.message()
         if recorded.headers.get(subjects.OP) != subjects.DELETED:
-            door.take(message.data)
+            intake.take(message.data)
         elif message.data:
-            door.drop(decode_head(message.data).metadata)
+            intake.drop(decode_head(message.data).metadata)
         return self._changes > before
 
     def readable(self, subject: Subject) -> bool:
         """The newest version of the object could be decoded; no service plans with an older one."""
-        return subject.uid not in self._doors[subject.resource.id].undecodable
+        return subject.uid not in self._intakes[subject.resource.id].undecodable
 
     def lacks(self, recorded: Recorded) -> bool:
         """The message is the watcher's, and the tables hold an older version of its object, or none."""
-        door = self._door(recorded)
-        if door is None:
+        intake = self._intake(recorded)
+        if intake is None:
             return False
-        held = door.table.by_uid(recorded.headers.get(subjects.UID, ""))
+        held = intake.table.by_uid(recorded.headers.get(subjects.UID, ""))
         if held is None:
             return recorded.headers.get(subjects.OP) != subjects.DELETED
         return version_of(held) < int(recorded.headers.get(subjects.RV) or 0)
 
     def wrote(self, act: Act) -> bool:
         """Take in what a write left behind. False when the file does not hold that version."""
-        door = self._by_kind.get(act.kind)
-        if door is None or act.outcome != "Ok":
+        intake = self._by_kind.get(act.kind)
+        if intake is None or act.outcome != "Ok":
             return True
-        subject = subjects.kube(door.resource, act.namespace, act.name)
+        subject = subjects.kube(intake.resource, act.namespace, act.name)
         left = self._versions.get((subject, act.resource_version))
         if act.action == "delete" and (left is None or "deletionTimestamp" not in left.body.get("metadata", {})):
-            held = door.table.get(act.namespace, act.name)
+            held = intake.table.get(act.namespace, act.name)
             if held is not None:
-                door.table.remove(act.namespace, act.name, held.metadata.uid)
+                intake.table.remove(act.namespace, act.name, held.metadata.uid)
             return True
         if left is not None and left.headers.get(subjects.OP) != subjects.DELETED:
             self.take(left)
         return left is not None or not act.resource_version
 
-    def _door(self, recorded: Recorded) -> Intake[Any] | None:
+    def _intake(self, recorded: Recorded) -> Intake[Any] | None:
         """Where the message belongs; None for other messages, and for objects that were too large for the bus."""
         if not recorded.subject.startswith("kube.v1.") or subjects.OVERSIZE in recorded.headers:
             return None
         _, _, group, plural, *_ = recorded.subject.split(".")
-        return self._doors.get(f"{group}.{plural}")
+        return self._intakes.get(f"{group}.{plural}")
 
     def _count(self, old: object, new: object) -> None:
         self._changes += 1

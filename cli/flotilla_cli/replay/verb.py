@@ -1,6 +1,7 @@
 """`flotilla replay`: a bundle planned again, each decision beside what the service did. Needs no cluster and no bus."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -10,9 +11,9 @@ from flotilla_cli.bundle.records import Bundle, UnreadableBundle, read
 from flotilla_cli.explain import printed
 from flotilla_cli.replay.again import Replay
 from flotilla_cli.replay.render import document, render
-from flotilla_cli.services import offline_kinds
+from flotilla_cli.services import controllers
 from flotilla_common import logs
-from flotilla_common.control.offline import Offline
+from flotilla_common.control.spec import ControllerSpec
 
 
 @click.command()
@@ -42,8 +43,8 @@ def _bundle(file: Path) -> Bundle:
         raise click.ClickException(f"{file}: {error}") from error
 
 
-def _kind(bundle: Bundle) -> Offline:
-    kind = offline_kinds().get(bundle.header.resource)
+def _kind(bundle: Bundle) -> ControllerSpec[Any]:
+    kind = controllers().get(bundle.header.resource)
     if kind is None:
         raise click.ClickException(f"no installed service plans {bundle.header.resource.plural}")
     return kind

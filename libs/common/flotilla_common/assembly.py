@@ -1,35 +1,38 @@
-"""What every controller service is made of, put together once: mirror, shards, executor, controllers.
+"""A service of controllers, put together from their specs: mirror, shards, executor, controllers.
 
-A service's `app.py` asks for tables and controllers and calls `run`; the order of starting is here: mirror first, then
-leases, then, for gained shards, the resync before the first plan (DESIGN §4). So is the order of ending: no new
-writes, the answers to those under way, the leases, the last events.
+The order of starting is here: mirror first, then leases, then, for gained shards, the resync LIST before the first plan
+(DESIGN §4). So is the order of ending: no new writes, the answers to those under way, the leases, the last events.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any
 
 import msgspec
 
+from flotilla_common.access import access_of
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
+from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM
 from flotilla_common.control import metrics
-from flotilla_common.control.controller import Controller, Gather, Key, Memory, Planner, Reread, Snapshot
+from flotilla_common.control.controller import Controller, Key, Memory, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.limiter import Limiter
+from flotilla_common.control.offline import Planning
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
+from flotilla_common.control.spec import ControllerSpec, Gatherer, Part, Responder
 from flotilla_common.control.undecodable import UndecodableReporter
 from flotilla_common.kube.installed import until_installed
+from flotilla_common.live import LiveWiring
 from flotilla_common.mirror.intake import Undecodable
 from flotilla_common.mirror.mirror import Mirror
-from flotilla_common.service import Context
-
-S = TypeVar("S", bound=Snapshot)
+from flotilla_common.service import Context, Service
 
 DRAIN_SECONDS = 5.0
 """How long a service that is told to stop waits for the answers to its last writes; they take milliseconds, unless the
@@ -39,26 +42,31 @@ LAST_EVENTS_SECONDS = 1.0
 """How long it then writes events that are still waiting."""
 
 
-class _Runs(Protocol):
-    """A controller of whatever snapshots."""
+def controller_service(name: str, parts: Sequence[Part]) -> Service:
+    """The service of these parts."""
 
-    @property
-    def resource(self) -> Resource: ...
-    def enqueue_shards(self, keys: list[Key], gained: frozenset[int]) -> None: ...
-    async def run(self) -> None: ...
-    def stop(self) -> None: ...
+    async def run(context: Context) -> None:
+        assembly = Assembly(context)
+        for part in parts:
+            await assembly.serve(part)
+        await assembly.run()
+
+    answers = [kind for part in parts for kind in part.answers]
+    permissions = service_permissions(name, answers)
+    return Service(name, run, parts=tuple(parts), access=tuple(access_of(parts)), permissions=permissions)
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """One controller and what goes with it."""
+class _Served(msgspec.Struct, frozen=True):
+    """A controller that runs, and what goes with it."""
 
-    controller: _Runs
+    spec: ControllerSpec[Any]
+    controller: Controller[Any]
     keys: Callable[[], list[Key]]
     undecodable: UndecodableReporter
 
 
 class Assembly:
-    """One controller service's parts."""
+    """The parts of one service."""
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
@@ -81,17 +89,133 @@ class Assembly:
         )
         self._journal = Journal(context.bus, context.clock, context.service, context.replica)
         self._limiter = Limiter(context.clock, most=settings.kube_max_writes)
-        self._parts: list[_Part] = []
+        self._served: list[_Served] = []
+        self._parts = 0
         self._recorders: list[Recorder] = []
+        self._beside: list[Callable[[], Awaitable[None]]] = []
+        self._planning: dict[str, Planning] = {}  # by the plural of the kind, for recordings
+        self._server_version = ""
 
-    def recorder(self, component: str) -> Recorder:
-        """Events in the name of a component that is no controller, such as a node agent."""
+    async def serve(self, part: Part) -> None:
+        """Run the part, unless settings or gates say otherwise. To be called before `run`. BusError."""
+        context = self.context
+        if why := part.why_off(context.settings, context.gates):
+            context.health.ready(part.name, ok=True, why=why)
+            context.log.warning("controller does not run", controller=part.name, why=why)
+            return
+        self._parts += 1
+        wiring = LiveWiring(
+            context,
+            self.mirror,
+            self.shards,
+            beside=self._beside.append,
+            recorder=self._recorder,
+            executor=self._executor,
+        )
+        for watch in part.all_watches:
+            await wiring.watch(watch)
+        if isinstance(part, Responder):
+            await part.build(wiring)
+        else:
+            await self._serve_controller(part, wiring)
+
+    async def run(self) -> None:
+        """Start everything in order, work until cancelled, then end in order."""
+        context = self.context
+        if not self._parts:
+            await self._idle()
+        self.shards.on_change(lambda _: self.mirror.resync(self._consistent()), self._serve_shards)
+        context.vitals["shards"] = lambda: sorted(self.shards.serving)
+        context.vitals["lag"] = lambda: round(max(map(self.mirror.lag, self.mirror.resources)), 1)
+        context.vitals["planning"] = lambda: self._planning
+        metrics.report_leadership(lambda: bool(self.shards.serving))
+        await self._wait_for_kinds()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.bus.ensure_streams((ACT_STREAM, WHY_STREAM)))
+            group.create_task(self.mirror.run())
+            for recorder in self._recorders:
+                group.create_task(recorder.run())
+            for task in self._beside:
+                group.create_task(_run(task))
+            await self.mirror.synced()
+            context.started()
+            leading = group.create_task(self.shards.run())
+            working = [group.create_task(one.controller.run()) for one in self._served]
+            try:
+                await asyncio.wait([*working, leading])  # a service may have no controller, and only answer reports
+            finally:
+                await self._wind_down(working, leading)
+
+    async def _serve_controller(self, spec: ControllerSpec[Any], wiring: LiveWiring) -> None:
+        if spec.reports is not None:
+            wiring.receive(spec.primary, spec.reports)
+        options = await self._options(spec)
+        gatherer = spec.build(wiring, options)
+        recorder = self._recorder(spec.name)
+        controller = self._controller(spec, gatherer, wiring, recorder)
+        wiring.attach(controller)
+        if spec.wakes_itself:
+            wiring.wake_itself(spec.primary)
+        for watch in spec.watches:
+            wiring.wake_owners(watch)
+        undecodable = UndecodableReporter(recorder, self._journal, self.shards)
+        self.mirror.on_undecodable(spec.resource, undecodable.report)
+        keys = wiring.table(spec.primary).keys if spec.keys is None else partial(spec.keys, gatherer)
+        self._served.append(_Served(spec, controller, keys, undecodable))
+        gates = self.context.gates.changes()
+        self._planning[spec.resource.plural] = Planning(gates=gates, options=msgspec.to_builtins(options) or {})
+        if spec.reports is not None:
+            await wiring.serve_reports(spec.reports)
+
+    def _controller(
+        self, spec: ControllerSpec[Any], gatherer: Gatherer[Snapshot], wiring: LiveWiring, recorder: Recorder
+    ) -> Controller[Any]:
+        context, mirror, settings = self.context, self.mirror, self.context.settings
+
+        def gather_readable(key: Key, memory: Memory) -> Snapshot | None:
+            """A table keeps the last version that it could read; nothing may be planned with that."""
+            snapshot = gatherer.gather(key, memory)
+            if snapshot is None or mirror.is_undecodable(spec.resource, snapshot.subject.uid):
+                return None
+            return snapshot
+
+        async def reread(key: Key) -> None:
+            if spec.also_read is not None:
+                await spec.also_read(wiring, key)
+            await mirror.read(spec.resource, *key)
+            for watch in spec.watches:
+                if watch.consistent and wiring.watched(watch):
+                    namespace = key[0] if watch.resource.namespaced else ""
+                    await mirror.read_owned(watch.resource, mirror.namespace_of(watch.resource) or namespace)
+
+        return Controller(
+            name=spec.name,
+            resource=spec.resource,
+            gather=gather_readable,
+            plan=spec.plan,
+            reread=reread,
+            executor=self._executor(recorder),
+            journal=self._journal,
+            shards=self.shards,
+            clock=context.clock,
+            entropy=context.entropy,
+            workers=spec.workers or settings.workers_of(catalogue.kind_of(spec.resource)),
+            backoff=Backoff(settings.rate_limiter_base_delay, settings.rate_limiter_max_delay),
+        )
+
+    async def _options(self, spec: ControllerSpec[Any]) -> msgspec.Struct | None:
+        if spec.options is None:
+            return None
+        if not self._server_version:
+            self._server_version = await self.context.server_version()
+        return spec.options.of(self.context.settings, self._server_version)
+
+    def _recorder(self, component: str) -> Recorder:
         recorder = Recorder(self.context.api, self.context.clock, self.context.entropy, component)
         self._recorders.append(recorder)
         return recorder
 
-    def executor(self, recorder: Recorder) -> Executor:
-        """For writes that no plan decides: what somebody else was told and we have checked."""
+    def _executor(self, recorder: Recorder) -> Executor:
         return Executor(
             api=self.context.api,
             store=self.mirror,
@@ -101,94 +225,43 @@ class Assembly:
             journal=self._journal,
         )
 
-    def controller(
-        self,
-        resource: Resource,
-        *,
-        name: str,
-        gather: Gather[S],
-        plan: Planner[S],
-        reread: Reread,
-        keys: Callable[[], list[Key]],
-        workers: int,
-    ) -> Controller[S]:
-        """A controller for objects of one kind; its name stands in events and metrics (install.md §10).
+    def _consistent(self) -> list[Resource]:
+        watches = [watch for one in self._served for watch in one.spec.all_watches if watch.consistent]
+        return list(dict.fromkeys(watch.resource for watch in watches if watch.resource in self.mirror.resources))
 
-        `keys` lists all its objects, for shards that are gained. What cannot be decoded is never gathered.
-        """
-        context, mirror = self.context, self.mirror
-        recorder = self.recorder(name)
-
-        def gather_readable(key: Key, memory: Memory) -> S | None:
-            """A table keeps the last version that it could read; nothing may be planned with that."""
-            snapshot = gather(key, memory)
-            return None if snapshot is None or mirror.is_undecodable(resource, snapshot.subject.uid) else snapshot
-
-        controller = Controller[S](
-            name=name,
-            resource=resource,
-            gather=gather_readable,
-            plan=plan,
-            reread=reread,
-            executor=self.executor(recorder),
-            journal=self._journal,
-            shards=self.shards,
-            clock=context.clock,
-            entropy=context.entropy,
-            workers=workers,
-            backoff=Backoff(context.settings.rate_limiter_base_delay, context.settings.rate_limiter_max_delay),
-        )
-        undecodable = UndecodableReporter(recorder, self._journal, self.shards)
-        mirror.on_undecodable(resource, undecodable.report)
-        self._parts.append(_Part(controller, keys, undecodable))
-        return controller
-
-    async def run(self, resync: Sequence[Resource]) -> None:
-        """Start everything in order, work until cancelled, then end in order."""
+    async def _wait_for_kinds(self) -> None:
+        """Until the cluster serves all kinds that are mirrored; `/readyz` says which one is waited for."""
         context = self.context
-        self.shards.on_change(lambda _: self.mirror.resync(resync), self._serve)
-        context.vitals["shards"] = lambda: sorted(self.shards.serving)
-        context.vitals["lag"] = lambda: round(max(map(self.mirror.lag, self.mirror.resources)), 1)
-        metrics.report_leadership(lambda: bool(self.shards.serving))
-        planned = {part.controller.resource for part in self._parts}
+        planned = {one.spec.resource for one in self._served}
         for resource in self.mirror.resources:
             if resource not in planned:
                 self.mirror.on_undecodable(resource, self._note_undecodable)
             if resource.custom:
                 waiting = partial(context.health.ready, context.service, False)
                 await until_installed(context.api, context.clock, resource, waiting)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(context.bus.ensure_streams((ACT_STREAM, WHY_STREAM)))
-            group.create_task(self.mirror.run())
-            for recorder in self._recorders:
-                group.create_task(recorder.run())
-            await self.mirror.synced()
-            context.started()
-            leading = group.create_task(self.shards.run())
-            working = [group.create_task(part.controller.run()) for part in self._parts]
-            try:
-                await asyncio.wait([*working, leading])  # a service may have no controller, and only answer reports
-            finally:
-                await self._wind_down(working, leading)
 
-    def _serve(self, gained: frozenset[int]) -> None:
-        for part in self._parts:
-            part.controller.enqueue_shards(part.keys(), gained)
-            for undecodable in self.mirror.undecodable(part.controller.resource):
-                part.undecodable.report(undecodable)
+    async def _idle(self) -> None:
+        """There is nothing to do until the process is started with other settings."""
+        self.context.log.warning("no controller runs")
+        self.context.started()
+        await asyncio.Event().wait()
 
-    def _note_undecodable(self, undecodable: Undecodable) -> None:
+    def _serve_shards(self, gained: frozenset[int]) -> None:
+        for one in self._served:
+            one.controller.enqueue_shards(one.keys(), gained)
+            for undecodable in self.mirror.undecodable(one.spec.resource):
+                one.undecodable.report(undecodable)
+
+    def _note_undecodable(self, found: Undecodable) -> None:
         """A dependent that no controller here speaks for: its table keeps the version that it could read."""
-        name = f"{undecodable.namespace}/{undecodable.name}"
-        self.context.log.warning(
-            "undecodable object", object=name, kind=undecodable.resource.kind, error=undecodable.error
-        )
+        name = f"{found.namespace}/{found.name}"
+        self.context.log.warning("undecodable object", object=name, kind=found.resource.kind, error=found.error)
 
     async def _wind_down(self, working: Sequence[asyncio.Task[None]], leading: asyncio.Task[None]) -> None:
         """Let what is under way be answered and recorded, then hand the shards over at once."""
         self.shards.retire()
-        for part in self._parts:
-            part.controller.stop()
+        for one in self._served:
+            one.controller.stop()
         late = (await asyncio.wait(working, timeout=DRAIN_SECONDS))[1] if working else ()
         if late:
             self.context.log.warning("stopping with unanswered writes", seconds=DRAIN_SECONDS)
@@ -198,3 +271,7 @@ class Assembly:
         _, late = await asyncio.wait(flushes, timeout=LAST_EVENTS_SECONDS)
         for flush in late:
             flush.cancel()
+
+
+async def _run(task: Callable[[], Awaitable[None]]) -> None:
+    await task()

@@ -25,8 +25,10 @@ from flotilla_common import health, logs
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.permissions import Permissions
 from flotilla_common.clock import Clock, Entropy, SystemClock, SystemEntropy
-from flotilla_common.control.offline import Offline
+from flotilla_common.control.spec import Part
+from flotilla_common.control.watches import Access
 from flotilla_common.gates import Gates
 from flotilla_common.health import Health, PortTaken
 from flotilla_common.kube.client import KubeClient
@@ -117,7 +119,12 @@ class Service(msgspec.Struct, frozen=True):
 
     name: str
     run: Callable[[Context], Awaitable[None]]
-    offline: Sequence[Offline] = ()  # its kinds, for `flotilla replay`
+    parts: tuple[Part, ...] = ()
+    """What it is made of, if it is one of controllers."""
+    access: tuple[Access, ...] = ()
+    """What it does at the apiserver."""
+    permissions: Permissions | None = None
+    """What it may say and hear on the bus; None: nothing of its own (node agents)."""
 
 
 async def run_services(services: Sequence[Service], settings: Settings, cluster: ApiConfig | None = None) -> None:

@@ -8,10 +8,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from flotilla_common.access import LEASES, reading
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import BUILT_IN, Resource
+from flotilla_common.api.resources import TOKEN_REVIEW, Resource
+from flotilla_common.bus.permissions import publisher_permissions
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
+from flotilla_common.control.watches import Access
+from flotilla_common.installed import installed_parts, mirrored
+from flotilla_common.node.reports import FOLLOW
 from flotilla_common.service import Context, Service
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
@@ -23,8 +28,9 @@ LOOK_SECONDS = 0.25
 
 
 def published() -> tuple[Resource, ...]:
-    """What the services mirror."""
-    return (*BUILT_IN, *(kind.resource for kind in catalogue.KINDS))
+    """Our own kinds, and what else the installed services mirror."""
+    parts = [part for service in installed_parts().values() for part in service]
+    return tuple(dict.fromkeys((*mirrored(parts), *(kind.resource for kind in catalogue.KINDS))))
 
 
 async def run(context: Context, resources: Sequence[Resource]) -> None:
@@ -95,5 +101,11 @@ async def _watch(
 
 
 def service(resources: Sequence[Resource] | None = None) -> Service:
-    """The service, for `flotilla run` and for its own process. Without `resources` it publishes everything."""
-    return Service("watcher", partial(run, resources=published() if resources is None else resources))
+    """The service, for `flotilla run` and for its own process. `resources`: what it publishes, if not all."""
+    wanted = published() if resources is None else resources
+    return Service(
+        "watcher",
+        partial(run, resources=wanted),
+        access=(*reading(wanted), Access(TOKEN_REVIEW, ("create",)), LEASES),  # a review says who a node agent is
+        permissions=publisher_permissions("watcher", (FOLLOW,)),
+    )

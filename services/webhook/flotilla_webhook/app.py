@@ -14,12 +14,14 @@ from structlog.contextvars import bind_contextvars
 
 from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Context, Service
 from flotilla_common.settings import Settings
 from flotilla_webhook import tls
+from flotilla_webhook.access import access
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.following import Follower
@@ -138,4 +140,4 @@ async def _report(context: Context, rotator: CertificateRotator, port: int, ca_f
 
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("webhook", run)
+    return Service("webhook", run, access=access(), permissions=service_permissions("webhook"))

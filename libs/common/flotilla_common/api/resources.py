@@ -51,6 +51,7 @@ POD_TEMPLATE = Resource("", "v1", "podtemplates", "PodTemplate")
 EVENT = Resource("", "v1", "events", "Event")
 REVISION = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+TOKEN_REVIEW = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
 CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 MUTATING = Resource(
     "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False

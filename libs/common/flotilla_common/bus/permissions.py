@@ -6,7 +6,7 @@ streams. `*` and `>` come only from here: names are checked before they become p
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -47,45 +47,30 @@ _READING = (
 """What an ordered read of a stream asks for."""
 
 
-def _controller(service: str) -> Permissions:
-    record = tuple(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "why"))
+_ANSWERS = "_INBOX_node.>"
+"""Where node agents take answers."""
+
+
+def service_permissions(service: str, answers: Iterable[str] = ()) -> Permissions:
+    """Of a service that reads streams, and publishes what it does and why. `answers`: the kinds of reports and requests
+    of node agents that it answers."""
+    kinds = tuple(subjects.report_filter(kind) for kind in answers)
+    records = tuple(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "why"))
+    own = (f"act.v1.{service}.>", "why.v1.>", f"heartbeat.v1.{service}.*")
     return Permissions(
-        publish=(f"act.v1.{service}.>", "why.v1.>", f"heartbeat.v1.{service}.*", *record, *_READING),
-        subscribe=("_INBOX.>",),
+        publish=(*own, *records, *_READING, *((_ANSWERS,) if kinds else ())), subscribe=("_INBOX.>", *kinds)
     )
 
 
-def _also(base: Permissions, *, publish: tuple[str, ...] = (), subscribe: tuple[str, ...] = ()) -> Permissions:
-    return Permissions((*base.publish, *publish), (*base.subscribe, *subscribe), base.answers)
-
-
-def _kinds(*kinds: str) -> tuple[str, ...]:
-    return tuple(subjects.report_filter(kind) for kind in kinds)
-
-
-_ANSWERS = "_INBOX_node.>"
-
-SERVICES: Mapping[str, Permissions] = {
-    "watcher": Permissions(
-        publish=(
-            "kube.v1.>",
-            "node.v1.>",
-            "heartbeat.v1.watcher.*",
-            "$JS.API.STREAM.>",
-            "$JS.API.CONSUMER.LIST.*",
-            *_READING,
-            _ANSWERS,
-        ),
-        subscribe=("_INBOX.>", *_kinds("follow"), "$SYS.REQ.USER.AUTH"),
+def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
+    """Of the service that fills the streams, says who node agents are, and answers these requests of theirs."""
+    kinds = tuple(subjects.report_filter(kind) for kind in answers)
+    streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", *_READING)
+    return Permissions(
+        publish=("kube.v1.>", "node.v1.>", f"heartbeat.v1.{service}.*", *streams, _ANSWERS),
+        subscribe=("_INBOX.>", *kinds, "$SYS.REQ.USER.AUTH"),
         answers=True,
-    ),
-    "cloneset": _controller("cloneset"),
-    "jobs": _also(
-        _controller("jobs"),
-        publish=(_ANSWERS,),
-        subscribe=_kinds("pods", "nodeimages", "containerrecreaterequests", "secrets", "events"),
-    ),
-    "webhook": _controller("webhook"),
-    OPERATOR: Permissions(publish=(EVERYTHING,), subscribe=(EVERYTHING,)),
-}
-"""Of the services, by name."""
+    )
+
+
+OPERATOR_PERMISSIONS = Permissions(publish=(EVERYTHING,), subscribe=(EVERYTHING,))

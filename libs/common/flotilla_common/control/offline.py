@@ -1,38 +1,46 @@
-"""Planning away from the service: how `flotilla replay` plans a kind again from what was recorded.
+"""Planning away from the service: how `flotilla replay` plans objects again from what was recorded.
 
-A service offers one `Offline` per kind. It gathers from tables with the service's own code; only who feeds the tables
-differs.
+The controller's own code gathers and plans; only who feeds the tables differs. What a service finds out by asking the
+apiserver is answered from the recording: what is not in it does not exist.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.controller import Gather, Key, Memory, Planner, Snapshot, failed_plan
+from flotilla_common.clock import Clock
+from flotilla_common.control.controller import Key, Memory, failed_plan
+from flotilla_common.control.inbox import Inbox
 from flotilla_common.control.plan import Plan
+from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
+from flotilla_common.control.watches import Watch
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Unreachable
 from flotilla_common.mirror.table import Indexer, Table
+from flotilla_common.node.reports import Report
+from flotilla_common.node.serving import Sender
+from flotilla_common.settings import Settings
 
 T = TypeVar("T", bound=Object)
-S = TypeVar("S", bound=Snapshot)
 
 
-class Tables(Protocol):
-    """Where a gatherer gets its tables: the mirror, or a recording."""
+class TableSource(Protocol):
+    """Makes tables, and feeds them."""
 
-    def add(self, resource: Resource, kind: type[T], indexes: dict[str, Indexer[T]] | None = None) -> Table[T]: ...
+    def add(self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]]) -> Table[T]: ...
 
 
 class Planning(msgspec.Struct, frozen=True, kw_only=True):
     """What decides about plans besides objects: services say it in their heartbeats, bundles keep it."""
 
     gates: str = ""  # those that differ from the defaults, as `--feature-gates` reads them
-    options: Json = {}  # the service's settings that change decisions, by their own names
+    options: Json = {}  # the controller's settings that change decisions, by their own names
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -42,28 +50,84 @@ class Decision(msgspec.Struct, frozen=True):
     plan: Plan
 
 
-Bench = Callable[[Key, Memory, datetime], Decision | None]
-"""Plans one object once, from what the tables hold now; None when it does not exist."""
+class OfflineController:
+    """A controller on tables that somebody else feeds."""
 
+    def __init__(self, spec: ControllerSpec[Any], source: TableSource, planning: Planning, clock: Clock) -> None:
+        wiring = _RecordedWiring(spec, source, Gates.parse(planning.gates), clock)
+        options = None if spec.options is None else msgspec.convert(planning.options, spec.options.type)
+        self._spec = spec
+        self._gather = spec.build(wiring, options).gather
+        self._inbox = wiring.inbox
 
-class Offline(msgspec.Struct, frozen=True, kw_only=True):
-    """How objects of one kind are planned without their service."""
-
-    resource: Resource
-    dependents: Collection[Resource]  # kinds of the object's namespace that it makes
-    bench: Callable[[Tables, Planning], Bench]
-
-
-def bench(gather: Gather[S], plan: Planner[S]) -> Bench:
-    """A bench of the two parts that a controller is made of."""
-
-    def decide(key: Key, memory: Memory, now: datetime) -> Decision | None:
-        snapshot = gather(key, memory)
+    def decide(self, key: Key, memory: Memory, now: datetime) -> Decision | None:
+        """Plan one object once, from what the tables hold now; None when it does not exist."""
+        snapshot = self._gather(key, memory)
         if snapshot is None:
             return None
         try:
-            return Decision(snapshot.subject, plan(snapshot, now))
+            return Decision(snapshot.subject, self._spec.plan(snapshot, now))
         except Exception as error:  # noqa: BLE001 - as in the controller: the decision is that planning failed
             return Decision(snapshot.subject, failed_plan(error))
 
-    return decide
+    def hear(self, sender: Sender, report: Json) -> None:
+        """A node agent reported this. Raises msgspec.ValidationError for what is no report."""
+        if self._inbox is not None and self._spec.reports is not None:
+            self._inbox.replay(sender, msgspec.convert(report, self._spec.reports.body))
+
+
+class _RecordedWiring:
+    """The wiring of a controller that only plans."""
+
+    def __init__(self, spec: ControllerSpec[Any], source: TableSource, gates: Gates, clock: Clock) -> None:
+        self.gates = gates
+        self.settings = Settings()
+        self.clock = clock
+        self._tables = {
+            watch.resource: source.add(watch.resource, watch.type, watch.all_indexes)
+            for watch in spec.all_watches
+            if self._is_watched(watch)
+        }
+        self.inbox: Inbox[Any, Any] | None = None
+        if spec.reports is not None:
+            self.inbox = Inbox(
+                self._tables[spec.resource],
+                spec.reports,
+                clock=clock,
+                owns=self.owns,
+                read=lambda namespace, name: self.read(spec.resource, namespace, name),
+                again=self.again,
+            )
+
+    def _is_watched(self, watch: Watch[Any]) -> bool:
+        return not watch.gate or self.gates.on(watch.gate)
+
+    def table(self, watch: Watch[T]) -> Table[T]:
+        return self._tables[watch.resource] if watch.resource in self._tables else Table[T](watch.all_indexes)
+
+    def watched(self, watch: Watch[Any]) -> bool:
+        return watch.resource in self._tables
+
+    def owns(self, namespace: str, name: str) -> bool:
+        return True
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> object:
+        raise Unreachable("a recording has no apiserver", sent=False)
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
+        raise Unreachable("a recording has no apiserver", sent=False)
+
+    def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
+        """Whoever replays decides when to plan."""
+
+    def again(self, namespace: str, name: str) -> None:
+        """Likewise."""
+
+    def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
+        return self.table(watch).by_uid(uid) is None
+
+    def reported(self, obj: Object) -> Report | None:
+        return None if self.inbox is None else self.inbox.latest(obj)
+
+    def beside(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Nothing runs beside a plan that is made again."""

@@ -36,6 +36,7 @@ class Intake(Generic[T]):
 
     def __init__(self, resource: Resource, kind: type[T], table: Table[T]) -> None:
         self.resource = resource
+        self.kind = kind
         self.table = table
         self.undecodable: dict[str, Undecodable] = {}  # by uid
         self._decoder = msgspec.json.Decoder(kind)

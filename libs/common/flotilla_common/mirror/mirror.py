@@ -6,7 +6,7 @@ A service adds its tables, runs the mirror, waits until it is synced, and before
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from flotilla_common.api.meta import Object
@@ -48,30 +48,39 @@ class Mirror:
         self._private: dict[Resource, str] = {}  # the namespace of resources that are read in one only
         self._all_synced = asyncio.Event()
 
-    def add(self, resource: Resource, kind: type[T], indexes: dict[str, Indexer[T]] | None = None) -> Table[T]:
-        """A table of the resource's objects, decoded as `kind`. To be called before `run`."""
-        intake = Intake(resource, kind, Table[T](indexes))
-        feed = BusFeed(
-            api=self._api,
-            bus=self._bus,
-            clock=self._clock,
-            intake=intake,
-            fallback_after=self._fallback_after,
-            on_synced=self._look,
-        )
-        return self._fed(intake, feed)
-
-    def add_private(
-        self, resource: Resource, kind: type[T], namespace: str, indexes: dict[str, Indexer[T]] | None = None
+    def add(
+        self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]] | None = None, namespace: str = ""
     ) -> Table[T]:
-        """A table of one namespace's objects that must not go over the bus: they are listed and watched directly."""
-        self._private[resource] = namespace
-        intake = Intake(resource, kind, Table[T](indexes))
-        feed = PrivateFeed(api=self._api, clock=self._clock, intake=intake, namespace=namespace, on_synced=self._look)
-        return self._fed(intake, feed)
+        """A table of the resource's objects, decoded as `kind`; one for all who ask. To be called before `run`.
 
-    def _fed(self, intake: Intake[T], feed: Feed) -> Table[T]:
+        Objects of a single `namespace` are listed and watched directly: they must not go over the bus.
+        """
+        intake = self._intakes.get(resource)
+        if intake is None:
+            intake = Intake(resource, kind, Table[T]())
+            self._feed(intake, namespace)
+        elif intake.kind is not kind or self.namespace_of(resource) != namespace:
+            raise RuntimeError(f"{resource.plural} are mirrored already, as another type or from another namespace")
+        for name, indexer in (indexes or {}).items():
+            intake.table.add_index(name, indexer)
+        return intake.table
+
+    def _feed(self, intake: Intake[Any], namespace: str) -> None:
         resource = intake.resource
+        if namespace:
+            self._private[resource] = namespace
+            feed: Feed = PrivateFeed(
+                api=self._api, clock=self._clock, intake=intake, namespace=namespace, on_synced=self._look
+            )
+        else:
+            feed = BusFeed(
+                api=self._api,
+                bus=self._bus,
+                clock=self._clock,
+                intake=intake,
+                fallback_after=self._fallback_after,
+                on_synced=self._look,
+            )
         self._intakes[resource] = intake
         self._feeds[resource] = feed
         metrics.report(
@@ -81,7 +90,6 @@ class Mirror:
             undecodable=intake.undecodable.__len__,
             direct=lambda: feed.direct,
         )
-        return intake.table
 
     async def run(self) -> None:
         """Feed the tables until cancelled."""
@@ -107,6 +115,10 @@ class Mirror:
         """What there are tables of."""
         return list(self._intakes)
 
+    def namespace_of(self, resource: Resource) -> str:
+        """The one namespace whose objects are mirrored; empty for all."""
+        return self._private.get(resource, "")
+
     def lag(self, resource: Resource) -> float:
         """Seconds since the last proof that the table is up to date."""
         return self._feeds[resource].lag
@@ -126,7 +138,7 @@ class Mirror:
     async def resync(self, resources: Sequence[Resource]) -> None:
         """One consistent LIST of each resource: afterwards the tables are at least as new as this call. ApiError,
         Unreachable."""
-        await asyncio.gather(*(self.read_owned(resource, self._private.get(resource, "")) for resource in resources))
+        await asyncio.gather(*(self.read_owned(resource, self.namespace_of(resource)) for resource in resources))
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
         """Read one object directly; None when it does not exist (or does not decode). ApiError, Unreachable."""

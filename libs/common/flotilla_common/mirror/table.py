@@ -5,7 +5,7 @@ keeps the newest: for one uid an object with a lower resourceVersion than the he
 deleted stays deleted. So whoever reads a table sees at least everything that this process has written.
 """
 
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from flotilla_common.api.meta import Object
@@ -33,15 +33,25 @@ def version_of(obj: Object) -> int:
 class Table(Generic[T]):
     """Objects by namespace and name, with named indexes. Listeners hear (old, new) of every change; None is absence."""
 
-    def __init__(self, indexes: dict[str, Indexer[T]] | None = None) -> None:
+    def __init__(self, indexes: Mapping[str, Indexer[T]] | None = None) -> None:
         self._objects: dict[tuple[str, str], T] = {}
         self._by_uid: dict[str, T] = {}
         self._deleted: dict[str, None] = {}
-        indexes = indexes or {}
-        self._indexers = list(indexes.values())
-        self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {name: {} for name in indexes}
+        self._indexers: dict[str, Indexer[T]] = {}
+        self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {}
         self._filed: dict[str, Filing] = {}  # by uid
         self._listeners: list[Listener[T]] = []
+        for name, indexer in (indexes or {}).items():
+            self.add_index(name, indexer)
+
+    def add_index(self, name: str, indexer: Indexer[T]) -> None:
+        """Another index; no effect for one that is there. To be added before the first object."""
+        if self._indexers.get(name) is indexer:
+            return
+        if name in self._indexers or self._objects:
+            raise RuntimeError(f"index {name} is there already, or comes too late")
+        self._indexers[name] = indexer
+        self._indexes[name] = {}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -64,6 +74,10 @@ class Table(Generic[T]):
     def by_index(self, index: str, key: Hashable) -> Collection[T]:
         """The objects that the index files under `key`, in the order in which they were first seen."""
         return self._indexes[index].get(key, {}).values()
+
+    def keys(self) -> list[tuple[str, str]]:
+        """Namespace and name of all objects."""
+        return list(self._objects)
 
     def names(self, namespace: str) -> "Names":
         """The names of all objects of one namespace, as they are at each question."""
@@ -132,7 +146,7 @@ class Table(Generic[T]):
             del self._deleted[next(iter(self._deleted))]
 
     def _keys(self, obj: T) -> Filing:
-        return [frozenset(indexer(obj)) for indexer in self._indexers]
+        return [frozenset(indexer(obj)) for indexer in self._indexers.values()]
 
     def _file(self, obj: T, filing: Filing) -> None:
         """Put the object into the indexes under these keys, and take it out of where it was filed before. Where it

@@ -1,14 +1,21 @@
 """From mirror tables to snapshots: a request, its pod, and the other requests for that pod."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.keys import RECREATE_UNREADY
-from flotilla_common.api.kinds.containerrecreaterequest.types import COMPLETED, RECREATING, ContainerRecreateRequest
+from flotilla_common.api.documents import Json, member
+from flotilla_common.api.keys import RECREATE_POD_UID, RECREATE_UNREADY
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    COMPLETED,
+    RECREATE_REQUEST,
+    RECREATING,
+    ContainerRecreateRequest,
+)
+from flotilla_common.api.resources import POD
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.mirror.table import Table
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import RecreateReport
-from flotilla_jobs.asking import Asking
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot, pod_uid
 
 POD_UID = "pod"
@@ -21,34 +28,32 @@ def open_pod_uid(request: ContainerRecreateRequest) -> Iterable[str]:
     return [pod_uid(request)] if is_open else []
 
 
+def is_its_pod(request: Json, pod: Json) -> bool:
+    """The pod is the one that the request names."""
+    return member(request, "metadata", "labels").get(RECREATE_POD_UID) == member(pod, "metadata").get("uid")
+
+
+REQUESTS = Watch(
+    RECREATE_REQUEST,
+    ContainerRecreateRequest,
+    indexes={POD_UID: open_pod_uid},
+    writes=("delete", "patch"),
+    subresources=("status",),
+)
+PODS = Watch(POD, Pod, subresources=("status",), conditional=True, concerns=is_its_pod)
+
+
 class Gatherer:
     """Builds the snapshot of one request.
 
-    A request ends for good when its pod is gone, so a pod that the mirror lacks is asked for first. `report` tells what
-    the agent said last, `unreadable` whether there is a pod of this uid that could not be decoded; `again` plans a
-    request once the apiserver has answered.
+    A request ends for good when its pod is gone, so a pod that the mirror lacks is asked for first.
     """
 
-    def __init__(
-        self,
-        *,
-        requests: Table[ContainerRecreateRequest],
-        pods: Table[Pod],
-        report: Callable[[ContainerRecreateRequest], RecreateReport | None],
-        asking: Asking,
-        unreadable: Callable[[str], bool],
-        again: Callable[[str, str], None],
-    ) -> None:
-        self._requests = requests
-        self._pods = pods
-        self._report = report
-        self._asking = asking
-        self._unreadable = unreadable
-        self._again = again
-
-    def keys(self) -> list[Key]:
-        """All requests."""
-        return [(one.metadata.namespace, one.metadata.name) for one in self._requests]
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._requests = wiring.table(REQUESTS)
+        self._pods = wiring.table(PODS)
+        wiring.wake(PODS, self.keys_of)
 
     def keys_of(self, old: Pod | None, new: Pod | None) -> set[Key]:
         """The requests that a change of a pod concerns."""
@@ -64,20 +69,18 @@ class Gatherer:
         pod = self._pods.get(key[0], request.spec.pod_name)
         found = pod is not None and pod.metadata.uid == pod_uid(request)
         leaving = pod is None or pod.metadata.deletion_timestamp is not None
+        report = self._wiring.reported(request)
         return RecreateSnapshot(
             request=request,
             pod=pod if found and not leaving else None,
             pod_known=found or self._surely_gone(request),
-            report=self._report(request),
+            report=report if isinstance(report, RecreateReport) else None,
             ahead=self._ahead(request),
         )
 
     def _surely_gone(self, request: ContainerRecreateRequest) -> bool:
-        namespace, uid = request.metadata.namespace, pod_uid(request)
-        if self._unreadable(uid):
-            return False
-        pod = (namespace, request.spec.pod_name)
-        return self._asking.surely_gone(pod, uid, (namespace, request.metadata.name), self._again)
+        namespace, name = request.metadata.namespace, request.metadata.name
+        return self._wiring.surely_gone(PODS, (namespace, request.spec.pod_name), pod_uid(request), (namespace, name))
 
     def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
         """Requests that the agent works on, or will, before this one."""

@@ -8,6 +8,11 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
 
 
+def is_active(job: ImagePullJob) -> bool:
+    """The job is neither over nor on its way out."""
+    return job.status.completion_time is None and job.metadata.deletion_timestamp is None
+
+
 def selected(job: ImagePullJob, images: Table[NodeImage], pods: Iterable[Pod]) -> Sequence[NodeImage]:
     """The NodeImages of the job's nodes, by name. `pods`: those that `matching_pods` found, if it asks for pods."""
     selector = job.spec.selector

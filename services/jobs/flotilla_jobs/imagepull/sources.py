@@ -6,17 +6,17 @@ for another one: its secrets may have been made a moment before it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 import structlog
 
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
-from flotilla_common.api.resources import SECRET
+from flotilla_common.api.resources import SECRET, Resource
 from flotilla_common.api.secrets import Secret
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
-from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.kube.interface import ApiError, Unreachable
 
 LOOK_SECONDS = 5.0
 """Between two looks at the same secret: what changes there reaches the copy within this time."""
@@ -26,11 +26,16 @@ class Sources:
     """What is known of the secrets that jobs name."""
 
     def __init__(
-        self, *, api: Api, clock: Clock, wanted: Callable[[], Mapping[Key, set[str]]], changed: Callable[[Key], None]
+        self,
+        *,
+        get: Callable[[Resource, str, str], Awaitable[bytes]],
+        clock: Clock,
+        wanted: Callable[[], Mapping[Key, set[str]]],
+        changed: Callable[[Key], object],
     ) -> None:
-        """`wanted`: the secrets that running jobs name, each with the jobs' uids; `changed` is told of every news about
-        one."""
-        self._api = api
+        """`get` reads an object; `wanted`: the secrets of running jobs, each with the jobs' uids; `changed` is told of
+        every news about one."""
+        self._get = get
         self._clock = clock
         self._wanted = wanted
         self._changed = changed
@@ -101,7 +106,7 @@ class Sources:
 
     async def _read(self, key: Key) -> Secret | None:
         try:
-            return self._decode(await self._api.get(SECRET, *key))
+            return self._decode(await self._get(SECRET, *key))
         except ApiError as error:
             if error.code == 404:
                 return None

@@ -1,27 +1,23 @@
 """Which jobs a change concerns (imagepull.md §5.1). With many jobs and nodes, waking all of them for everything would
 cost more than the pulls themselves."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.api.meta import group_of
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key
+from flotilla_common.control.watches import owned
 from flotilla_common.mirror.table import Indexer, Table
-from flotilla_jobs.imagepull.gather import is_active
 from flotilla_jobs.imagepull.secrets import references_of
-from flotilla_jobs.imagepull.selection import concerns_node
+from flotilla_jobs.imagepull.selection import concerns_node, is_active
 
 IMAGE, TAG, BY_NODE, BY_POD, SECRET_NAME = "image", "tag", "by-node", "by-pod", "secret"
 """Indexes of active jobs: by image name; by name and tag; all that choose nodes; those of a namespace that choose pods;
 by namespace and name of their pull secrets."""
-
-LIST = "list"
-"""Index: jobs by the uids of the ImageListPullJobs that own them."""
 
 
 def image_of(job: ImagePullJob) -> Iterable[str]:
@@ -55,14 +51,7 @@ def secret_names(job: ImagePullJob) -> Iterable[Key]:
     return [(job.metadata.namespace, name) for name in job.spec.pull_secrets] if is_active(job) else ()
 
 
-def list_uids(job: ImagePullJob) -> Iterable[str]:
-    """The lists that own the job, whatever version the reference says."""
-    kind = (IMAGE_LIST_PULL_JOB.group, IMAGE_LIST_PULL_JOB.kind)
-    return [owner.uid for owner in job.metadata.owner_references if (group_of(owner.api_version), owner.kind) == kind]
-
-
-INDEXES: dict[str, Indexer[ImagePullJob]] = {
-    LIST: list_uids,
+INDEXES: Mapping[str, Indexer[ImagePullJob]] = {
     IMAGE: image_of,
     TAG: tag_of,
     BY_NODE: by_node,
@@ -111,9 +100,12 @@ class Triggers:
         pairs = (key.partition("/") for key in keys)
         return {(namespace, name) for namespace, _, name in pairs}
 
-    def of_list(self, parent: ImageListPullJob | None) -> set[Key]:
-        """The jobs of a list."""
-        return set() if parent is None else _keys(self._jobs.by_index(LIST, parent.metadata.uid))
+    def of_ended_list(self, old: ImageListPullJob | None, new: ImageListPullJob | None) -> set[Key]:
+        """The jobs of a list that has ended, or come or gone: they may be deleted now."""
+        parent = new or old
+        if parent is None or (old is not None and new is not None and _over(new) == _over(old)):
+            return set()
+        return _keys(owned(self._jobs, IMAGE_LIST_PULL_JOB, parent.metadata.uid))
 
     def sources(self, served: Callable[[str, str], bool]) -> dict[Key, set[str]]:
         """All secrets that active jobs name, with the uids of the jobs, of the jobs that this replica serves."""
@@ -160,6 +152,10 @@ def _changed_tags(old: NodeImage, new: NodeImage, name: str) -> Iterable[str]:
         for tag in sorted(tags)
         if (old.task(name, tag), old.entry(name, tag)) != (new.task(name, tag), new.entry(name, tag))
     ]
+
+
+def _over(job: ImageListPullJob) -> bool:
+    return job.status.completion_time is not None
 
 
 def _leaving(image: NodeImage) -> bool:

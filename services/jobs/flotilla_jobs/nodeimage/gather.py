@@ -1,15 +1,17 @@
 """From mirror tables to snapshots: a node, its NodeImage, and the jobs and secrets that the NodeImage names."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from flotilla_common.api.core import Node
+from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
-from flotilla_common.api.kinds.nodeimage.types import BATCH, JobReference, NodeImage
+from flotilla_common.api.kinds.nodeimage.types import BATCH, NODE_IMAGE, JobReference, NodeImage
+from flotilla_common.api.resources import NODE, SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.mirror.table import Table
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import NodeImageReport
-from flotilla_jobs.asking import Asking
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 
 OWNER = "owner"
@@ -22,33 +24,42 @@ def owner_uids(image: NodeImage) -> Iterable[str]:
     return {owner.uid for tag in tags for owner in tag.owner_references}
 
 
-class Gatherer:
-    """Builds the snapshot of one node."""
+def is_own_node(image: Json, node: Json) -> bool:
+    """A NodeImage has the name of its node."""
+    return member(image, "metadata").get("name") == member(node, "metadata").get("name")
 
-    def __init__(
-        self,
-        *,
-        nodes: Table[Node],
-        images: Table[NodeImage],
-        jobs: Table[ImagePullJob],
-        secrets: Table[Secret],
-        secrets_namespace: str,
-        report: Callable[[NodeImage], NodeImageReport | None],
-        asking: Asking,
-        again: Callable[[str, str], None],
-        options: Options,
-    ) -> None:
-        """`secrets` are those of `secrets_namespace`; `report` tells what the agent said last; `asking` knows which
-        jobs are surely gone, and `again` plans a NodeImage when it has learnt more."""
-        self._nodes = nodes
-        self._images = images
-        self._jobs = jobs
-        self._secrets = secrets
-        self._secrets_namespace = secrets_namespace
-        self._report = report
-        self._asking = asking
-        self._again = again
+
+def is_named_job(image: Json, job: Json) -> bool:
+    """Some tag of the NodeImage is for the job."""
+    uid = member(job, "metadata").get("uid")
+    tags = [tag for spec in member(image, "spec", "images").values() for tag in mappings(mapping(spec).get("tags"))]
+    return any(owner.get("uid") == uid for tag in tags for owner in mappings(tag.get("ownerReferences")))
+
+
+IMAGES = Watch(
+    NODE_IMAGE,
+    NodeImage,
+    indexes={OWNER: owner_uids},
+    writes=("create", "delete", "patch"),
+    subresources=("status",),
+)
+NODES = Watch(NODE, Node, concerns=is_own_node)
+JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, concerns=is_named_job)
+COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
+
+
+class Gatherer:
+    """Builds the snapshot of one node. Jobs and nodes that end or change have it planned (imagepull.md §4.1)."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._wiring = wiring
+        self._nodes = wiring.table(NODES)
+        self._images = wiring.table(IMAGES)
+        self._jobs = wiring.table(JOBS)
+        self._copies = wiring.table(COPIES)
         self._options = options
+        wiring.wake(NODES, lambda old, new: _node_keys(new or old) if concerns(old, new) else ())
+        wiring.wake(JOBS, self._images_of_ended)
 
     def keys(self) -> list[Key]:
         """Every node, and every NodeImage without a node."""
@@ -61,13 +72,13 @@ class Gatherer:
         node, image = self._nodes.get("", name), self._images.get("", name)
         if image is None:
             return NodeImageSnapshot(name=name, node=node, options=self._options) if node is not None else None
-        report = self._report(image)
+        report = self._wiring.reported(image)
         owners = {owner.uid: owner for owner in self._owners(image)}
         return NodeImageSnapshot(
             name=name,
             node=node,
             image=image,
-            report=report.status if report is not None else None,
+            report=report.status if isinstance(report, NodeImageReport) else None,
             lost_owners=frozenset(uid for uid, owner in owners.items() if self._is_lost(name, owner)),
             running_owners=frozenset(uid for uid, owner in owners.items() if self._is_running(owner)),
             lost_secrets=frozenset(self._lost_secrets(image)),
@@ -88,8 +99,7 @@ class Gatherer:
             return False
         if self._jobs.was_deleted(owner.uid):
             return True
-        key = (owner.namespace, owner.name)
-        return self._asking.surely_gone(key, owner.uid, ("", name), self._again)
+        return self._wiring.surely_gone(JOBS, (owner.namespace, owner.name), owner.uid, ("", name))
 
     def _is_running(self, owner: JobReference) -> bool:
         job = self._held(owner)
@@ -104,7 +114,33 @@ class Gatherer:
         """Those of other namespaces are nobody's business: no node ever gets them."""
         for spec in image.spec.images.values():
             for reference in spec.pull_secrets:
-                if reference.mode == BATCH or reference.namespace != self._secrets_namespace:
+                if reference.mode == BATCH or reference.namespace != self._options.secrets_namespace:
                     continue
-                if self._secrets.get(reference.namespace, reference.name) is None:
+                if self._copies.get(reference.namespace, reference.name) is None:
                     yield reference.namespace, reference.name
+
+    def _images_of_ended(self, old: ImagePullJob | None, new: ImagePullJob | None) -> Iterable[Key]:
+        """The NodeImages with tags for a job that has ended or is gone."""
+        if old is None or (new is not None and _over(new) == _over(old)):
+            return ()
+        return [("", image.metadata.name) for image in self._images.by_index(OWNER, old.metadata.uid)]
+
+
+def concerns(old: Node | None, new: Node | None) -> bool:
+    """A node's heartbeats say nothing to its NodeImage: only its life, its labels and its readiness do."""
+    if old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return (
+        before.labels != after.labels
+        or before.deletion_timestamp != after.deletion_timestamp
+        or (old.ready is None) != (new.ready is None)
+    )
+
+
+def _node_keys(node: Node | None) -> Iterable[Key]:
+    return () if node is None else (("", node.metadata.name),)
+
+
+def _over(job: ImagePullJob) -> bool:
+    return job.status.completion_time is not None

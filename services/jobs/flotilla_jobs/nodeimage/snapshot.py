@@ -13,6 +13,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Settings that change decisions."""
 
     creation_delay: timedelta = timedelta(seconds=30)  # how long a node is ready before it gets its NodeImage
+    secrets_namespace: str = "kruise-daemon-config"  # where copies of pull secrets lie
 
 
 class NodeImageSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,20 +4,19 @@ A node may only speak of pods that run on it. The annotation is written through 
 kubelet's side says of a pod.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.plan import Outcome, OutcomeKind, PatchType
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import patch_of
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, PodReport
 from flotilla_common.node.serving import Sender
@@ -26,6 +25,9 @@ SIZE_LIMIT = 64 << 10
 """Bytes of the annotation: 250 containers. What is larger is not the agent's writing."""
 
 _HOPELESS = frozenset({OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.INVALID, OutcomeKind.DENIED})
+
+
+Read = Callable[[Resource, str, str], Awaitable[object]]
 
 
 class _Named(Model):
@@ -39,11 +41,10 @@ class _Meta(Model):
 class ContainerReports:
     """Checks and writes reports about pods."""
 
-    def __init__(
-        self, *, pods: Table[Pod], mirror: Mirror, executor: Executor, owns: Callable[[str, str], bool]
-    ) -> None:
+    def __init__(self, *, pods: Table[Pod], read: Read, executor: Executor, owns: Callable[[str, str], bool]) -> None:
+        """`read` brings an object into its table."""
         self._pods = pods
-        self._mirror = mirror
+        self._read = read
         self._executor = executor
         self._owns = owns
 
@@ -66,7 +67,7 @@ class ContainerReports:
         """The pod of this uid; the agent may have heard of it before we have."""
         pod = self._pods.get(sender.namespace, sender.name)
         if pod is None or pod.metadata.uid != uid:
-            await self._mirror.read(POD, sender.namespace, sender.name)
+            await self._read(POD, sender.namespace, sender.name)
             pod = self._pods.get(sender.namespace, sender.name)
         return pod if pod is not None and pod.metadata.uid == uid else None
 

@@ -6,12 +6,18 @@ report; the one that serves the object answers, the others are silent.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Generic, TypeVar
 
+import msgspec
+
 from flotilla_common.api.meta import Object
+from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
+from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, Report
+from flotilla_common.node.serving import Sender
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R", bound=Report)
@@ -20,12 +26,33 @@ WRITTEN_WITHIN = 5.0
 """Seconds until an agent is told to try again: a status write takes milliseconds unless the apiserver is in trouble."""
 
 
+def named_object(sender: Sender) -> Key:
+    """The object that the report's subject names."""
+    return sender.namespace, sender.name
+
+
+class StatusReports(msgspec.Struct, Generic[T, R], frozen=True, kw_only=True):
+    """What a controller says about the reports that end in the status of its objects."""
+
+    kind: str
+    """The token on the bus: `report.v1.<node>.<kind>.…`."""
+    body: type[R]
+    absorbed: Callable[[T, R, datetime], bool]
+    """Whether the status says at this time what is reported."""
+    problem: Callable[[T, Sender, R], str] = lambda obj, sender, report: ""
+    """Why a report about this object is refused; empty if it is not."""
+    refusal: Callable[[Sender, R], str] = lambda sender, report: ""
+    """The same, before the object is looked for."""
+    key: Callable[[Sender], Key] = named_object
+    """The object that the report is about."""
+
+
 class _Waiting(Generic[R]):
     """A report on its way into the status."""
 
     def __init__(self, report: R) -> None:
         self.report = report
-        self.looked = asyncio.Event()
+        self.changed = asyncio.Event()
         self.superseded = False
 
 
@@ -35,33 +62,55 @@ class Inbox(Generic[T, R]):
     def __init__(
         self,
         table: Table[T],
+        reports: StatusReports[T, R],
         *,
-        absorbed: Callable[[T, R], bool],
+        clock: Clock,
         owns: Callable[[str, str], bool],
         read: Callable[[str, str], Awaitable[object]],
         again: Callable[[str, str], None],
     ) -> None:
-        """`absorbed`: whether the status says what is reported; `owns`: whether this replica serves the object; `read`
-        brings it into the mirror; `again` plans it."""
+        """`owns`: whether this replica serves the object; `read` brings it into the mirror; `again` plans it."""
         self._table = table
-        self._absorbed = absorbed
+        self._reports = reports
+        self._clock = clock
         self._owns = owns
         self._read = read
         self._again = again
         self._waiting: dict[Key, _Waiting[R]] = {}
         table.listen(self._on_change)
 
-    def serves(self, key: Key) -> bool:
-        """This replica is to answer for the object."""
-        return self._owns(*key)
-
     def latest(self, obj: T) -> R | None:
         """What was reported about the object and may not be written yet."""
         waiting = self._waiting.get((obj.metadata.namespace, obj.metadata.name))
         return waiting.report if waiting is not None and waiting.report.uid == obj.metadata.uid else None
 
-    async def find(self, key: Key, uid: str) -> T | None:
-        """The object of this uid; the agent may have heard of it before we have. ApiError, Unreachable."""
+    async def receive(self, sender: Sender, report: R) -> Answer | None:
+        """The answer to a report; None if another replica is to give it."""
+        key = self._reports.key(sender)
+        if not self._owns(*key):
+            return None
+        if why := self._reports.refusal(sender, report):
+            return Answer(why=why)
+        try:
+            obj = await self._find(key, report.uid)
+        except (ApiError, Unreachable) as error:
+            return Answer(why=f"the apiserver does not tell: {error}", again=True)
+        if obj is None:
+            return gone(report)
+        if why := self._reports.problem(obj, sender, report):
+            return Answer(why=why)
+        return await self._written(key, report)
+
+    def replay(self, sender: Sender, report: R) -> None:
+        """Take in a recorded report, which nobody waits for."""
+        key = self._reports.key(sender)
+        obj = self._table.get(*key)
+        refused = self._reports.refusal(sender, report)
+        if obj is not None and not refused and not self._reports.problem(obj, sender, report):
+            self._waiting[key] = _Waiting(report)
+
+    async def _find(self, key: Key, uid: str) -> T | None:
+        """The object of this uid; the agent may have heard of it before we have. Raises ApiError, Unreachable."""
         for known in (True, False):
             obj = self._table.get(*key)
             if obj is not None and obj.metadata.uid == uid:
@@ -70,11 +119,11 @@ class Inbox(Generic[T, R]):
                 await self._read(*key)
         return None
 
-    async def written(self, key: Key, report: R) -> Answer | None:
+    async def _written(self, key: Key, report: R) -> Answer | None:
         """Wait until the status says it. Of several reports about one object only the last one waits."""
         if (earlier := self._waiting.pop(key, None)) is not None:
             earlier.superseded = True
-            earlier.looked.set()
+            earlier.changed.set()
         waiting = self._waiting[key] = _Waiting(report)
         try:
             async with asyncio.timeout(WRITTEN_WITHIN):
@@ -86,20 +135,20 @@ class Inbox(Generic[T, R]):
                 del self._waiting[key]
 
     async def _answer(self, key: Key, waiting: _Waiting[R]) -> Answer | None:
-        asked = False
+        planned = False
         while True:
             obj = self._table.get(*key)
             if obj is None or obj.metadata.uid != waiting.report.uid:
                 return gone(waiting.report)
-            if self._absorbed(obj, waiting.report):
+            if self._reports.absorbed(obj, waiting.report, self._clock.now()):
                 return Answer(accepted=True, resource_version=obj.metadata.resource_version)
             if not self._owns(*key):
                 return None
-            if not asked:
-                asked = True
+            if not planned:
+                planned = True
                 self._again(*key)
-            await waiting.looked.wait()
-            waiting.looked.clear()
+            await waiting.changed.wait()
+            waiting.changed.clear()
             if waiting.superseded:
                 return Answer(why="a newer report about the same object came", again=True)
 
@@ -108,7 +157,7 @@ class Inbox(Generic[T, R]):
         if obj is not None:
             waiting = self._waiting.get((obj.metadata.namespace, obj.metadata.name))
             if waiting is not None:
-                waiting.looked.set()
+                waiting.changed.set()
 
 
 def gone(report: Report) -> Answer:

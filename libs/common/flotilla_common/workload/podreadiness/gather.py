@@ -2,12 +2,16 @@
 
 from collections.abc import Collection, Iterable
 
-from flotilla_cloneset.podreadiness.plan import PodSnapshot, waits_for_condition
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of, group_of
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.mirror.table import Indexer, Table
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.mirror.table import Indexer
+from flotilla_common.workload.podreadiness.plan import PodSnapshot, waits_for_condition
+
+PODS = Watch(POD, Pod, subresources=("status",))
 
 WAITING = "waiting"
 """Index: pods that wait for their condition, all under this one key."""
@@ -29,15 +33,17 @@ def waiting_index(merging: Collection[Resource]) -> Indexer[Pod]:
 
 
 class Gatherer:
-    """Finds pods in a table that has the index."""
+    """Finds the pods that wait."""
 
-    def __init__(self, pods: Table[Pod], index: Indexer[Pod]) -> None:
-        self._pods = pods
-        self._index = index
+    def __init__(self, wiring: Wiring, merging: Collection[Resource]) -> None:
+        self._waiting = waiting_index([kind for kind in merging if wiring.settings.serves(kind.kind)])
+        self._pods = wiring.table(PODS)
+        self._pods.add_index(WAITING, self._waiting)
+        wiring.wake(PODS, lambda old, new: _keys(new) if self.concerns(new) else ())
 
     def concerns(self, pod: Pod | None) -> bool:
         """Whether the pod needs a condition from us."""
-        return pod is not None and WAITING in self._index(pod)
+        return pod is not None and WAITING in self._waiting(pod)
 
     def keys(self) -> list[Key]:
         """The pods that wait now."""
@@ -47,3 +53,7 @@ class Gatherer:
         """The pod; None when it is gone or does not wait any more."""
         pod = self._pods.get(*key)
         return PodSnapshot(pod) if pod is not None and self.concerns(pod) else None
+
+
+def _keys(pod: Pod | None) -> Iterable[Key]:
+    return () if pod is None else ((pod.metadata.namespace, pod.metadata.name),)

@@ -20,46 +20,50 @@ RETRY_SECONDS = 2.0
 REMEMBERED = 10_000
 """Answers that are kept."""
 
-Again = Callable[[str, str], None]
-"""Plans an object, by namespace and name, again."""
 
-
-class Asking:
-    """Remembers what the apiserver has said about absent objects, each under a tag of its own such as its uid."""
+class AbsenceCheck:
+    """Remembers what the apiserver has said about absent objects, each under its uid."""
 
     def __init__(
-        self, *, read: Callable[[str, str], Awaitable[object]], held: Callable[[Key, str], bool], clock: Clock
+        self,
+        *,
+        clock: Clock,
+        read: Callable[[str, str], Awaitable[object]],
+        held: Callable[[Key, str], bool],
+        again: Callable[[str, str], None],
     ) -> None:
-        """`read` brings an object into the mirror; `held` says whether it is there under the tag."""
+        """`read` brings an object into the mirror; `held` says whether it is there under the uid; `again` plans whoever
+        has asked."""
+        self._clock = clock
         self._read = read
         self._held = held
-        self._clock = clock
+        self._again = again
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._askers: dict[str, dict[Key, Again]] = {}  # who waits for the answer
+        self._askers: dict[str, dict[Key, None]] = {}  # who waits for the answer
         self._log = structlog.get_logger()
 
-    def surely_gone(self, key: Key, tag: str, asker: Key, again: Again) -> bool:
+    def surely_gone(self, key: Key, uid: str, asker: Key) -> bool:
         """The apiserver has said so. If it has not been asked yet, it is, and everybody who asked meanwhile is planned
-        `again` after."""
-        if tag in self._gone:
+        again after."""
+        if uid in self._gone:
             return True
-        self._askers.setdefault(tag, {})[asker] = again
-        if tag not in self._asking:
-            self._asking[tag] = asyncio.get_running_loop().create_task(self._ask(key, tag))
+        self._askers.setdefault(uid, {})[asker] = None
+        if uid not in self._asking:
+            self._asking[uid] = asyncio.get_running_loop().create_task(self._ask(key, uid))
         return False
 
-    async def _ask(self, key: Key, tag: str) -> None:
+    async def _ask(self, key: Key, uid: str) -> None:
         try:
             await self._answer(key)
         finally:
-            del self._asking[tag]
-        if not self._held(key, tag):
-            self._gone[tag] = None
+            del self._asking[uid]
+        if not self._held(key, uid):
+            self._gone[uid] = None
             if len(self._gone) > REMEMBERED:
                 self._gone.popitem(last=False)
-        for asker, again in self._askers.pop(tag).items():
-            again(*asker)
+        for asker in self._askers.pop(uid):
+            self._again(*asker)
 
     async def _answer(self, key: Key) -> None:
         while True:

@@ -1,0 +1,43 @@
+"""What a service does at the apiserver, from what its parts declare: the rights that its ServiceAccount needs."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from flotilla_common.api.resources import EVENT, LEASE, Resource
+from flotilla_common.control.spec import ControllerSpec, Part
+from flotilla_common.control.watches import Access, Watch
+
+READ = ("get", "list", "watch")
+
+OWN_NAMESPACE = "namespace"
+"""The setting that names Flotilla's own namespace."""
+
+LEASES = Access(LEASE, ("create", "delete", "get", "list", "update"), namespace=OWN_NAMESPACE)
+"""Of whoever shares work among replicas."""
+
+EVENTS = Access(EVENT, ("create", "patch"))
+
+
+def access_of(parts: Iterable[Part]) -> list[Access]:
+    """What the parts of a service of controllers do, leases and events included; nothing without parts."""
+    found = [access for part in parts for access in _of_part(part)]
+    return [*found, EVENTS, LEASES] if found else []
+
+
+def reading(resources: Iterable[Resource]) -> tuple[Access, ...]:
+    """LIST and WATCH of all objects of these resources."""
+    return tuple(Access(resource, READ) for resource in resources)
+
+
+def _of_part(part: Part) -> Iterable[Access]:
+    yield from part.access
+    for watch in part.all_watches:
+        yield Access(watch.resource, (*READ, *watch.writes), namespace=watch.private)
+        yield from (Access(watch.resource, ("patch",), subresource=name) for name in watch.subresources)
+    if isinstance(part, ControllerSpec) and any(_blocks_owner(watch, part.resource) for watch in part.watches):
+        yield Access(part.resource, ("update",), subresource="finalizers")
+
+
+def _blocks_owner(watch: Watch[Any], owner: Resource) -> bool:
+    """Whoever makes objects with blockOwnerDeletion must be allowed to set finalizers of their owner."""
+    return watch.owner == owner and "create" in watch.writes

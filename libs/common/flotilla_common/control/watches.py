@@ -1,0 +1,94 @@
+"""What a controller reads and writes, resource by resource, and how dependents lead to their owners."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from typing import Generic, TypeVar
+
+import msgspec
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.meta import Object, group_of
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.controller import Key
+from flotilla_common.mirror.table import Indexer, Table
+
+T = TypeVar("T", bound=Object)
+
+
+class Access(msgspec.Struct, frozen=True):
+    """Verbs on a resource besides those that a `Watch` names."""
+
+    resource: Resource
+    verbs: tuple[str, ...]
+    subresource: str = ""
+    names: tuple[str, ...] = ()  # of the objects; empty: all
+    namespace: str = ""  # the setting that names the only namespace; empty: everywhere
+
+
+class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
+    """A resource that a controller reads from the mirror, and what it writes of it."""
+
+    resource: Resource
+    type: type[T]
+    owner: Resource | None = None
+    """The kind that may own these objects: they are indexed by its uids (`owned`), and a change wakes their owners."""
+    indexes: Mapping[str, Indexer[T]] = {}
+    writes: tuple[str, ...] = ()
+    """Verbs: create, patch, delete."""
+    subresources: tuple[str, ...] = ()
+    """Those that are patched: status, resize."""
+    conditional: bool = False
+    """Every write holds only for the version that was looked at, so a stale view does no harm."""
+    gate: str = ""
+    """The feature gate without which it is not watched."""
+    optional: bool = False
+    """Not watched where the cluster does not serve the kind when the service starts."""
+    private: str = ""
+    """The setting that names the one namespace that is read: directly, never over the bus."""
+    concerns: Callable[[Json, Json], bool] | None = None
+    """For recordings (`flotilla bundle`): whether an object (second) matters to an object of the controller's kind
+    (first). None: those do that it owns."""
+
+    @property
+    def consistent(self) -> bool:
+        """Listed before the first plan for a gained shard, and after a write of unknown outcome: who writes without
+        conditions must know what there is."""
+        return bool(self.writes or self.subresources) and not self.conditional
+
+    @property
+    def all_indexes(self) -> dict[str, Indexer[T]]:
+        """The indexes of its table, that by owners included."""
+        by_owner = {} if self.owner is None else {owner_index(self.owner): _owner_uids(self.owner)}
+        return {**by_owner, **self.indexes}
+
+
+def owner_index(kind: Resource) -> str:
+    """The name of the index of objects by the uids of their owners of that kind, controllers or not."""
+    return f"owner:{kind.id}"
+
+
+def owned(table: Table[T], kind: Resource, uid: str) -> Collection[T]:
+    """The objects that refer to the owner of that kind and uid. The table's `Watch` names the kind."""
+    return table.by_index(owner_index(kind), uid)
+
+
+def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Key]:
+    """The owners of that kind that a change of a dependent concerns: those before and those after."""
+    if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
+        old = None  # they are the same, as nearly always
+    return {(obj.metadata.namespace, name) for obj in (old, new) if obj is not None for _, name in _owners(obj, kind)}
+
+
+@cache
+def _owner_uids(kind: Resource) -> Callable[[Object], Iterable[str]]:
+    """One indexer per kind, so that the controllers of a service share an index."""
+    return lambda obj: [uid for uid, _ in _owners(obj, kind)]
+
+
+def _owners(obj: Object, kind: Resource) -> Iterable[tuple[str, str]]:
+    """(uid, name) of the object's owners of that kind, whatever version the references say."""
+    return [
+        (reference.uid, reference.name)
+        for reference in obj.metadata.owner_references
+        if reference.kind == kind.kind and group_of(reference.api_version) == kind.group
+    ]

@@ -1,0 +1,23 @@
+"""The services that are installed beside this one, as far as others need to know: the specs of their controllers.
+
+Services never import each other; they find each other's declarations by entry points, like plug-ins.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.spec import Part
+from flotilla_common.gates import Gates
+
+
+def installed_parts() -> Mapping[str, tuple[Part, ...]]:
+    """What each installed service of controllers is made of, by its name."""
+    points = sorted(entry_points(group="flotilla.parts"), key=lambda point: point.name)
+    return {point.name: point.load() for point in points}
+
+
+def mirrored(parts: Iterable[Part], gates: Gates | None = None) -> Iterable[Resource]:
+    """What these parts read from the bus, each resource once: with these gates, or with any."""
+    watches = [watch for part in parts for watch in part.all_watches if not watch.private]
+    return dict.fromkeys(watch.resource for watch in watches if gates is None or not watch.gate or gates.on(watch.gate))

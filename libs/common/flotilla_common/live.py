@@ -1,0 +1,159 @@
+"""The wiring of a part of a running service: tables of its mirror, its shards, the bus, the apiserver."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.absence import AbsenceCheck
+from flotilla_common.control.controller import Controller, Key
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.executor import Executor
+from flotilla_common.control.inbox import Inbox, StatusReports
+from flotilla_common.control.shards import Shards
+from flotilla_common.control.watches import Watch, owner_keys
+from flotilla_common.control.wiring import Handler
+from flotilla_common.gates import Gates
+from flotilla_common.kube.installed import is_installed
+from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.mirror.table import Table
+from flotilla_common.node.reports import Report
+from flotilla_common.node.serving import serve_reports
+from flotilla_common.service import Context
+from flotilla_common.settings import Settings
+
+T = TypeVar("T", bound=Object)
+M = TypeVar("M", bound=msgspec.Struct)
+
+
+class LiveWiring:
+    """See the module. `watch` is called for everything that the part declares before its gatherer is built."""
+
+    def __init__(
+        self,
+        context: Context,
+        mirror: Mirror,
+        shards: Shards,
+        *,
+        beside: Callable[[Callable[[], Awaitable[None]]], None],
+        recorder: Callable[[str], Recorder],
+        executor: Callable[[Recorder], Executor],
+    ) -> None:
+        self._context = context
+        self._mirror = mirror
+        self._shards = shards
+        self.beside = beside
+        self.recorder = recorder
+        self.executor = executor
+        self._tables: dict[Resource, Table[Any]] = {}
+        self._unwatched: dict[Resource, Table[Any]] = {}
+        self._absences: dict[Resource, AbsenceCheck] = {}
+        self._inbox: Inbox[Any, Any] | None = None
+        self._controller: Controller[Any] | None = None
+
+    @property
+    def gates(self) -> Gates:
+        return self._context.gates
+
+    @property
+    def settings(self) -> Settings:
+        return self._context.settings
+
+    @property
+    def clock(self) -> Clock:
+        return self._context.clock
+
+    async def watch(self, watch: Watch[Any]) -> None:
+        """Mirror the resource, if it is to be watched here."""
+        if watch.gate and not self.gates.on(watch.gate):
+            return
+        known = watch.resource in self._mirror.resources
+        if watch.optional and not known and not await is_installed(self._context.api, watch.resource):
+            return
+        namespace = getattr(self.settings, watch.private) if watch.private else ""
+        self._tables[watch.resource] = self._mirror.add(watch.resource, watch.type, watch.all_indexes, namespace)
+
+    def watched(self, watch: Watch[Any]) -> bool:
+        return watch.resource in self._tables
+
+    def table(self, watch: Watch[T]) -> Table[T]:
+        if watch.resource in self._tables:
+            return self._tables[watch.resource]
+        return self._unwatched.setdefault(watch.resource, Table[T](watch.all_indexes))
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
+        return await self._context.api.get(resource, namespace, name)
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> object:
+        return await self._mirror.read(resource, namespace, name)
+
+    def owns(self, namespace: str, name: str) -> bool:
+        return self._shards.owns(namespace, name)
+
+    def again(self, namespace: str, name: str) -> None:
+        if self._controller is None:
+            raise RuntimeError("nothing can be planned before the controller is there")
+        self._controller.enqueue(namespace, name)
+
+    def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
+        def on_change(old: T | None, new: T | None) -> None:
+            for key in keys(old, new):
+                self.again(*key)
+
+        if self.watched(watch):
+            self.table(watch).listen(on_change)
+
+    def wake_owners(self, watch: Watch[Any]) -> None:
+        """Plan the owners of what changes."""
+        if (owner := watch.owner) is not None:
+            self.wake(watch, lambda old, new: owner_keys(owner, old, new))
+
+    def wake_itself(self, watch: Watch[Any]) -> None:
+        """Plan what changes."""
+        self.wake(watch, lambda old, new: [(obj.metadata.namespace, obj.metadata.name) for obj in (new or old,) if obj])
+
+    def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
+        check = self._absences.get(watch.resource)
+        if check is None:
+            check = self._absences[watch.resource] = self._absence_check(watch)
+        return check.surely_gone(key, uid, asker)
+
+    def reported(self, obj: Object) -> Report | None:
+        return None if self._inbox is None else self._inbox.latest(obj)
+
+    def attach(self, controller: Controller[Any]) -> None:
+        """The controller that is woken from now on."""
+        self._controller = controller
+
+    def receive(self, primary: Watch[Any], reports: StatusReports[Any, Any]) -> None:
+        """Keep the reports about the objects until they are written."""
+        resource = primary.resource
+
+        async def read(namespace: str, name: str) -> object:
+            return await self.read(resource, namespace, name)
+
+        self._inbox = Inbox(self.table(primary), reports, clock=self.clock, owns=self.owns, read=read, again=self.again)
+
+    async def serve_reports(self, reports: StatusReports[Any, Any]) -> None:
+        """Answer the reports."""
+        if self._inbox is not None:
+            await serve_reports(self._context.bus, reports.kind, reports.body, self._inbox.receive)
+
+    async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
+        queue = self._context.service if by_any_replica else ""
+        await serve_reports(self._context.bus, kind, body, handler, queue=queue)
+
+    def _absence_check(self, watch: Watch[Any]) -> AbsenceCheck:
+        table, resource = self.table(watch), watch.resource
+
+        async def read(namespace: str, name: str) -> object:
+            return await self.read(resource, namespace, name)
+
+        def held(key: Key, uid: str) -> bool:
+            obj = table.get(*key)
+            return (obj is not None and obj.metadata.uid == uid) or self._mirror.is_undecodable(resource, uid)
+
+        return AbsenceCheck(clock=self.clock, read=read, held=held, again=self.again)

@@ -1,0 +1,48 @@
+"""What node agents say besides statuses: containers of pods, events, and which pull secrets they need."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.resources import POD, SECRET
+from flotilla_common.api.secrets import Secret
+from flotilla_common.control.spec import Responder
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Answering
+from flotilla_common.node.reports import EVENTS, PODS, SECRETS, EventReport, PodReport, SecretsRequest
+from flotilla_jobs.nodereports.containers import ContainerReports
+from flotilla_jobs.nodereports.happenings import COMPONENTS, EventReports
+from flotilla_jobs.nodereports.pullsecrets import SecretServer
+from flotilla_jobs.switches import images_off, reports_off
+
+_PODS = Watch(POD, Pod, subresources=("status",), conditional=True)
+_IMAGES = Watch(NODE_IMAGE, NodeImage)
+_IMAGES_IF_ANY = Watch(NODE_IMAGE, NodeImage, optional=True)  # without pulls nobody waits for the kind
+_COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
+
+
+async def _answer_reports(answering: Answering) -> None:
+    pods, images = answering.table(_PODS), answering.table(_IMAGES_IF_ANY)
+    recorders = {component: answering.recorder(component) for component in COMPONENTS}
+    executor = answering.executor(recorders["kruise-daemon-containermeta"])
+    containers = ContainerReports(pods=pods, read=answering.read, executor=executor, owns=answering.owns)
+    events = EventReports(pods=pods, images=images, recorders=recorders, owns=answering.owns)
+    await answering.answer(PODS, PodReport, containers.receive)
+    await answering.answer(EVENTS, EventReport, events.receive)
+
+
+async def _hand_out_secrets(answering: Answering) -> None:
+    namespace = answering.settings.daemon_config_namespace
+    server = SecretServer(answering.table(_IMAGES), answering.table(_COPIES), namespace, answering.read)
+    await answering.answer(SECRETS, SecretsRequest, server.receive, by_any_replica=True)
+
+
+REPORTS = Responder(
+    name="node-reports",
+    watches=(_PODS, _IMAGES_IF_ANY),
+    answers=(PODS, EVENTS),
+    off=reports_off,
+    build=_answer_reports,
+)
+
+PULL_SECRETS = Responder(
+    name="pull-secrets", watches=(_IMAGES, _COPIES), answers=(SECRETS,), off=images_off, build=_hand_out_secrets
+)

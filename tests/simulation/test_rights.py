@@ -1,0 +1,143 @@
+"""What services do at the apiserver is what they declare: no verb that is not declared, and none declared for nothing.
+
+Roles are made from the declarations. So a right that is missing here would be missing on a cluster, and one that nobody
+uses would be one too many. All scenarios are played once, and a life that has what they lack: a dead bus, so that
+services read by themselves, resizes, limits of history and age, and an end in good order.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+import msgspec
+import pytest
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.resources import POD, TOKEN_REVIEW, Resource
+from flotilla_common.control.watches import Access
+from flotilla_common.settings import Settings
+from tests.simulation.history import Call, History
+from tests.simulation.perturbation.play import run
+from tests.simulation.scenarios import every_scenario
+from tests.simulation.scenarios.manifests import cloneset
+from tests.simulation.scenarios.steps import REPOSITORY
+from tests.simulation.world import SERVICES, SETTINGS, World, simulate
+
+VERBS = {"replace": "update"}
+"""Verbs of the client that have another name in roles."""
+
+READS = frozenset({"get", "list", "watch"})
+"""Whoever watches needs all three, although an undisturbed run may not get a single object."""
+
+ASKED_FOR_BY_ADMISSION = frozenset({"finalizers"})
+"""Rights that are never used in a request: the apiserver asks for them where owners are blocked."""
+
+NOT_SIMULATED = frozenset({TOKEN_REVIEW})
+"""Held on the real thing: tests/integration/test_node_logins.py."""
+
+MERGE = "application/merge-patch+json"
+
+Right = tuple[str, Resource, str, str]
+"""Verb, resource, subresource, and the namespace if it is for one only."""
+
+
+LONG = 700.0
+"""Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
+
+REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
+SHARED = msgspec.structs.replace(SETTINGS, shards=2, feature_gates="InPlaceWorkloadVerticalScaling=true")
+"""Replicas that share work say that they are there, and take it back when they end."""
+
+
+async def life(world: World) -> None:
+    """What no scenario has. There is no node agent, so jobs and requests end by their deadlines."""
+    await world.api.create(CLONE_SET, "shop", msgspec.json.encode(cloneset(2, top={"revisionHistoryLimit": 0})))
+    await world.settle()
+    for cpu in ("100m", "200m"):
+        await resize(world, cpu)
+    pod = next(iter(world.server.store.table(POD).objects.values())).document["metadata"]["name"]
+    restart = {"podName": pod, "containers": [{"name": "main"}], "ttlSecondsAfterFinished": 1}
+    await make(world, RECREATE_REQUEST, "restart", restart)
+    policy = {"type": "Always", "activeDeadlineSeconds": 601, "ttlSecondsAfterFinished": 1}
+    await make(world, IMAGE_LIST_PULL_JOB, "pull", {"images": ["shop:one"], "completionPolicy": policy})
+    await world.clock.sleep(LONG)
+    world.bus.kill()
+    await world.clock.sleep(2 * SETTINGS.bus_fallback_after)
+    for process in world.processes.values():
+        await process.stop()
+
+
+async def resize(world: World, cpu: str) -> None:
+    """Another size of the container, which kubelets give it without a restart."""
+    container = {"name": "main", "image": REPOSITORY + "one", "resources": {"requests": {"cpu": cpu}}}
+    patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    await world.api.patch(CLONE_SET, "shop", "web", msgspec.json.encode(patch), MERGE)
+    await world.settle()
+
+
+async def make(world: World, kind: Resource, name: str, spec: Json) -> None:
+    """Create an object in the shop."""
+    metadata = {"name": name, "namespace": "shop"}
+    document = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+    await world.api.create(kind, "shop", msgspec.json.encode(document))
+
+
+@cache
+def calls() -> tuple[Call, ...]:
+    """Everything that was asked of the apiserver in all runs."""
+
+    async def lived(world: World) -> History:
+        await life(world)
+        return world.history
+
+    histories = [run(scenario)[2] for scenario in every_scenario().values()]
+    histories.append(simulate(lived, replicas=REPLICAS, settings=SHARED))
+    return tuple(call for history in histories for call in history.calls)
+
+
+def used(service: str) -> set[Right]:
+    """What the service did."""
+    mine = (call for call in calls() if call.writer.rpartition("-")[0] == service)
+    return {(VERBS.get(call.verb, call.verb), call.resource, call.subresource, call.namespace) for call in mine}
+
+
+def declared(service: str) -> Iterator[tuple[Right, Access]]:
+    """What the service says that it does."""
+    settings = Settings()
+    for access in SERVICES[service]().access:
+        namespace = getattr(settings, access.namespace) if access.namespace else ""
+        for verb in access.verbs:
+            yield (verb, access.resource, access.subresource, namespace), access
+
+
+def covers(right: Right, done: Right) -> bool:
+    """The right allows what was done."""
+    return right[:3] == done[:3] and right[3] in ("", done[3])
+
+
+def texts(rights: Iterable[Right]) -> list[str]:
+    return sorted(
+        f"{verb} {resource.id} {subresource} {place}".strip() for verb, resource, subresource, place in rights
+    )
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_nothing_is_done_that_is_not_declared(service: str) -> None:
+    rights = [right for right, _ in declared(service)]
+    assert texts(done for done in used(service) if not any(covers(right, done) for right in rights)) == []
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_nothing_is_declared_that_is_never_done(service: str) -> None:
+    done = used(service)
+    idle = [
+        right
+        for right, access in declared(service)
+        if access.subresource not in ASKED_FOR_BY_ADMISSION
+        and access.resource not in NOT_SIMULATED
+        and not any(covers(right, one) for one in done)
+        and not (right[0] in READS and any(one[0] in READS and one[1] == right[1] for one in done))
+    ]
+    assert texts(idle) == []
