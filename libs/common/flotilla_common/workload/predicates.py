@@ -28,15 +28,15 @@ _PHASE_RANKS = {"": 0, "Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def _remembered(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """Ask `compute` once per version of a pod."""
+    """Ask `compute`, whose answer is never None, once per version of a pod."""
     name = compute.__name__
 
     @functools.wraps(compute)
     def known(pod: Pod) -> T:
-        memo = pod.memo
-        if name not in memo:
-            memo[name] = compute(pod)
-        return memo[name]
+        value: T | None = pod.memo.get(name)
+        if value is None:
+            value = pod.memo[name] = compute(pod)
+        return value
 
     return known
 
