@@ -45,9 +45,11 @@ class AbsenceCheck:
 
     def surely_gone(self, key: Key, uid: str, asker: Key) -> bool:
         """The apiserver has said so. If it has not been asked yet, it is, and everybody who asked meanwhile is planned
-        again after."""
+        again after. What is held needs no question: an object that cannot be decoded would be asked for for ever."""
         if uid in self._gone:
             return True
+        if self._held(key, uid):
+            return False
         self._askers.setdefault(uid, {})[asker] = None
         if uid not in self._asking:
             self._asking[uid] = asyncio.get_running_loop().create_task(self._ask(key, uid))

@@ -1,11 +1,13 @@
-"""A pod that the mirror lacks is asked for before its request ends for good."""
+"""The apiserver is asked before an object that the mirror lacks is taken for gone."""
 
 import asyncio
 
+import pytest
+
+from flotilla_common.control import absence
+from flotilla_common.control.absence import AbsenceCheck
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_jobs.asking import Asking
 from tests.support.fake_clock import FakeClock
-from tests.unit.recreate.world import World, request_document
 
 POD = ("ns", "p")
 
@@ -19,13 +21,18 @@ class Asked:
         self.reads = 0
         self.told: list[str] = []
         self.clock = FakeClock()
-        self.asking = Asking(read=self._read, held=lambda _, uid: uid == self.held, clock=self.clock)
+        self.check = AbsenceCheck(
+            clock=self.clock,
+            read=self._read,
+            held=lambda _, uid: uid == self.held,
+            again=lambda _, name: self.told.append(name),
+        )
 
     def surely_gone(self, asker: str = "r") -> bool:
-        return self.asking.surely_gone(POD, "p1", ("ns", asker), lambda _, name: self.told.append(name))
+        return self.check.surely_gone(POD, "p1", ("ns", asker))
 
     async def settle(self) -> None:
-        await asyncio.gather(*self.asking._asking.values())
+        await asyncio.gather(*self.check._asking.values())
 
     async def _read(self, namespace: str, name: str) -> object:
         self.reads += 1
@@ -74,29 +81,19 @@ async def test_it_asks_until_it_is_answered():
     assert (asked.reads, asked.clock.sleeps) == (3, [2.0, 2.0])
 
 
-def test_meanwhile_nothing_is_done():
-    world = World(request_document("app"), heard_of_pod=False)
-    world.looked_up = False
-    assert world.passes(10) == []
-    assert world.codes() == ["ReadingPod"]
-    world.looked_up = True
-    assert world.passes() == ["request Completed: pod has gone", "request let go of the request"]
+def test_what_is_held_is_not_asked_for():
+    """As an object that is there but cannot be decoded: whoever waits for it would ask again and again."""
+    asked = Asked()
+    asked.held = "p1"
+    assert not asked.surely_gone()
+    assert (asked.check._asking, asked.told) == ({}, [])
 
 
-def test_a_pod_that_cannot_be_read_is_not_gone():
-    world = World(request_document("app"), heard_of_pod=False)
-    world.unreadable.add("p1")
-    assert world.passes(10) == []
-
-
-def test_a_pod_that_is_held_is_not_left_behind_because_the_mirror_lacks_it():
-    world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 0}))
-    world.report(phase="Recreating")
-    world.delete_request()
-    pod = world.pod
-    world.delete_pod()
-    world.looked_up = False
-    assert world.passes() == []
-    world.pods._deleted.clear()
-    world.put("pods", pod)
-    assert world.passes() == ["pod unready grace period is over", "request let go of the request"]
+async def test_only_so_many_answers_are_remembered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(absence, "REMEMBERED", 2)
+    asked = Asked()
+    for uid in ("p1", "p2", "p3"):
+        asked.check.surely_gone(POD, uid, ("ns", "r"))
+        await asked.settle()
+    assert [uid for uid in ("p1", "p2", "p3") if asked.check.surely_gone(POD, uid, ("ns", "r"))] == ["p2", "p3"]
+    await asked.settle()
