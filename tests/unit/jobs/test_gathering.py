@@ -1,66 +1,42 @@
 """What the gatherers of the jobs' planners hand on, and to whom a change matters."""
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
-from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
-from flotilla_common.api.kinds.nodeimage.types import NodeImage, NodeImageStatus
-from flotilla_common.api.secrets import Secret
+from flotilla_common.api.kinds.nodeimage.types import NodeImageStatus
+from flotilla_common.api.resources import SECRET
 from flotilla_common.control.controller import Memory
-from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import NodeImageReport, RecreateReport
-from flotilla_jobs.asking import Asking
-from flotilla_jobs.containerrecreate.gather import POD_UID, open_pod_uid
+from flotilla_jobs.containerrecreate.gather import PODS, REQUESTS
 from flotilla_jobs.containerrecreate.gather import Gatherer as RecreateGatherer
-from flotilla_jobs.imagepull.gather import LINKS, NAMESPACE, Gatherer, PullTables, links, namespace_of
+from flotilla_jobs.imagepull.gather import CLONE_SETS, COPIES, IMAGES, JOBS, Gatherer
+from flotilla_jobs.imagepull.gather import PODS as PULL_PODS
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
-from flotilla_jobs.imagepull.triggers import INDEXES
+from flotilla_jobs.nodeimage.gather import IMAGES as NODE_IMAGES
+from flotilla_jobs.nodeimage.gather import NODES
 from flotilla_jobs.nodeimage.gather import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
+from tests.support.wiring import FakeWiring
 from tests.unit.imagepull.build import copy_of, decoded, fresh, job, node, node_image, pod, secret, tag
 from tests.unit.recreate.world import pod_document, request_document
-
-
-class Apiserver:
-    """Asked whether something is surely gone; calls back at once."""
-
-    def __init__(self, *, gone: bool = True) -> None:
-        self.gone = gone
-        self.asked: list[tuple[Any, str]] = []
-
-    def surely_gone(self, key: Any, uid: str, asker: Any, again: Any) -> bool:
-        self.asked.append((key, uid))
-        again(*asker)
-        return self.gone
 
 
 class Requests:
     """A gatherer of requests over its tables."""
 
     def __init__(self, *requests: Any, pod: Any = None) -> None:
-        self.requests = Table[ContainerRecreateRequest]({POD_UID: open_pod_uid})
-        self.pods = Table[Pod]()
-        self.apiserver = Apiserver()
-        self.unreadable = set[str]()
-        self.again: list[tuple[str, str]] = []
+        self.wiring = FakeWiring()
+        self.gatherer = RecreateGatherer(self.wiring)
         self.report = RecreateReport(uid="uid-r", phase="Recreating")
-        self.gatherer = RecreateGatherer(
-            requests=self.requests,
-            pods=self.pods,
-            report=lambda request: self.report if request.metadata.name == "r" else None,
-            asking=cast("Asking", self.apiserver),
-            unreadable=self.unreadable.__contains__,
-            again=lambda *key: self.again.append(key),
-        )
-        for request in requests:
-            self.requests.apply(decoded(request, ContainerRecreateRequest))
+        self.wiring.reports["r"] = self.report
+        self.wiring.put(REQUESTS, *(decoded(request, ContainerRecreateRequest) for request in requests))
         if pod is not None:
-            self.pods.apply(decoded(pod, Pod))
+            self.wiring.put(PODS, decoded(pod, Pod))
 
     def gathered(self, name: str = "r") -> Any:
         return self.gatherer.gather(("ns", name), Memory())
@@ -76,7 +52,7 @@ def test_a_request_with_its_pod() -> None:
     bench = Requests(request("r"), pod=pod_document())
     found = bench.gathered()
     assert (found.request.metadata.name, found.pod.metadata.name, found.pod_known) == ("r", "p", True)
-    assert (found.report, found.ahead, bench.apiserver.asked) == (bench.report, (), [])
+    assert (found.report, found.ahead, bench.wiring.asked) == (bench.report, (), [])
     assert bench.gathered("gone") is None
     assert bench.gatherer.keys() == [("ns", "r")]
 
@@ -97,18 +73,14 @@ def test_a_pod_that_is_not_there_is_asked_for(held: Any, asked: bool) -> None:
     bench = Requests(request("r"), pod=held)
     found = bench.gathered()
     assert (found.pod, found.pod_known) == (None, True)
-    assert bench.apiserver.asked == ([(("ns", "p"), "p1")] if asked else [])
-    assert bench.again == ([("ns", "r")] if asked else [])
+    assert bench.wiring.asked == ([(("ns", "p"), "p1")] if asked else [])
+    assert bench.wiring.replanned == ([("ns", "r")] if asked else [])
 
 
 def test_what_is_not_sure_is_not_known() -> None:
     bench = Requests(request("r"))
-    bench.apiserver.gone = False
+    bench.wiring.gone = False
     assert not bench.gathered().pod_known
-    bench = Requests(request("r"))
-    bench.unreadable.add("p1")
-    assert not bench.gathered().pod_known
-    assert bench.apiserver.asked == []
 
 
 def test_requests_ahead_are_those_at_work_and_older_ones() -> None:
@@ -133,6 +105,8 @@ def test_a_change_of_a_pod_concerns_its_open_requests() -> None:
     assert bench.gatherer.keys_of(None, ours) == bench.gatherer.keys_of(ours, None) == keys
     assert bench.gatherer.keys_of(ours, other) == keys
     assert bench.gatherer.keys_of(other, other) == set()
+    bench.wiring.put(PODS, ours)
+    assert sorted(bench.wiring.woken) == sorted(keys)
 
 
 CLONESET = {
@@ -142,72 +116,72 @@ CLONESET = {
 BY_CLONESET = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "C", "uid": "c", "controller": True}
 
 
-def pull_job(one: ImagePullJob, *, namespace: str = "daemons") -> PullJobSnapshot:
-    """The job among nodes n1 to n5, three pods, and secrets."""
-    tables = PullTables(
-        jobs=Table[ImagePullJob](INDEXES),
-        lists=Table[ImageListPullJob](),
-        images=Table[NodeImage](),
-        pods=Table[Pod]({NAMESPACE: namespace_of}),
-        secrets=Table[Secret]({LINKS: links}),
-        clonesets=Table[CloneSet](),
-    )
-    tables.jobs.apply(one)
-    for image in fresh():
-        tables.images.apply(image)
+async def pull_job(one: ImagePullJob, *, namespace: str = "daemons") -> PullJobSnapshot:
+    """The job among nodes n1 to n5, three pods, and secrets; those that it names have been read."""
+    wiring = FakeWiring(gates="PreDownloadImageForInPlaceUpdate=true")
+    gatherer = Gatherer(wiring, Options(secrets_namespace=namespace))
+    wiring.put(JOBS, one)
+    wiring.put(IMAGES, *fresh())
     for name, where, place in (("a", "n1", "1"), ("b", "n2", "2"), ("c", "n3", "3")):
-        tables.pods.apply(pod(name, where, labels={"app": "web", "n": place}))
-    tables.pods.apply(pod("d", "n4", labels={"app": "web"}, namespace="elsewhere"))
-    for copy in (copy_of("s1", "ns/A"), copy_of("s2", "ns/J")):
-        tables.secrets.apply(copy)
-    assert tables.clonesets is not None
-    tables.clonesets.apply(decoded(CLONESET, CloneSet))
-    gatherer = Gatherer(tables, lambda _: {"s1": secret()}, Options(secrets_namespace=namespace))
+        wiring.put(PULL_PODS, pod(name, where, labels={"app": "web", "n": place}))
+    wiring.put(PULL_PODS, pod("d", "n4", labels={"app": "web"}, namespace="elsewhere"))
+    wiring.put(COPIES, copy_of("s1", "ns/A"), copy_of("s2", "ns/J"))
+    wiring.put(CLONE_SETS, decoded(CLONESET, CloneSet))
+    wiring.server[SECRET, "ns", "s1"] = secret()
     assert gatherer.keys() == [("ns", one.metadata.name)]
     assert gatherer.gather(("ns", "gone"), Memory()) is None
-    found = gatherer.gather(("ns", one.metadata.name), Memory())
+    key = ("ns", one.metadata.name)
+    first = gatherer.gather(key, Memory())
+    assert first is not None
+    assert first.sources == {}
+    await wiring.work()
+    found = gatherer.gather(key, Memory())
     assert found is not None
+    assert not found.sources or wiring.replanned == [key]
     return found
 
 
-def test_a_job_of_a_workload_pulls_in_its_order() -> None:
-    found = pull_job(job(podSelector={"matchLabels": {"app": "web"}}, meta={"ownerReferences": [BY_CLONESET]}))
+async def test_a_job_of_a_workload_pulls_in_its_order() -> None:
+    by_pods = {"podSelector": {"matchLabels": {"app": "web"}}, "pullSecrets": ["s1"]}
+    found = await pull_job(job(**by_pods, meta={"ownerReferences": [BY_CLONESET]}))
     assert [image.metadata.name for image in found.nodes] == ["n1", "n2", "n3"]
     assert found.order == {"n3": 0, "n2": 1, "n1": 2}
     assert found.sources == {"s1": secret()}
     assert (found.problem, found.of_running_list, found.options.secrets_namespace) == ("", False, "daemons")
 
 
-def test_a_job_that_is_over_needs_only_the_copies_that_it_uses() -> None:
-    found = pull_job(job(status={"completionTime": "2026-01-01T00:00:00Z"}))
-    assert (found.nodes, found.order, found.sources) == ((), {}, {})
-    assert [copy.metadata.name for copy in found.copies] == ["s2-copy"]
+async def test_a_job_that_is_over_needs_only_the_copies_that_it_uses() -> None:
+    over = {"completionTime": "2026-01-01T00:00:00Z"}
+    for one in (job(status=over), job(pullSecrets=["s3"], status=over)):
+        found = await pull_job(one)
+        assert (found.nodes, found.order, found.sources) == ((), {}, {})
+        assert [copy.metadata.name for copy in found.copies] == ["s2-copy"]
 
 
-def test_secrets_of_the_namespace_of_copies_are_not_read() -> None:
-    assert pull_job(job(pullSecrets=["s1"]), namespace="ns").sources == {}
+async def test_secrets_of_the_namespace_of_copies_are_not_read() -> None:
+    assert (await pull_job(job(pullSecrets=["s1"]), namespace="ns")).sources == {}
 
 
 def test_a_node_with_its_image_and_what_its_agent_said() -> None:
-    nodes, images = Table[Node](), Table[NodeImage]()
-    nodes.apply(node("n1"))
-    images.apply(node_image("n1", [tag("J")]))
+    wiring, options = FakeWiring(), NodeOptions()
+    gatherer = NodeGatherer(wiring, options)
+    wiring.put(NODES, node("n1"))
+    wiring.put(NODE_IMAGES, node_image("n1", [tag("J")]))
     told = NodeImageReport(uid="uid-n1", status=NodeImageStatus(desired=3))
-    apiserver, again = Apiserver(), list[tuple[str, str]]()
-    options = NodeOptions()
-    gatherer = NodeGatherer(
-        nodes=nodes,
-        images=images,
-        jobs=Table[ImagePullJob](),
-        secrets=Table[Secret](),
-        secrets_namespace="daemons",
-        report=lambda image: told if image.metadata.name == "n1" else None,
-        asking=cast("Asking", apiserver),
-        again=lambda *key: again.append(key),
-        options=options,
-    )
+    wiring.reports["n1"] = told
     found = gatherer.gather(("", "n1"), Memory())
     assert found is not None
-    assert (found.name, found.node, found.image) == ("n1", nodes.get("", "n1"), images.get("", "n1"))
+    assert (found.name, found.node, found.image) == (
+        "n1",
+        wiring.table(NODES).get("", "n1"),
+        wiring.table(NODE_IMAGES).get("", "n1"),
+    )
     assert (found.report, found.lost_owners, found.options is options) == (told.status, {"uid-J"}, True)
-    assert (apiserver.asked, again) == ([(("ns", "J"), "uid-J")], [("", "n1")])
+    assert (wiring.asked, wiring.replanned) == ([(("ns", "J"), "uid-J")], [("", "n1")])
+
+
+def test_a_report_of_another_kind_is_none() -> None:
+    """What a wiring keeps is typed by the controller's declaration; a gatherer takes nothing for what it is not."""
+    bench = Requests(request("r"), pod=pod_document())
+    bench.wiring.reports["r"] = NodeImageReport(uid="uid-r", status=NodeImageStatus())
+    assert bench.gathered().report is None

@@ -1,37 +1,25 @@
 """What the NodeImage gatherer hands on of a new node, and which secrets it calls lost (imagepull.md §4)."""
 
-from typing import Any, cast
+from typing import Any
 
 from flotilla_common.api.core import Node
-from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Memory
-from flotilla_common.mirror.table import Table
-from flotilla_jobs.asking import Asking
-from flotilla_jobs.nodeimage.gather import Gatherer
+from flotilla_jobs.nodeimage.gather import COPIES, IMAGES, NODES, Gatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
+from tests.support.wiring import FakeWiring
 from tests.unit.imagepull.build import node, node_image, secret, tag
-from tests.unit.jobs.test_gathering import Apiserver
 
-OPTIONS = Options()
+OPTIONS = Options(secrets_namespace="daemons")
+WATCHES: dict[type[Any], Any] = {Node: NODES, NodeImage: IMAGES, Secret: COPIES}
 
 
 def gathered(*objects: Any) -> NodeImageSnapshot | None:
-    tables: dict[type[Any], Table[Any]] = {kind: Table[Any]() for kind in (Node, NodeImage, Secret)}
+    wiring = FakeWiring()
+    gatherer = Gatherer(wiring, OPTIONS)
     for one in objects:
-        tables[type(one)].apply(one)
-    gatherer = Gatherer(
-        nodes=tables[Node],
-        images=tables[NodeImage],
-        jobs=Table[ImagePullJob](),
-        secrets=tables[Secret],
-        secrets_namespace="daemons",
-        report=lambda _: None,
-        asking=cast("Asking", Apiserver()),
-        again=lambda *_: None,
-        options=OPTIONS,
-    )
+        wiring.put(WATCHES[type(one)], one)
     return gatherer.gather(("", "n1"), Memory())
 
 

@@ -6,13 +6,12 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
-from flotilla_common.kube.interface import ApiError
-from flotilla_common.node.reports import Answer, RecreateReport
+from flotilla_common.control import inbox
+from flotilla_common.control.inbox import Inbox
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
 from flotilla_common.node.serving import Sender
-from flotilla_jobs import inbox
-from flotilla_jobs.containerrecreate.merge import absorbed
-from flotilla_jobs.containerrecreate.reports import Receiver
-from flotilla_jobs.inbox import Inbox
+from flotilla_jobs.containerrecreate.controller import CONTROLLER
 from tests.unit.recreate.world import Json, World, request_document, state
 
 HERE = Sender("n", "ns", "r")
@@ -29,9 +28,11 @@ class Replica:
         self.read: list[str] = []
         self.unseen: Json | None = None
         self.trouble: Exception | None = None
+        assert CONTROLLER.reports is not None
         self.inbox = Inbox[ContainerRecreateRequest, RecreateReport](
             self.world.requests,
-            absorbed=lambda request, report: absorbed(request, report, self.world.now),
+            CONTROLLER.reports,
+            clock=self.world.wiring.clock,
             owns=lambda _namespace, _name: self.mine,
             read=self._read,
             again=lambda _, name: self.planned.append(name),
@@ -46,7 +47,7 @@ class Replica:
         return None
 
     async def hear(self, report: RecreateReport = REPORT, sender: Sender = HERE) -> "asyncio.Task[Answer | None]":
-        task = asyncio.create_task(Receiver(self.inbox).receive(sender, report))
+        task = asyncio.create_task(self.inbox.receive(sender, report))
         await asyncio.sleep(0)
         return task
 
@@ -55,7 +56,7 @@ class Replica:
         assert held is not None
         latest = self.inbox.latest(held)
         if latest is not None:
-            self.world.reports["r"] = latest
+            self.world.wiring.reports["r"] = latest
         self.world.passes()
 
 
@@ -171,3 +172,34 @@ async def test_a_report_about_an_earlier_namesake_is_not_planned_with(replica: R
     assert isinstance(held, ContainerRecreateRequest)
     assert replica.inbox.latest(held) is None
     assert await answer == Answer(why="there is no such object with uid uid-r")
+
+
+async def test_an_apiserver_that_is_away_does_not_tell_either():
+    replica = Replica()
+    replica.trouble = Unreachable("timeout")
+    assert await (await replica.hear()) == Answer(why="the apiserver does not tell: timeout", again=True)
+
+
+@pytest.mark.parametrize(
+    ("sender", "report", "kept"),
+    [
+        pytest.param(HERE, REPORT, True, id="about a request that there is"),
+        pytest.param(Sender("m", "ns", "r"), REPORT, False, id="of another node"),
+        pytest.param(Sender("n", "ns", "x"), REPORT, False, id="about a request that there is not"),
+    ],
+)
+def test_a_recorded_report_is_taken_in_as_it_was_then(
+    replica: Replica, sender: Sender, report: RecreateReport, kept: bool
+):
+    replica.inbox.replay(sender, report)
+    held = replica.world.requests.get("ns", "r")
+    assert held is not None
+    assert (replica.inbox.latest(held) == report) is kept
+    assert (replica.planned, replica.read) == ([], [])
+
+
+def test_what_the_controller_answers():
+    assert (CONTROLLER.answers, CONTROLLER.reports and CONTROLLER.reports.body) == (
+        (RECREATE_REQUESTS,),
+        RecreateReport,
+    )

@@ -153,7 +153,7 @@ def test_10_a_kill_that_ends_after_the_deadline():
     assert (world.status()["phase"], world.status()["message"]) == ("Completed", DEADLINE)
     assert states(world) == [("app", "Pending", False), ("side", "Pending", False)]
     done = world.status()["completionTime"]
-    world.now += timedelta(seconds=15)
+    world.wiring.clock.time += 15
     world.report(state("app", "Recreating", killed=True), state("side", "Pending"), phase="Recreating")
     assert states(world) == [("app", "Recreating", True), ("side", "Pending", False)]
     world.report(state("app", "Succeeded", killed=True), state("side", "Pending"), phase="Completed")

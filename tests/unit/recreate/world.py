@@ -4,7 +4,7 @@ The kubelet and the node's agent are the test: it changes the pod and reports.
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -16,12 +16,12 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
 )
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
-from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import RecreateReport
-from flotilla_jobs.asking import Asking
-from flotilla_jobs.containerrecreate.gather import POD_UID, Gatherer, open_pod_uid
+from flotilla_jobs.containerrecreate.gather import PODS, REQUESTS, Gatherer
 from flotilla_jobs.containerrecreate.merge import absorbed
 from flotilla_jobs.containerrecreate.plan import plan
+from tests.support import fake_clock
+from tests.support.wiring import FakeWiring
 from tests.unit.webhook.fakes import merge
 
 Json = dict[str, Any]
@@ -84,24 +84,14 @@ class World:
     """Objects as documents, tables as the service has them, and the writes that were made."""
 
     def __init__(self, *requests: Json, pod: Json | None = None, heard_of_pod: bool = True) -> None:
-        self.now = START
-        self.requests = Table[ContainerRecreateRequest]({POD_UID: open_pod_uid})
-        self.pods = Table[Pod]()
+        self.wiring = FakeWiring()
+        self.wiring.clock.time = (START - fake_clock.START).total_seconds()
+        self.gatherer = Gatherer(self.wiring)
+        self.requests, self.pods = self.wiring.table(REQUESTS), self.wiring.table(PODS)
         self.documents: dict[tuple[str, str], Json] = {}
-        self.reports: dict[str, RecreateReport] = {}
-        self.looked_up = True
-        self.unreadable: set[str] = set()
         self.log: list[str] = []
         self.last = Plan()
         self._version = 100
-        self.gatherer = Gatherer(
-            requests=self.requests,
-            pods=self.pods,
-            report=lambda request: self.reports.get(request.metadata.name),
-            asking=cast("Asking", self),
-            unreadable=lambda uid: uid in self.unreadable,
-            again=lambda _namespace, _name: None,
-        )
         if heard_of_pod:
             self.put("pods", pod or pod_document())
         for request in requests:
@@ -117,9 +107,9 @@ class World:
         else:
             self.requests.apply(msgspec.json.decode(body, type=ContainerRecreateRequest))
 
-    def surely_gone(self, *_: object) -> bool:
-        """What the apiserver says about a pod that the mirror lacks."""
-        return self.looked_up
+    @property
+    def now(self) -> datetime:
+        return self.wiring.clock.now()
 
     @property
     def pod(self) -> Json:
@@ -140,7 +130,7 @@ class World:
 
     def passes(self, seconds: float = 0, name: str = "r") -> list[str]:
         """Let time pass, then plan until there is nothing more to write; returns what was written."""
-        self.now += timedelta(seconds=seconds)
+        self.wiring.clock.time += seconds
         begun = len(self.log)
         for _ in range(PASSES):
             snapshot = self.gatherer.gather(("ns", name), msgspec.UNSET)  # type: ignore[arg-type]
@@ -158,11 +148,11 @@ class World:
     def report(self, *states: RecreateState, phase: str = "", message: str = "", name: str = "r") -> None:
         """The agent says something, and it is taken in."""
         told = RecreateReport(uid=f"uid-{name}", phase=phase, message=message, states=list(states) or None)
-        self.reports[name] = told
+        self.wiring.reports[name] = told
         self.passes(name=name)
         held = self.requests.get("ns", name)
         assert held is None or absorbed(held, told, self.now)
-        del self.reports[name]
+        del self.wiring.reports[name]
 
     def write(self, action: Action) -> None:
         key = (action.resource.plural, action.name)

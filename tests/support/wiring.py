@@ -1,0 +1,154 @@
+"""What gatherers and responders are built from, in the hands of a unit test: the `Wiring` and the `Answering` of
+`flotilla_common.control.wiring` over plain tables."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.controller import Key
+from flotilla_common.control.events import Recorder
+from flotilla_common.control.executor import Executor
+from flotilla_common.control.plan import Outcome, OutcomeKind
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Handler
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import ApiError
+from flotilla_common.mirror.table import Table
+from flotilla_common.node.reports import Answer, Report
+from flotilla_common.node.serving import Sender
+from flotilla_common.settings import Settings
+from tests.support.fake_clock import FakeClock
+
+T = TypeVar("T", bound=Object)
+M = TypeVar("M", bound=msgspec.Struct)
+
+TURNS = 20
+"""Of the event loop: more than a fake needs to answer what it was asked."""
+
+
+class FakeWiring:
+    """Tests fill the tables with `put`, after the gatherer was built, and say what the rest of the world is like."""
+
+    def __init__(self, *, gates: str = "", unwatched: Collection[Resource] = ()) -> None:
+        self.gates = Gates.parse(gates)
+        self.settings = Settings()
+        self.clock = FakeClock()
+        self.unwatched = unwatched
+        self.mine = True  # this replica serves every object
+        self.server: dict[tuple[Resource, str, str], Object] = {}  # what the apiserver holds, and no table yet
+        self.trouble: Exception | None = None  # what reading meets
+        self.read_objects: list[Key] = []
+        self.gone = True  # whether the apiserver has said that what it does not hold is gone
+        self.asked: list[tuple[Key, str]] = []  # (key, uid) of what `surely_gone` was asked about
+        self.reports: dict[str, Report] = {}  # what agents said, by the names of the objects
+        self.woken: list[Key] = []  # by changes of tables
+        self.replanned: list[Key] = []  # with `again`
+        self.tasks: list[Callable[[], Awaitable[None]]] = []
+        self.handlers: dict[str, Handler[Any]] = {}
+        self.by_any_replica: set[str] = set()
+        self.events: list[tuple[str, Any, Any]] = []  # (component, subject, notice)
+        self.writes: list[Any] = []  # of executors
+        self.outcome = Outcome(kind=OutcomeKind.OK, version="9")
+        self._tables: dict[Resource, Table[Any]] = {}
+
+    def put(self, watch: Watch[T], *objects: T) -> None:
+        """There are these objects now."""
+        for obj in objects:
+            self.table(watch).apply(obj)
+
+    def table(self, watch: Watch[T]) -> Table[T]:
+        table = self._tables.setdefault(watch.resource, Table[T]())
+        for name, indexer in watch.all_indexes.items():
+            table.add_index(name, indexer)
+        return table
+
+    def watched(self, watch: Watch[Any]) -> bool:
+        return watch.resource not in self.unwatched
+
+    def owns(self, namespace: str, name: str) -> bool:
+        return self.mine
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> object:
+        self.read_objects.append((namespace, name))
+        if self.trouble is not None:
+            raise self.trouble
+        found = self.server.get((resource, namespace, name))
+        if found is not None:
+            self._tables[resource].apply(found)
+        return found
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
+        if self.trouble is not None:
+            raise self.trouble
+        found = self.server.get((resource, namespace, name))
+        if found is None:
+            raise ApiError(404, "NotFound", "")
+        return msgspec.json.encode(found)
+
+    def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
+        if self.watched(watch):
+            self.table(watch).listen(lambda old, new: self.woken.extend(keys(old, new)))
+
+    def again(self, namespace: str, name: str) -> None:
+        self.replanned.append((namespace, name))
+
+    def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
+        """Answers at once."""
+        self.asked.append((key, uid))
+        self.again(*asker)
+        found = self.server.get((watch.resource, *key))
+        if found is None or found.metadata.uid != uid:
+            return self.gone
+        self.table(watch).apply(found)
+        return False
+
+    def reported(self, obj: Object) -> Report | None:
+        return self.reports.get(obj.metadata.name)
+
+    def beside(self, task: Callable[[], Awaitable[None]], /) -> None:
+        self.tasks.append(task)
+
+    async def work(self) -> None:
+        """Let what runs beside do what it was asked for until now."""
+        running = [asyncio.ensure_future(task()) for task in self.tasks]
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
+        self.handlers[kind] = handler
+        if by_any_replica:
+            self.by_any_replica.add(kind)
+
+    async def tell(self, kind: str, sender: Sender, report: msgspec.Struct) -> Answer | None:
+        """A node agent reports or asks something."""
+        return await self.handlers[kind](sender, report)
+
+    def recorder(self, component: str, /) -> Recorder:
+        return cast("Recorder", _Recorder(self, component))
+
+    def executor(self, recorder: Recorder, /) -> Executor:
+        return cast("Executor", _Executor(self))
+
+
+class _Recorder(msgspec.Struct, frozen=True):
+    wiring: FakeWiring
+    component: str
+
+    def record(self, subject: Any, notice: Any, error: str = "") -> None:
+        self.wiring.events.append((self.component, subject, notice))
+
+
+class _Executor(msgspec.Struct, frozen=True):
+    wiring: FakeWiring
+
+    async def single(self, subject: Any, action: Any, fence: Callable[[], bool], trace: str) -> Outcome:
+        assert fence()
+        self.wiring.writes.append(action)
+        return self.wiring.outcome

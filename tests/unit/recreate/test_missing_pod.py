@@ -1,0 +1,25 @@
+"""A pod that the mirror lacks is asked for before its request ends for good."""
+
+from tests.unit.recreate.world import World, request_document
+
+
+def test_meanwhile_nothing_is_done():
+    world = World(request_document("app"), heard_of_pod=False)
+    world.wiring.gone = False
+    assert world.passes(10) == []
+    assert world.codes() == ["ReadingPod"]
+    world.wiring.gone = True
+    assert world.passes() == ["request Completed: pod has gone", "request let go of the request"]
+
+
+def test_a_pod_that_is_held_is_not_left_behind_because_the_mirror_lacks_it():
+    world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 0}))
+    world.report(phase="Recreating")
+    world.delete_request()
+    pod = world.pod
+    world.delete_pod()
+    world.wiring.gone = False
+    assert world.passes() == []
+    world.pods._deleted.clear()
+    world.put("pods", pod)
+    assert world.passes() == ["pod unready grace period is over", "request let go of the request"]
