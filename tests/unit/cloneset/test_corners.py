@@ -7,13 +7,18 @@ import msgspec
 import pytest
 
 from flotilla_cloneset.cloneset.claims import own_claims
+from flotilla_cloneset.cloneset.controller import CONTROLLER
+from flotilla_cloneset.cloneset.gather import CLONE_SETS, PULL_JOBS, Gatherer
 from flotilla_cloneset.cloneset.numbers import Side
-from flotilla_cloneset.gather import OWNER, CloneSetTables, owner_uids
+from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
-from flotilla_common.api.resources import CLAIM, NODE
+from flotilla_common.api.resources import CLAIM, NODE, POD
+from flotilla_common.control.controller import Memory
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.mirror.table import Table
+from flotilla_common.control.watches import owned
+from tests.support.wiring import FakeWiring
 from tests.unit.cloneset.build import NOW, CloneSetBuilder, actions, claim, cloneset, codes, planned, pod, pods, summary
 from tests.unit.cloneset.build import OWNER as REFERENCE
 from tests.unit.cloneset.test_classification import classified, names
@@ -122,29 +127,26 @@ def test_a_counted_collision_is_part_of_a_new_revision() -> None:
     assert created(collisionCount=1) != created()
 
 
-class Asked:
-    """Makes tables, and keeps what was asked for."""
-
-    def __init__(self) -> None:
-        self.kinds: dict[str, str] = {}
-        self.made: dict[str, Table[Any]] = {}
-
-    def add(self, resource: Any, kind: type[Any], indexes: Any = None) -> Table[Any]:
-        self.kinds[resource.kind] = kind.__name__
-        return self.made.setdefault(resource.kind, Table[Any](indexes))
+def test_tables_are_of_their_kinds() -> None:
+    kinds = {"CloneSet", "ControllerRevision", NODE.kind, CLAIM.kind, POD.kind, IMAGE_PULL_JOB.kind}
+    assert {watch.resource.kind: watch.type.__name__ for watch in CONTROLLER.all_watches} == {one: one for one in kinds}
+    wiring = FakeWiring()
+    Gatherer(wiring, Options())
+    for watch in CONTROLLER.watches:
+        if watch.resource != NODE:
+            assert list(owned(wiring.table(watch), CLONE_SET, REFERENCE["uid"])) == []
 
 
 @pytest.mark.parametrize("pull_ahead", [False, True])
-def test_tables_are_of_their_kinds(pull_ahead: bool) -> None:
-    asked, mine = Asked(), Table[Pod]({OWNER: owner_uids})
-    tables = CloneSetTables.of(asked, mine, pull_ahead=pull_ahead)
-    kinds = {"CloneSet", "ControllerRevision", NODE.kind, CLAIM.kind} | ({IMAGE_PULL_JOB.kind} if pull_ahead else set())
-    assert asked.kinds == {kind: kind for kind in kinds}
-    assert tables.pods is mine
-    assert tables.nodes is asked.made[NODE.kind]
-    assert tables.pull_jobs is asked.made.get(IMAGE_PULL_JOB.kind)
-    for table in (tables.claims, tables.revisions, *([tables.pull_jobs] if tables.pull_jobs is not None else [])):
-        assert list(table.by_index(OWNER, REFERENCE["uid"])) == []
+def test_images_are_pulled_ahead_only_where_jobs_are_watched(pull_ahead: bool) -> None:
+    wiring = FakeWiring(unwatched=() if pull_ahead else (IMAGE_PULL_JOB,))
+    gatherer = Gatherer(wiring, Options())
+    one = cloneset().build()
+    wiring.put(CLONE_SETS, one)
+    snapshot = gatherer.gather((one.metadata.namespace, one.metadata.name), Memory())
+    assert snapshot is not None
+    assert snapshot.pull_jobs == ([] if pull_ahead else None)
+    assert (PULL_JOBS.gate, PULL_JOBS.optional) == ("PreDownloadImageForInPlaceUpdate", True)
 
 
 def test_counts_are_urgent_while_a_pod_prepares_its_deletion() -> None:

@@ -5,28 +5,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
-from flotilla_cloneset.gather import (
-    ORPHANS,
-    OWNER,
-    CloneSetTables,
+from flotilla_cloneset.cloneset.controller import CONTROLLER
+from flotilla_cloneset.cloneset.gather import (
+    CLAIMS,
+    CLONE_SETS,
+    NODES,
+    PODS,
+    PULL_JOBS,
+    REVISIONS,
     Gatherer,
     NodeLabels,
-    keys_of,
-    orphan_namespace,
-    owner_uids,
 )
-from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
-from flotilla_common.api.kinds.cloneset.types import CloneSet
-from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
+from flotilla_common.api.core import Node
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.controller import Memory
-from flotilla_common.gates import Gates
-from flotilla_common.mirror.table import Table
+from flotilla_common.control.watches import owner_keys
+from tests.support.wiring import FakeWiring
 from tests.unit.cloneset.build import OWNER as REFERENCE
 from tests.unit.cloneset.build import claim, cloneset, pod, revisions
 
-GATES = Gates.parse("KruisePodReadinessGate=true")
+GATES = "KruisePodReadinessGate=true"
 OTHER = {**REFERENCE, "name": "other", "uid": "uid-other"}
 
 
@@ -42,51 +43,42 @@ def job(name: str, *owners: dict[str, Any], **metadata: Any) -> ImagePullJob:
     return msgspec.convert({"metadata": document}, ImagePullJob)
 
 
-def filled(table: Table[Any], *objects: Any) -> Table[Any]:
-    for one in objects:
-        table.apply(one)
-    return table
-
-
-def tables(*, pull_ahead: bool = False) -> CloneSetTables:
+def gatherer_of(wiring: FakeWiring, options: Options) -> Gatherer:
     """Two namespaces, and two owners in each table."""
+    gatherer = Gatherer(wiring, options)
     old, new = revisions()
-    jobs = (
+    wiring.put(CLONE_SETS, cloneset().build(), changed(cloneset().build(), name="other", uid="u2"))
+    wiring.put(
+        PODS,
+        pod("a"),
+        changed(pod("b"), ownerReferences=[OTHER]),
+        changed(pod("c"), namespace="elsewhere", ownerReferences=[]),
+    )
+    wiring.put(CLAIMS, claim("a"), changed(claim("b"), ownerReferences=[OTHER]))
+    wiring.put(
+        REVISIONS,
+        old,
+        changed(new, ownerReferences=[]),
+        changed(new, name="theirs", uid="u3", ownerReferences=[OTHER]),
+        changed(new, name="far", uid="u4", namespace="elsewhere", ownerReferences=[]),
+    )
+    wiring.put(NODES, msgspec.convert({"metadata": {"name": "n1", "uid": "1", "labels": {"zone": "a"}}}, Node))
+    wiring.put(
+        PULL_JOBS,
         job("mine", REFERENCE),
         job("going", REFERENCE, deletionTimestamp="2026-03-01T12:00:00Z"),
         job("guest", {**REFERENCE, "controller": False}),
         job("theirs", {**REFERENCE, "controller": False}, OTHER),
     )
-    return CloneSetTables(
-        clonesets=filled(Table[CloneSet](), cloneset().build(), changed(cloneset().build(), name="other", uid="u2")),
-        pods=filled(
-            Table[Pod]({OWNER: owner_uids}),
-            pod("a"),
-            changed(pod("b"), ownerReferences=[OTHER]),
-            changed(pod("c"), namespace="elsewhere", ownerReferences=[]),
-        ),
-        claims=filled(
-            Table[PersistentVolumeClaim]({OWNER: owner_uids}), claim("a"), changed(claim("b"), ownerReferences=[OTHER])
-        ),
-        revisions=filled(
-            Table[ControllerRevision]({OWNER: owner_uids, ORPHANS: orphan_namespace}),
-            old,
-            changed(new, ownerReferences=[]),
-            changed(new, name="theirs", uid="u3", ownerReferences=[OTHER]),
-            changed(new, name="far", uid="u4", namespace="elsewhere", ownerReferences=[]),
-        ),
-        nodes=filled(
-            Table[Node](), msgspec.convert({"metadata": {"name": "n1", "uid": "1", "labels": {"zone": "a"}}}, Node)
-        ),
-        pull_jobs=filled(Table[ImagePullJob]({OWNER: owner_uids}), *jobs) if pull_ahead else None,
-    )
+    return gatherer
 
 
 def gathered(memory: Memory | None = None, *, pull_ahead: bool = False) -> CloneSetSnapshot:
-    options = Options(system_namespace="flotilla")
-    gatherer = Gatherer(tables(pull_ahead=pull_ahead), GATES, options)
+    wiring = FakeWiring(gates=GATES, unwatched=() if pull_ahead else (IMAGE_PULL_JOB,))
+    gatherer = gatherer_of(wiring, Options(system_namespace="flotilla"))
     snapshot = gatherer.gather(("default", "sample"), memory or Memory())
     assert snapshot is not None
+    assert snapshot.gates is wiring.gates
     return snapshot
 
 
@@ -100,7 +92,7 @@ def test_only_what_refers_to_the_cloneset_or_may_become_its_own() -> None:
     assert names(snapshot.pods) == ["sample-a"]
     assert names(snapshot.claims) == ["data-sample-a"]
     assert names(snapshot.revisions) == ["sample-old", "sample-new"]
-    assert (snapshot.gates, snapshot.options.system_namespace) == (GATES, "flotilla")
+    assert (snapshot.gates.changes(), snapshot.options.system_namespace) == (GATES, "flotilla")
     assert snapshot.pull_jobs is None
 
 
@@ -131,7 +123,7 @@ def test_only_pods_of_unknown_outcome_lend_their_ids() -> None:
 
 
 def test_nothing_is_planned_for_what_is_gone() -> None:
-    gatherer = Gatherer(tables(), GATES, Options())
+    gatherer = gatherer_of(FakeWiring(), Options())
     assert gatherer.gather(("default", "gone"), Memory()) is None
     assert gatherer.gather(("elsewhere", "sample"), Memory()) is None
     assert sorted(gatherer.keys()) == [("default", "other"), ("default", "sample")]
@@ -152,5 +144,16 @@ def test_nothing_is_planned_for_what_is_gone() -> None:
 def test_a_change_of_a_dependent_concerns_its_owners(owners: list[Any], concerned: set[str]) -> None:
     one = changed(pod("a"), ownerReferences=owners)
     expected = {("default", name) for name in concerned}
-    assert keys_of(None, one) == keys_of(one, None) == expected
-    assert keys_of(changed(pod("a"), ownerReferences=[OTHER]), one) == expected | {("default", "other")}
+    assert owner_keys(CLONE_SET, None, one) == owner_keys(CLONE_SET, one, None) == expected
+    before = changed(pod("a"), ownerReferences=[OTHER])
+    assert owner_keys(CLONE_SET, before, one) == expected | {("default", "other")}
+
+
+def test_changes_of_all_that_it_makes_wake_their_owners() -> None:
+    owners = {watch.resource: watch.owner for watch in CONTROLLER.watches}
+    assert {resource for resource, owner in owners.items() if owner == CLONE_SET} == {
+        POD,
+        CLAIM,
+        REVISION,
+        IMAGE_PULL_JOB,
+    }

@@ -166,7 +166,7 @@ def test_secrets_are_those_of_the_jobs_that_this_replica_serves():
 
 
 def test_a_list_that_is_gone_wakes_nobody():
-    assert triggers(job("one")).of_list(None) == set()
+    assert triggers(job("one")).of_ended_list(None, None) == set()
 
 
 def test_pods_that_come_and_go_without_a_node_are_nothing():

@@ -4,26 +4,26 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.kinds.cloneset.types import CloneSet
-from flotilla_common.api.kinds.imagelistpulljob.types import ImageListPullJob
-from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.api.secrets import Secret
+from flotilla_common.api.resources import SECRET
 from flotilla_common.control.controller import Memory
+from flotilla_common.control.watches import owner_keys
 from flotilla_common.mirror.table import Table
-from flotilla_common.node.reports import NodeImageReport
-from flotilla_jobs.asking import Asking
-from flotilla_jobs.imagelistpull.wiring import Gatherer as ListGatherer
-from flotilla_jobs.imagepull.gather import LINKS, NAMESPACE, Gatherer, PullTables, links, namespace_of
+from flotilla_jobs.imagelistpull.gather import JOBS as CHILDREN
+from flotilla_jobs.imagelistpull.gather import LISTS
+from flotilla_jobs.imagelistpull.gather import Gatherer as ListGatherer
+from flotilla_jobs.imagepull.gather import COPIES, IMAGES, JOBS, PODS, Gatherer
+from flotilla_jobs.imagepull.gather import LISTS as PARENTS
 from flotilla_jobs.imagepull.order import node_order
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
-from flotilla_jobs.imagepull.triggers import INDEXES
-from flotilla_jobs.nodeimage.gather import OWNER, owner_uids
+from flotilla_jobs.nodeimage import gather as nodeimage
 from flotilla_jobs.nodeimage.gather import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
-from tests.support.fake_clock import FakeClock
+from tests.support.wiring import FakeWiring
 from tests.unit.imagepull.build import (
     Json,
     begun,
@@ -40,66 +40,50 @@ from tests.unit.imagepull.build import (
 )
 
 CONFIG = "kruise-daemon-config"
+LIST_OWNER: Json = {
+    "apiVersion": "apps.kruise.io/v1beta1",
+    "kind": "ImageListPullJob",
+    "name": "L",
+    "uid": "uid-L",
+    "controller": True,
+}
 
 
 class Nodes:
-    """A node gatherer over its tables; the apiserver knows what is in `really`."""
+    """A node gatherer over its tables."""
 
     def __init__(self) -> None:
-        self.nodes, self.images = Table[Node](), Table[NodeImage]({OWNER: owner_uids})
-        self.jobs, self.secrets = Table[ImagePullJob](), Table[Secret]()
-        self.really: dict[tuple[str, str], ImagePullJob] = {}
-        self.again: list[tuple[str, str]] = []
-        self.report: NodeImageReport | None = None
-        asking = Asking(read=self._read, held=self._held, clock=FakeClock())
-        self.gatherer = NodeGatherer(
-            nodes=self.nodes,
-            images=self.images,
-            jobs=self.jobs,
-            secrets=self.secrets,
-            secrets_namespace=CONFIG,
-            report=lambda _: self.report,
-            asking=asking,
-            again=lambda *key: self.again.append(key),
-            options=NodeOptions(),
-        )
-        self.asking = asking
-
-    async def _read(self, namespace: str, name: str) -> None:
-        if (found := self.really.get((namespace, name))) is not None:
-            self.jobs.apply(found)
-
-    def _held(self, key: tuple[str, str], uid: str) -> bool:
-        found = self.jobs.get(*key)
-        return found is not None and found.metadata.uid == uid
+        self.wiring = FakeWiring()
+        self.gatherer = NodeGatherer(self.wiring, NodeOptions())
+        self.nodes, self.images = self.wiring.table(nodeimage.NODES), self.wiring.table(nodeimage.IMAGES)
+        self.jobs, self.secrets = self.wiring.table(nodeimage.JOBS), self.wiring.table(nodeimage.COPIES)
 
     def gathered(self, name: str = "n1") -> NodeImageSnapshot:
         found = self.gatherer.gather(("", name), Memory())
         assert found is not None
         return found
 
-    async def answered(self) -> None:
-        """Let the questions be answered."""
-        for task in list(self.asking._asking.values()):
-            await task
 
-
-async def test_an_owner_is_lost_only_when_the_apiserver_says_so():
+def test_an_owner_is_lost_only_when_the_apiserver_says_so():
     bench = Nodes()
     bench.images.apply(node_image("n1", [tag("J", "K")]))
-    bench.really["ns", "K"] = job("K")
+    bench.wiring.gone = False
     assert bench.gathered().lost_owners == frozenset()
-    await bench.answered()
-    assert bench.again == [("", "n1"), ("", "n1")]
+    assert bench.wiring.asked == [(("ns", "J"), "uid-J"), (("ns", "K"), "uid-K")]
+    assert bench.wiring.replanned == [("", "n1"), ("", "n1")]
+    bench.wiring.gone = True
+    bench.wiring.server[IMAGE_PULL_JOB, "ns", "K"] = job("K")
     assert bench.gathered().lost_owners == {"uid-J"}
 
 
-async def test_38_a_namesake_is_another_job():
+def test_38_a_namesake_is_another_job():
     bench = Nodes()
     bench.images.apply(node_image("n1", [tag("J")]))
     bench.jobs.apply(job("J", meta={"uid": "newer"}))
+    bench.wiring.gone = False
     assert bench.gathered().lost_owners == frozenset()
-    await bench.answered()
+    assert bench.wiring.asked == [(("ns", "J"), "uid-J")]
+    bench.wiring.gone = True
     assert bench.gathered().lost_owners == {"uid-J"}
 
 
@@ -110,6 +94,7 @@ def test_a_job_that_was_seen_to_go_is_lost_at_once():
     assert bench.gathered().lost_owners == frozenset()
     bench.jobs.remove("ns", "J", "uid-J")
     assert bench.gathered().lost_owners == {"uid-J"}
+    assert bench.wiring.asked == []
 
 
 @pytest.mark.parametrize(
@@ -150,26 +135,53 @@ def test_keys_are_nodes_and_node_images():
     assert bench.gathered("a").image is None
 
 
+OVER = {"completionTime": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "woken"),
+    [
+        pytest.param(None, job(), False, id="comes"),
+        pytest.param(job(), job(status=begun(), meta={"resourceVersion": "4"}), False, id="goes on"),
+        pytest.param(job(), job(status=OVER, meta={"resourceVersion": "4"}), True, id="ends"),
+        pytest.param(job(), None, True, id="goes"),
+    ],
+)
+def test_a_job_that_ends_wakes_the_nodes_that_have_tags_for_it(
+    before: ImagePullJob | None, after: ImagePullJob | None, woken: bool
+):
+    bench = Nodes()
+    bench.images.apply(node_image("n1", [tag("J")]))
+    bench.images.apply(node_image("n2", [tag("K")]))
+    if before is not None:
+        bench.jobs.apply(before)
+    if after is not None:
+        bench.jobs.apply(after)
+    else:
+        bench.jobs.remove("ns", "J", "uid-J")
+    assert bench.wiring.woken == ([("", "n1")] if woken else [])
+
+
+def test_a_node_wakes_its_image_when_it_comes_or_its_labels_change():
+    bench = Nodes()
+    bench.nodes.apply(node("n1"))
+    bench.nodes.apply(node("n1", ready=30, resourceVersion="2"))
+    assert bench.wiring.woken == [("", "n1")]
+    bench.nodes.apply(node("n1", labels={"zone": "a"}, resourceVersion="3"))
+    bench.nodes.remove("", "n1", "node-n1")
+    assert bench.wiring.woken == [("", "n1")] * 3
+
+
 class Jobs:
     """A job gatherer over its tables."""
 
-    def __init__(self, *images: NodeImage, sources: Json | None = None) -> None:
-        self.tables = PullTables(
-            jobs=Table[ImagePullJob](INDEXES),
-            lists=Table[ImageListPullJob](),
-            images=Table[NodeImage](),
-            pods=Table[Pod]({NAMESPACE: namespace_of}),
-            secrets=Table[Secret]({LINKS: links}),
-            clonesets=None,
-        )
-        for image in images:
-            self.tables.images.apply(image)
-        self.gatherer = Gatherer(
-            self.tables, lambda job: {name: (sources or {})[name] for name in job.spec.pull_secrets}, Options()
-        )
+    def __init__(self, *images: NodeImage) -> None:
+        self.wiring = FakeWiring(unwatched=(CLONE_SET,))
+        self.gatherer = Gatherer(self.wiring, Options())
+        self.wiring.put(IMAGES, *images)
 
     def gathered(self, one: ImagePullJob) -> PullJobSnapshot:
-        self.tables.jobs.apply(one)
+        self.wiring.put(JOBS, one)
         found = self.gatherer.gather(("ns", one.metadata.name), Memory())
         assert found is not None
         return found
@@ -181,15 +193,41 @@ def test_an_unreadable_selector_is_a_problem_and_not_a_crash():
     assert found.nodes == ()
 
 
-def test_copies_are_those_of_wanted_sources_and_those_in_use():
-    bench = Jobs(sources={"s1": secret()})
+async def test_copies_are_those_of_wanted_sources_and_those_in_use():
+    bench, one = Jobs(), job(pullSecrets=["s1"])
+    bench.wiring.server[SECRET, "ns", "s1"] = secret()
     for copy in (copy_of("s1", name="b"), copy_of("old", "ns/J", name="a"), copy_of("s2", "ns/X", name="c")):
-        bench.tables.secrets.apply(copy)
-    found = bench.gathered(job(pullSecrets=["s1"]))
+        bench.wiring.put(COPIES, copy)
+    assert bench.gathered(one).sources == {}
+    await bench.wiring.work()
+    found = bench.gathered(one)
     assert [copy.metadata.name for copy in found.copies] == ["a", "b"]
     assert found.sources == {"s1": secret()}
     assert "c" in found.taken
     assert "d" not in found.taken
+
+
+async def test_jobs_of_other_replicas_have_their_secrets_looked_at_there():
+    bench, one = Jobs(), job(pullSecrets=["s1"])
+    bench.wiring.mine = False
+    bench.gathered(one)
+    await bench.wiring.work()
+    assert bench.gathered(one).sources == {}
+
+
+def test_changes_wake_the_jobs_that_they_concern():
+    bench = Jobs()
+    bench.wiring.put(JOBS, job("J", meta={"ownerReferences": [LIST_OWNER]}), job("P", podSelector={"matchLabels": {}}))
+    woken = bench.wiring.woken
+    bench.wiring.put(COPIES, copy_of("s1", "ns/J"))
+    assert woken == [("ns", "J")]
+    bench.wiring.put(IMAGES, *fresh("n1"))
+    assert sorted(woken[1:]) == [("ns", "J"), ("ns", "P")]
+    bench.wiring.put(PODS, pod("a", "n1"))
+    assert woken[3:] == [("ns", "P")]
+    bench.wiring.put(PARENTS, list_job("a"))
+    bench.wiring.put(PARENTS, list_job("a", meta={"resourceVersion": "4"}))
+    assert woken[4:] == [("ns", "J")]
 
 
 @pytest.mark.parametrize(
@@ -204,24 +242,22 @@ def test_copies_are_those_of_wanted_sources_and_those_in_use():
 def test_whether_the_list_still_runs(parent: ImageListPullJob | None, running: bool):
     bench = Jobs()
     if parent is not None:
-        bench.tables.lists.apply(parent)
-    owner = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImageListPullJob", "name": "L", "uid": "uid-L"}
-    one = job(
-        meta={"ownerReferences": [owner | {"controller": True}]}, status={"completionTime": "2026-01-01T00:00:00Z"}
-    )
+        bench.wiring.put(PARENTS, parent)
+    one = job(meta={"ownerReferences": [LIST_OWNER]}, status={"completionTime": "2026-01-01T00:00:00Z"})
     assert bench.gathered(one).of_running_list == running
 
 
 def test_26_a_table_never_goes_back_behind_our_own_write():
     bench = Jobs(node_image("n1", [tag("J")], resourceVersion="9"))
-    bench.tables.images.apply(node_image("n1", resourceVersion="8"))
+    bench.wiring.put(IMAGES, node_image("n1", resourceVersion="8"))
     (image,) = bench.gathered(job()).nodes
     assert image.task("nginx", "1.25") is not None
 
 
 def test_children_are_ordered_by_age_and_those_on_their_way_out_left_aside():
-    lists, jobs = Table[ImageListPullJob](), Table[ImagePullJob](INDEXES)
-    lists.apply(list_job("a"))
+    wiring = FakeWiring()
+    gatherer = ListGatherer(wiring)
+    wiring.put(LISTS, list_job("a"))
     owner = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ImageListPullJob", "name": "L", "uid": "uid-L"}
     ages: list[tuple[str, Json]] = [
         ("young", {"creationTimestamp": "2026-01-02T00:00:00Z"}),
@@ -229,14 +265,16 @@ def test_children_are_ordered_by_age_and_those_on_their_way_out_left_aside():
         ("leaving", {"deletionTimestamp": "2026-01-01T00:00:00Z"}),
     ]
     for name, meta in ages:
-        jobs.apply(job(name, meta={"ownerReferences": [owner], **meta}))
-    gatherer = ListGatherer(lists, jobs)
+        wiring.put(CHILDREN, job(name, meta={"ownerReferences": [owner], **meta}))
     found = gatherer.gather(("ns", "L"), Memory())
     assert found is not None
     assert [child.metadata.name for child in found.children] == ["old", "young"]
     assert "leaving" in found.taken
-    assert gatherer.keys_of(jobs.get("ns", "old")) == [("ns", "L")]
-    assert gatherer.keys_of(None) == []
+    assert CHILDREN.owner == IMAGE_LIST_PULL_JOB  # a change of one wakes its list
+    assert owner_keys(IMAGE_LIST_PULL_JOB, None, wiring.table(CHILDREN).get("ns", "old")) == {("ns", "L")}
+    assert owner_keys(IMAGE_LIST_PULL_JOB, None, None) == set()
+    assert gatherer.keys() == [("ns", "L")]
+    assert gatherer.gather(("ns", "gone"), Memory()) is None
 
 
 def test_nodes_take_the_places_of_their_first_pods():

@@ -6,20 +6,20 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from flotilla_common.api.kinds.nodeimage.types import NodeImage, SecretReference
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SecretReference
 from flotilla_common.api.resources import SECRET
-from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key
 from flotilla_common.control.plan import Plan
-from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.mirror.table import Table
-from flotilla_common.node.reports import SecretsAnswer, SecretsRequest
+from flotilla_common.installed import installed_parts
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.node.reports import SECRETS, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import Opener
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.imagepull.sources import LOOK_SECONDS, Sources
-from flotilla_jobs.pullsecrets import SecretServer
+from flotilla_jobs.nodereports.responder import PULL_SECRETS
 from flotilla_watcher.app import published
 from tests.support.fake_clock import FakeClock
+from tests.support.wiring import FakeWiring
 from tests.unit.imagepull.build import (
     Json,
     actions,
@@ -169,7 +169,7 @@ def test_a_node_that_lacks_a_secret_uses_a_slot():
     assert bodies(plan)[0]["spec"]["images"]["nginx"].keys() == {"pullSecrets"}, "no new round"
 
 
-class OneSecretApi:
+class OneSecret:
     """Serves what is in it, and counts."""
 
     def __init__(self) -> None:
@@ -196,10 +196,10 @@ async def until(clock: FakeClock, time: float) -> None:
 
 
 async def test_sources_are_read_when_asked_for_and_looked_at_again():
-    api, clock, one = OneSecretApi(), FakeClock(), job(**WITH)
+    api, clock, one = OneSecret(), FakeClock(), job(**WITH)
     news: list[Key] = []
     wanted = {("ns", "s1"): {one.metadata.uid}}
-    sources = Sources(api=cast("Api", api), clock=clock, wanted=lambda: wanted, changed=news.append)
+    sources = Sources(get=api.get, clock=clock, wanted=lambda: wanted, changed=news.append)
     assert sources.of(one) == {}
     running = asyncio.create_task(sources._answer())
     await asyncio.sleep(0)
@@ -220,9 +220,9 @@ async def test_sources_are_read_when_asked_for_and_looked_at_again():
 
 
 async def test_a_job_that_begins_does_not_rely_on_what_another_job_was_told():
-    api, first, second = OneSecretApi(), job("A", **WITH), job("B", **WITH)
+    api, first, second = OneSecret(), job("A", **WITH), job("B", **WITH)
     news: list[Key] = []
-    sources = Sources(api=cast("Api", api), clock=FakeClock(), wanted=dict, changed=news.append)
+    sources = Sources(get=api.get, clock=FakeClock(), wanted=dict, changed=news.append)
     sources.of(first)
     await sources._look(("ns", "s1"))
     api.held["ns", "s1"] = msgspec.json.encode(secret())
@@ -242,22 +242,21 @@ async def test_a_job_that_begins_does_not_rely_on_what_another_job_was_told():
 
 
 class Desk:
-    """A desk over two tables; reading finds nothing more."""
+    """The responder over its two tables; reading finds nothing more."""
 
     def __init__(self) -> None:
-        self.images, self.secrets = Table[NodeImage](), Table[Secret]()
+        self.wiring = FakeWiring()
+        self.images, self.secrets = (self.wiring.table(watch) for watch in PULL_SECRETS.watches)
         self.images.apply(node_image("n1", [tag("J")], secrets=[BATCH]))
         self.secrets.apply(copy_of("s1", "ns/J"))
         self.opener = Opener()
-        self.desk = SecretServer(self.images, self.secrets, "kruise-daemon-config", self._read)
-
-    async def _read(self, *_: object) -> None:
-        return None
 
     async def ask(self, name: str, node: str = "n1", about: str = "n1", namespace: str = "kruise-daemon-config") -> Any:
         reference = SecretReference(namespace=namespace, name=name)
         request = SecretsRequest(public_key=self.opener.public_key, references=[reference])
-        return await self.desk.receive(Sender(node, "", about), request)
+        await PULL_SECRETS.build(self.wiring)
+        assert self.wiring.by_any_replica == set(PULL_SECRETS.answers)
+        return await self.wiring.tell(SECRETS, Sender(node, "", about), request)
 
 
 async def test_a_node_gets_what_its_node_image_names():
@@ -283,6 +282,22 @@ async def test_a_node_gets_nothing_else(asked: Json):
     assert answer.why
 
 
+async def test_what_the_mirror_lacks_is_read():
+    desk = Desk()
+    desk.images.remove("", "n1", "uid-n1")
+    desk.secrets.remove("kruise-daemon-config", "s1-copy", "uid-s1-copy")
+    desk.wiring.server[NODE_IMAGE, "", "n1"] = node_image("n1", [tag("J")], secrets=[BATCH], uid="again")
+    late = msgspec.structs.replace(copy_of("s1", "ns/J").metadata, uid="again")
+    desk.wiring.server[SECRET, "kruise-daemon-config", "s1-copy"] = msgspec.structs.replace(
+        copy_of("s1", "ns/J"), metadata=late
+    )
+    answer = await desk.ask("s1-copy")
+    assert [one.name for one in desk.opener.open(answer.sealed)] == ["s1-copy"]
+    desk.wiring.trouble = Unreachable("away")
+    answer = await desk.ask("other")
+    assert (answer.accepted, answer.again) == (False, True)
+
+
 async def test_what_is_no_credential_or_does_not_exist_is_left_out():
     desk = Desk()
     desk.secrets.remove("kruise-daemon-config", "s1-copy", "uid-s1-copy")
@@ -296,3 +311,5 @@ async def test_what_is_no_credential_or_does_not_exist_is_left_out():
 
 def test_secrets_are_never_on_the_bus():
     assert SECRET not in published()
+    watches = [watch for parts in installed_parts().values() for part in parts for watch in part.all_watches]
+    assert {watch.private for watch in watches if watch.resource == SECRET} == {"daemon_config_namespace"}

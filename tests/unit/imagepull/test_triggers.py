@@ -7,6 +7,7 @@ import pytest
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.mirror.table import Table
+from flotilla_jobs.imagepull.gather import JOBS as WATCH
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
 from tests.unit.imagepull.build import Json, copy_of, entry, job, list_job, node_image, pod, tag
 
@@ -27,7 +28,7 @@ JOBS = [
 
 @pytest.fixture
 def triggers() -> Triggers:
-    table = Table[ImagePullJob](INDEXES)
+    table = Table[ImagePullJob](WATCH.all_indexes)
     for one in JOBS:
         table.apply(one)
     return Triggers(table)
@@ -112,7 +113,10 @@ def test_secrets_and_lists(triggers: Triggers):
     assert names(triggers.of_source(("ns", "s1"))) == {"secret"}
     assert triggers.of_source(("other", "s1")) == set()
     assert triggers.of_copy(copy_of("s1", "ns/a"), copy_of("s1", "ns/b")) == {("ns", "a"), ("ns", "b")}
-    assert names(triggers.of_list(list_job("x"))) == {"child"}
+    running, over = list_job("x"), list_job("x", status={"completionTime": "2026-01-01T00:00:00Z"})
+    for old, new in ((None, running), (running, over), (running, None)):
+        assert names(triggers.of_ended_list(old, new)) == {"child"}
+    assert triggers.of_ended_list(running, running) == triggers.of_ended_list(over, over) == set()
     assert triggers.sources(lambda *_: True) == {("ns", "s1"): {"uid-secret"}}
     assert triggers.sources(lambda *_: False) == {}
 

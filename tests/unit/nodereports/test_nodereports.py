@@ -12,11 +12,10 @@ from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.kube.interface import Unreachable
-from flotilla_common.mirror.table import Table
-from flotilla_common.node.reports import Answer, EventReport, PodReport
+from flotilla_common.node.reports import EVENTS, PODS, Answer, EventReport, PodReport
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.nodereports.containers import ContainerReports
-from flotilla_jobs.nodereports.happenings import COMPONENTS, EventReports
+from flotilla_jobs.nodereports.responder import REPORTS
+from tests.support.wiring import FakeWiring
 
 HERE = Sender("node-1", "x", "web")
 META = '{"containers":[{"name":"app","containerID":"containerd://1","restartCount":0,"hashes":{"plainHash":7}}]}'
@@ -30,59 +29,51 @@ def a_pod(node: str = "node-1", uid: str = "u1", meta: str = "") -> Pod:
     )
 
 
-class World:
-    """The mirror and the executor, as far as reports need them."""
+PODS_WATCH, IMAGES_WATCH = REPORTS.watches
+JOB = JobReference(kind="ImagePullJob", namespace="x", name="web", uid="j1")
+IMAGE = NodeImage(
+    metadata=ObjectMeta(name="node-1", uid="n1"),
+    spec=NodeImageSpec(images={"nginx": ImageSpec(tags=[ImageTag(tag="1", owner_references=[JOB])])}),
+)
 
-    def __init__(self, pod: Pod | None, outcome: Outcome | None = None) -> None:
-        self.pods: Table[Pod] = Table()
-        if pod is not None:
-            self.pods.apply(pod)
-        self.owned = True
-        self.away = False
-        self.late: Pod | None = None
-        self.writes: list[Any] = []
-        self.outcome = outcome or Outcome(kind=OutcomeKind.OK, version="9")
 
-    async def read(self, resource: Any, namespace: str, name: str) -> None:
-        if self.away:
-            raise Unreachable("away")
-        if self.late is not None:
-            self.pods.apply(self.late)
+async def responder(*pods: Pod) -> FakeWiring:
+    """The responder over these pods and one NodeImage."""
+    wiring = FakeWiring()
+    await REPORTS.build(wiring)
+    wiring.put(PODS_WATCH, *pods)
+    wiring.put(IMAGES_WATCH, IMAGE)
+    return wiring
 
-    async def single(self, subject: Any, action: Any, fence: Any, trace: str) -> Outcome:
-        assert fence()
-        self.writes.append(action)
-        return self.outcome
 
-    async def tell(self, sender: Sender = HERE, **report: Any) -> Answer | None:
-        receiver = ContainerReports(pods=self.pods, mirror=self, executor=self, owns=lambda _, __: self.owned)
-        return await receiver.receive(sender, PodReport(**{"uid": "u1", "runtime_containers_meta": META} | report))
+async def tell(wiring: FakeWiring, sender: Sender = HERE, **report: Any) -> Answer | None:
+    return await wiring.tell(PODS, sender, PodReport(**{"uid": "u1", "runtime_containers_meta": META} | report))
 
 
 async def test_an_accepted_report_is_written_through_the_status() -> None:
-    world = World(a_pod())
-    assert await world.tell() == Answer(accepted=True, resource_version="9")
-    (write,) = world.writes
+    wiring = await responder(a_pod())
+    assert await tell(wiring) == Answer(accepted=True, resource_version="9")
+    (write,) = wiring.writes
     assert (write.resource, write.subresource, write.uid) == (POD, "status", "u1")
     assert write.body == {"metadata": {"annotations": {RUNTIME_CONTAINERS_META: META}}}
 
 
 async def test_what_stands_there_already_is_not_written() -> None:
-    world = World(a_pod(meta=META))
-    assert await world.tell() == Answer(accepted=True, resource_version="5")
-    assert world.writes == []
+    wiring = await responder(a_pod(meta=META))
+    assert await tell(wiring) == Answer(accepted=True, resource_version="5")
+    assert wiring.writes == []
 
 
 async def test_another_replicas_pod_is_left_to_it() -> None:
-    world = World(a_pod())
-    world.owned = False
-    assert await world.tell() is None
+    wiring = await responder(a_pod())
+    wiring.mine = False
+    assert await tell(wiring) is None
 
 
 async def test_the_agent_may_hear_of_a_pod_first() -> None:
-    world = World(None)
-    world.late = a_pod()
-    answer = await world.tell()
+    wiring = await responder()
+    wiring.server[POD, "x", "web"] = a_pod()
+    answer = await tell(wiring)
     assert answer is not None
     assert answer.accepted
 
@@ -101,12 +92,12 @@ async def test_the_agent_may_hear_of_a_pod_first() -> None:
     ],
 )
 async def test_refusals_are_final(pod: Pod | None, report: dict[str, Any], why: str) -> None:
-    world = World(pod)
-    answer = await world.tell(**report)
+    wiring = await responder(*([] if pod is None else [pod]))
+    answer = await tell(wiring, **report)
     assert answer is not None
     assert (answer.accepted, answer.again) == (False, False)
     assert why in answer.why
-    assert world.writes == []
+    assert wiring.writes == []
 
 
 @pytest.mark.parametrize(
@@ -122,53 +113,35 @@ async def test_refusals_are_final(pod: Pod | None, report: dict[str, Any], why: 
     ],
 )
 async def test_a_write_that_did_not_happen(kind: OutcomeKind, again: bool) -> None:
-    answer = await World(a_pod(), Outcome(kind=kind, message="because")).tell()
+    wiring = await responder(a_pod())
+    wiring.outcome = Outcome(kind=kind, message="because")
+    answer = await tell(wiring)
     assert answer is not None
     assert (answer.accepted, answer.again) == (False, again)
 
 
 async def test_while_the_apiserver_is_away_the_report_is_to_come_again() -> None:
-    world = World(None)
-    world.away = True
-    answer = await world.tell()
+    wiring = await responder()
+    wiring.trouble = Unreachable("away")
+    answer = await tell(wiring)
     assert answer is not None
     assert answer.again
 
 
-class Recorder:
-    """What was recorded."""
-
-    def __init__(self) -> None:
-        self.said: list[tuple[Any, Any]] = []
-
-    def record(self, subject: Any, notice: Any, error: str = "") -> None:
-        self.said.append((subject, notice))
-
-
-JOB = JobReference(kind="ImagePullJob", namespace="x", name="web", uid="j1")
-IMAGE = NodeImage(
-    metadata=ObjectMeta(name="node-1", uid="n1"),
-    spec=NodeImageSpec(images={"nginx": ImageSpec(tags=[ImageTag(tag="1", owner_references=[JOB])])}),
-)
 KILLING = {"kind": "Pod", "uid": "u1", "component": "kruise-daemon-crr", "reason": "Killing"}
 FAILED = {"component": "kruise-daemon-imagepuller", "reason": "PullImageFailed", "type": "Warning"}
 
 
-async def told(pod: Pod, sender: Sender, **event: str) -> tuple[Answer | None, list[tuple[Any, Any]]]:
-    pods, images = Table[Pod](), Table[NodeImage]()
-    pods.apply(pod)
-    images.apply(IMAGE)
-    recorder = Recorder()
-    receiver = EventReports(
-        pods=pods, images=images, recorders=dict.fromkeys(COMPONENTS, recorder), owns=lambda _, __: True
-    )
-    return await receiver.receive(sender, msgspec.convert(event, EventReport)), recorder.said
+async def told(pod: Pod, sender: Sender, **event: str) -> tuple[Answer | None, list[tuple[str, Any, Any]]]:
+    wiring = await responder(pod)
+    return await wiring.tell(EVENTS, sender, msgspec.convert(event, EventReport)), wiring.events
 
 
 async def test_an_event_on_a_pod_of_the_node() -> None:
     answer, said = await told(a_pod(), HERE, **KILLING, fieldPath="spec.containers{app}", message="Stopping")
     assert answer == Answer(accepted=True)
-    ((subject, notice),) = said
+    ((component, subject, notice),) = said
+    assert component == KILLING["component"]
     assert subject.reference()["fieldPath"] == "spec.containers{app}"
     assert (notice.reason, notice.message, notice.warning, notice.host) == ("Killing", "Stopping", False, "node-1")
 

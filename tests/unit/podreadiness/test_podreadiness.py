@@ -3,13 +3,16 @@
 import msgspec
 import pytest
 
-from flotilla_cloneset.podreadiness.gather import WAITING, Gatherer, waiting_index
-from flotilla_cloneset.podreadiness.plan import PodSnapshot, plan
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Patch, Plan
-from flotilla_common.mirror.table import Indexer, Table
+from flotilla_common.gates import Gates
+from flotilla_common.settings import Settings
+from flotilla_common.workload.podreadiness.controller import pod_readiness
+from flotilla_common.workload.podreadiness.gather import PODS, WAITING, Gatherer, waiting_index
+from flotilla_common.workload.podreadiness.plan import PodSnapshot, plan
+from tests.support.wiring import FakeWiring
 from tests.unit.control.fakes import START
 
 GATE = {"readinessGates": [{"conditionType": "KruisePodReady"}]}
@@ -29,9 +32,11 @@ def pod(
     return msgspec.json.decode(msgspec.json.encode(body), type=Pod)
 
 
-def index() -> Indexer[Pod]:
+def gatherer_over(wiring: FakeWiring) -> Gatherer:
     """As the service has it."""
-    return waiting_index(merging=(CLONE_SET,))
+    gatherer = pod_readiness(CLONE_SET).build(wiring, None)
+    assert isinstance(gatherer, Gatherer)
+    return gatherer
 
 
 CASES = [
@@ -49,9 +54,10 @@ CASES = [
 
 @pytest.mark.parametrize(("candidate", "wanted"), CASES)
 def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
-    table = Table[Pod]({WAITING: index()})
-    gatherer = Gatherer(table, index())
-    table.apply(candidate)
+    wiring = FakeWiring()
+    gatherer = gatherer_over(wiring)
+    wiring.put(PODS, candidate)
+    assert wiring.woken == gatherer.keys()
     assert gatherer.concerns(candidate) is wanted
     assert gatherer.keys() == ([("default", "web-1")] if wanted else [])
     assert gatherer.gather(("default", "web-1"), Memory()) == (PodSnapshot(candidate) if wanted else None)
@@ -59,7 +65,19 @@ def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
 
 def test_without_clonesets_their_pods_are_ours() -> None:
     unmerged = waiting_index(merging=())
-    assert list(unmerged(pod(owner="apps.kruise.io/v1beta1/CloneSet"))) == [WAITING]
+    owned = pod(owner="apps.kruise.io/v1beta1/CloneSet")
+    assert list(unmerged(owned)) == [WAITING]
+    wiring = FakeWiring()
+    wiring.settings = Settings(custom_resource_enable="NodeImage")
+    gatherer = gatherer_over(wiring)
+    wiring.put(PODS, owned)
+    assert gatherer.keys() == [("default", "web-1")]
+
+
+def test_the_controller_runs_whatever_kinds_are_served() -> None:
+    spec = pod_readiness(CLONE_SET)
+    assert spec.why_off(Settings(custom_resource_enable="NodeImage"), Gates.parse("")) == ""
+    assert (spec.name, spec.wakes_itself, spec.workers(Settings())) == ("pod-readiness-controller", False, 3)
 
 
 def test_one_status_patch_adds_the_condition() -> None:
@@ -79,9 +97,10 @@ def test_everything_else_is_left_alone(there: Pod) -> None:
 
 
 def test_a_pod_that_got_its_condition_leaves_the_index() -> None:
-    table = Table[Pod]({WAITING: index()})
-    gatherer = Gatherer(table, index())
-    table.apply(pod())
-    table.apply(pod(condition="True", version=2))
+    wiring = FakeWiring()
+    gatherer = gatherer_over(wiring)
+    wiring.put(PODS, pod())
+    wiring.put(PODS, pod(condition="True", version=2))
+    assert wiring.woken == [("default", "web-1")]
     assert gatherer.keys() == []
     assert gatherer.gather(("default", "web-1"), Memory()) is None
