@@ -213,7 +213,7 @@ async def test_services_need_no_more_than_their_own_roles(cluster: Cluster, tmp_
     fleet = Fleet(cluster, await cluster.nats(), [])
     try:
         assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
-        for service in rbac.SERVICES:
+        for service in rbac.services():
             await fleet.start(service, flags=[f"--kubeconfig={_acting_as(cluster, service, tmp_path)}"])
         cluster.kubectl("apply", "-f", "-", stdin=BETA.replace("partition: 1, ", ""))
         await eventually(lambda: _ready(cluster, "nginx:alpine"))

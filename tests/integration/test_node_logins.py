@@ -13,10 +13,10 @@ from flotilla_cli.cluster.bus_users import authorization, new_user
 from flotilla_cli.cluster.nats import NAME
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.records import Records
+from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout, subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.nkey import ACCOUNT, KeyPair
-from flotilla_common.bus.permissions import SERVICES
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import PODS, Answer, PodReport
@@ -79,7 +79,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Intake]:
         seed, public = new_user()
         (tmp_path / f"{service}.seed").write_text(seed)
         seeds[service] = str(tmp_path / f"{service}.seed")
-        users.append((public, SERVICES[service]))
+        users.append((public, bus_permissions()[service]))
     store = msgspec.json.encode(str(tmp_path / "store")).decode()
     config = (
         authorization(users, issuer.public) + f"host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: {store} }}\n"

@@ -8,10 +8,11 @@ import msgspec
 import nkeys
 import pytest
 
+from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout
 from flotilla_common.bus.login import Login, read_login
 from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of, verified
-from flotilla_common.bus.permissions import SERVICES, node_permissions
+from flotilla_common.bus.permissions import OPERATOR, node_permissions, publisher_permissions, service_permissions
 
 SEED = "SUADCAN2SUE7PSMSHGWS3QRWUBNZT6H53VTBB2RUXVBU7YT5STYOLHACNI"
 PUBLIC = "UDULUCE2H6X37CLUA6HO2I2UF4VK7OAR6MOPSPNSZH3PCL64652SA7GG"
@@ -97,14 +98,45 @@ def test_a_nodes_permissions() -> None:
 
 
 def test_services_publish_under_their_own_names_only() -> None:
+    users = bus_permissions()
     for service in ("cloneset", "jobs", "webhook"):
-        assert f"act.v1.{service}.>" in SERVICES[service].publish
-        assert not {"kube.v1.>", "node.v1.>", "act.v1.>", ">"} & set(SERVICES[service].publish)
-    assert "act.v1.>" not in SERVICES["watcher"].publish
+        assert f"act.v1.{service}.>" in users[service].publish
+        assert not {"kube.v1.>", "node.v1.>", "act.v1.>", ">"} & set(users[service].publish)
+    assert "act.v1.>" not in users["watcher"].publish
 
 
 def test_every_service_has_permissions() -> None:
-    assert {point.name for point in entry_points(group="flotilla.services")} <= SERVICES.keys()
+    services = {point.name for point in entry_points(group="flotilla.services")}
+    assert bus_permissions().keys() == services | {OPERATOR}
+
+
+def test_a_service_hears_what_it_answers_and_nothing_else() -> None:
+    silent, answering = service_permissions("x"), service_permissions("x", ("pods", "events"))
+    assert (silent.subscribe, silent.answers) == (("_INBOX.>",), False)
+    assert answering.subscribe == ("_INBOX.>", "report.v1.*.pods.>", "report.v1.*.events.>")
+    assert set(answering.publish) - set(silent.publish) == {"_INBOX_node.>"}
+    assert {f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "why")} <= set(
+        silent.publish
+    )
+    assert {"act.v1.x.>", "why.v1.>", "heartbeat.v1.x.*"} <= set(silent.publish)
+
+
+def test_the_publisher_fills_the_streams_and_says_who_agents_are() -> None:
+    found = publisher_permissions("watcher", ("follow",))
+    assert {"kube.v1.>", "node.v1.>", "heartbeat.v1.watcher.*", "$JS.API.STREAM.>", "_INBOX_node.>"} <= set(
+        found.publish
+    )
+    assert found.subscribe == ("_INBOX.>", "report.v1.*.follow.>", "$SYS.REQ.USER.AUTH")
+    assert found.answers
+
+
+def test_what_node_agents_tell_is_heard_by_whoever_declares_to_answer_it() -> None:
+    users = bus_permissions()
+    kinds = {"pods", "nodeimages", "containerrecreaterequests", "secrets", "events"}
+    heard = {subject for subject in users["jobs"].subscribe if subject.startswith("report.")}
+    assert heard == {f"report.v1.*.{kind}.>" for kind in kinds}
+    assert users["cloneset"].subscribe == users["webhook"].subscribe == ("_INBOX.>",)
+    assert users[OPERATOR].publish == users[OPERATOR].subscribe == (">",)
 
 
 def question(server: KeyPair, *, names: str = "", signer: KeyPair | None = None) -> bytes:

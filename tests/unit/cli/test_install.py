@@ -81,7 +81,7 @@ def test_removal_starts_with_webhooks_and_crds_and_ends_with_namespaces():
     assert kinds[-2:] == ["Namespace", "Namespace"]
 
 
-@pytest.mark.parametrize("service", rbac.SERVICES)
+@pytest.mark.parametrize("service", rbac.services())
 def test_each_service_has_an_account_with_a_role_of_its_own(service: str):
     role = f"flotilla-{service}"
     assert namespace_of(find("ServiceAccount", rbac.account(service))) == "kruise-system"
@@ -101,7 +101,7 @@ def test_node_agents_have_an_account_and_no_right():
 def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_service():
     assert "rules" not in find("ClusterRole", "kruise-manager-role")
     subjects = find("ClusterRoleBinding", "kruise-manager-rolebinding")["subjects"]
-    assert {subject["name"] for subject in subjects} == {rbac.account(service) for service in rbac.SERVICES}
+    assert {subject["name"] for subject in subjects} == {rbac.account(service) for service in rbac.services()}
 
 
 def rules() -> list[Any]:

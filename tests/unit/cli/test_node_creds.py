@@ -10,9 +10,9 @@ from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.embedded_bus import embedded_bus, listen_address
 from flotilla_cli.main import main
+from flotilla_cli.services import bus_permissions
 from flotilla_common.bus.login import read_login
 from flotilla_common.bus.nkey import KeyPair
-from flotilla_common.bus.permissions import SERVICES
 from flotilla_common.settings import Settings
 
 
@@ -58,7 +58,7 @@ def test_services_get_files_of_their_own(tmp_path: Path) -> None:
     users = BusUsers(tmp_path)
     users.prepare()
     before = {file.name: file.read_text() for file in users.credentials.iterdir()}
-    assert set(before) == {f"{service}.seed" for service in SERVICES}
+    assert set(before) == {f"{service}.seed" for service in bus_permissions()}
     users.prepare()
     assert before == {file.name: file.read_text() for file in users.credentials.iterdir()}
     assert all(file.stat().st_mode & 0o077 == 0 for file in users.credentials.iterdir())

@@ -146,7 +146,7 @@ async def test_a_running_mirror_looks_after_its_feeds_every_second() -> None:
 async def test_a_private_table_is_indexed_and_says_when_it_is_synced() -> None:
     bench = Bench()
     bench.mirror._feeds.clear()
-    table = bench.mirror.add_private(CLAIM, Thing, "ns", {"size": lambda obj: [obj.size]})
+    table = bench.mirror.add(CLAIM, Thing, {"size": lambda obj: [obj.size]}, "ns")
     bench.api.objects["a"] = body("a", 1, size=7)
     feed = bench.mirror._feeds[CLAIM]
     await feed.start()

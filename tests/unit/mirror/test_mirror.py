@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.api.resources import POD, SECRET
+from flotilla_common.api.resources import NODE, POD, SECRET
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
@@ -259,7 +259,7 @@ async def test_a_private_table_reads_one_namespace_directly() -> None:
         return await list_all(resource, namespace, **rest)
 
     bench.api.list = recording  # type: ignore[method-assign]
-    table = bench.mirror.add_private(SECRET, Thing, "ns")
+    table = bench.mirror.add(SECRET, Thing, namespace="ns")
     feed = bench.mirror._feeds[SECRET]
     await feed.start()
     for _ in range(10):
@@ -270,3 +270,54 @@ async def test_a_private_table_reads_one_namespace_directly() -> None:
     await bench.mirror.resync((SECRET,))
     assert set(asked) == {"ns"}
     await feed.stop()
+
+
+def by_size(obj: Thing) -> list[int]:
+    return [obj.size]
+
+
+def by_name(obj: Thing) -> list[str]:
+    return [obj.metadata.name]
+
+
+async def test_all_who_ask_for_a_resource_share_one_table_with_the_indexes_of_all() -> None:
+    bench = Bench()
+    assert bench.mirror.add(POD, Thing, {"size": by_size}) is bench.table
+    assert bench.mirror.add(POD, Thing, {"size": by_size, "name": by_name}) is bench.table
+    assert list(bench.mirror.resources) == [POD]
+    bench.mirror.written(POD, body("a", 1, size=7))
+    assert list(bench.table.by_index("size", 7)) == list(bench.table.by_index("name", "a")) == list(bench.table)
+    assert len(bench.table) == 1
+    await bench.start()
+    assert len(bench.bus.follows) == 1
+
+
+class Other(Thing, frozen=True):
+    """The same objects, looked at in another way."""
+
+
+def test_what_does_not_fit_into_one_table_is_an_error() -> None:
+    mirror = Bench().mirror
+    mirror.add(SECRET, Thing, namespace="ns")
+    assert mirror.add(SECRET, Thing, namespace="ns") is mirror.add(SECRET, Thing, namespace="ns")
+    already = "mirrored already, as another type or from another namespace"
+    with pytest.raises(RuntimeError, match=f"^pods are {already}$"):
+        mirror.add(POD, Other)
+    for namespace in ("", "elsewhere"):
+        with pytest.raises(RuntimeError, match=f"^secrets are {already}$"):
+            mirror.add(SECRET, Thing, namespace=namespace)
+    with pytest.raises(RuntimeError, match=f"^pods are {already}$"):
+        mirror.add(POD, Thing, namespace="ns")
+    assert (mirror.namespace_of(SECRET), mirror.namespace_of(POD), mirror.namespace_of(NODE)) == ("ns", "", "")
+    mirror.add(POD, Thing, {"size": by_size})
+    with pytest.raises(RuntimeError, match=r"^index size is there already, or comes too late$"):
+        mirror.add(POD, Thing, {"size": by_name})
+
+
+def test_an_index_that_comes_after_objects_is_an_error() -> None:
+    bench = Bench()
+    bench.mirror.add(POD, Thing, {"size": by_size})
+    bench.mirror.written(POD, body("a", 1))
+    assert bench.mirror.add(POD, Thing, {"size": by_size}) is bench.table
+    with pytest.raises(RuntimeError, match=r"^index name is there already, or comes too late$"):
+        bench.mirror.add(POD, Thing, {"name": by_name})

@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +115,22 @@ def test_indexes_follow_changes_and_keep_places() -> None:
     table.apply(thing("c", 4))
     assert list(table.by_index("app", "x")) == []
     assert [obj.metadata.name for obj in table.by_index("app", "y")] == ["a"]
+
+
+def test_an_index_is_added_before_the_first_object() -> None:
+    table = Table[Thing]()
+    table.add_index("app", by_app)
+    table.add_index("app", by_app)
+    table.apply(thing("a", 1, app="x"))
+    assert [obj.metadata.name for obj in table.by_index("app", "x")] == ["a"]
+    table.add_index("app", by_app)  # has no effect, so it does not come too late
+    assert [obj.metadata.name for obj in table.by_index("app", "x")] == ["a"]
+    with pytest.raises(RuntimeError, match=r"^index other is there already, or comes too late$"):
+        table.add_index("other", by_app)
+    with pytest.raises(RuntimeError, match=r"^index app is there already, or comes too late$"):
+        Table[Thing]({"app": by_app}).add_index("app", lambda obj: [])
+    with pytest.raises(KeyError):
+        table.by_index("other", "x")
 
 
 def test_a_list_drops_what_it_lacks_unless_newer_or_out_of_scope() -> None:
