@@ -7,21 +7,21 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Header, Recorded
 from flotilla_cli.replay.recording import RecordedTables
-from flotilla_cloneset.offline import CLONE_SETS
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
-from flotilla_common.control.controller import Memory
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.offline import Planning
+from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
+from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
+from flotilla_common.node.serving import Sender
 from tests.support.fake_clock import FakeClock
 
 Json = dict[str, Any]
 KEY = ("shop", "web")
-RESOURCES = {resource.kind: resource for resource in (CLONE_SET, *CLONE_SETS.dependents)}
 
 
 class Wire:
@@ -37,15 +37,19 @@ class Wire:
 class Recording:
     """A bundle in the making. `known` and `heard` can be shuffled by tests as they please."""
 
-    def __init__(self, planning: Planning | None = None) -> None:
+    def __init__(
+        self, planning: Planning | None = None, *, spec: ControllerSpec[Any] = CLONE_SETS, key: Key = KEY
+    ) -> None:
         self.clock = FakeClock()
         self.planning = planning
+        self.spec = spec
+        self.key = key
         self.known: list[Recorded] = []
         self.heard: list[Recorded] = []
         self.version = 100
         self.bodies: dict[tuple[str, str], Json] = {}
         self._tables = RecordedTables(())
-        self._decide = CLONE_SETS.bench(self._tables, planning or Planning())
+        self._controller = OfflineController(spec, self._tables, planning or Planning(), self.clock)
         self._wire = Wire()
         self._traces = 0
         self._journals: dict[str, Journal] = {}
@@ -54,16 +58,26 @@ class Recording:
         """The watcher's message of an object, at its next version."""
         self.version += 1
         body = msgspec.json.decode(msgspec.json.encode({"kind": kind, **body}))
-        resource, meta = RESOURCES[kind], body["metadata"]
-        meta |= {"namespace": "shop", "resourceVersion": str(self.version)}
+        resource, meta = self._resource(kind), body["metadata"]
+        namespace = (self.key[0] or "shop") if resource.namespaced else ""
+        meta |= {"resourceVersion": str(self.version)} | ({"namespace": namespace} if namespace else {})
         meta.setdefault("uid", f"uid-{meta['name']}")
         self.bodies[kind, meta["name"]] = body
         return Recorded(
             at=self.clock.now(),
-            subject=subjects.kube(resource, "shop", meta["name"]),
+            subject=subjects.kube(resource, namespace, meta["name"]),
             headers={subjects.OP: operation, subjects.RV: meta["resourceVersion"], subjects.UID: meta["uid"]},
             body=body,
         )
+
+    def report(self, node: str, body: Json, *, name: str = "") -> Recorded:
+        """What the agent of a node says about the object (or about another one of that name), which the service
+        hears."""
+        assert self.spec.reports is not None
+        namespace, name = self.key[0], name or self.key[1]
+        self._controller.hear(Sender(node, namespace, name), body)
+        subject = subjects.report(node, self.spec.reports.kind, namespace, name)
+        return Recorded(at=self.clock.now(), subject=subject, body=body)
 
     def see(self, *messages: Recorded) -> None:
         """The service hears of these."""
@@ -72,7 +86,7 @@ class Recording:
 
     def plan(self, memory: Memory | None = None) -> tuple[Subject, Plan]:
         """What the service decides now."""
-        decision = self._decide(KEY, memory or Memory(), self.clock.now())
+        decision = self._controller.decide(self.key, memory or Memory(), self.clock.now())
         assert decision is not None
         return decision.subject, decision.plan
 
@@ -83,7 +97,7 @@ class Recording:
         """Publish a pass: its words, and its first `writes` writes; returns what the writes left, not yet published."""
         self._traces += 1
         trace = f"trace{self._traces}"
-        new = Journal(cast("Bus", self._wire), self.clock, "cloneset", replica)
+        new = Journal(cast("Bus", self._wire), self.clock, "service", replica)
         journal = self._journals.setdefault(replica, new)
         if words:
             journal.why(subject, plan, trace=trace)
@@ -107,9 +121,14 @@ class Recording:
     def bundle(self, quiet: float = 0) -> Bundle:
         """The whole; `quiet` seconds passed after the last message."""
         begin = self.known[-1].at if self.known else self.clock.now()
-        header = Header(version="test", resource=CLONE_SET, namespace="shop", name="web", planning=self.planning)
+        namespace, name = self.key
+        resource, planning = self.spec.resource, self.planning
+        header = Header(version="test", resource=resource, namespace=namespace, name=name, planning=planning)
         end: datetime = (self.heard[-1].at if self.heard else begin) + timedelta(seconds=quiet)
         return Bundle(header=header, known=tuple(self.known), begin=begin, heard=tuple(self.heard), end=end)
+
+    def _resource(self, kind: str) -> Resource:
+        return next(watch.resource for watch in self.spec.all_watches if watch.resource.kind == kind)
 
     def _result(self, action: Action) -> Recorded:
         resource: Resource = action.resource

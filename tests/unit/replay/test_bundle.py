@@ -1,32 +1,23 @@
 """`flotilla bundle`: what is picked, what is taken out, in which order it is written."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
-from flotilla_cli.bundle.capture import Capture, NothingPublished
-from flotilla_cli.bundle.records import Bundle, read, write
+from flotilla_cli.bundle.capture import NothingPublished
 from flotilla_cli.bundle.redact import Redactor
-from flotilla_cli.services import offline_kinds
-from flotilla_cloneset.offline import CLONE_SETS
+from flotilla_cli.services import controllers
+from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, NODE, POD, Resource
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus, Message, OnMessage
-from flotilla_common.control.offline import Planning
+from flotilla_common.bus.interface import Message
 from tests.support.fake_clock import FakeClock
-from tests.unit.control.fakes import NoChance
+from tests.unit.replay.scripted_bus import PLANNING, ScriptedBus, Timeline, capture, record
 
 Json = dict[str, Any]
 OWNERS = [{"kind": "CloneSet", "name": "web", "uid": "u-web", "controller": True}]
-BEAT = {
-    "service": "cloneset",
-    "replica": "r1",
-    "version": "1.0",
-    "planning": {"clonesets": {"gates": "PodWebhook=false"}},
-}
 
 
 def kube(resource: Resource, name: str, operation: str = "ADDED", namespace: str = "shop", **members: Any) -> Message:
@@ -51,64 +42,6 @@ CLONE = kube(CLONE_SET, "web")
 OWN_POD = kube(POD, "web-a", metadata={"ownerReferences": OWNERS}, spec={"nodeName": "n1"})
 
 
-class ScriptedBus:
-    """Streams as lists; live messages are handed out when the clock moves."""
-
-    def __init__(self, held: list[Message]) -> None:
-        self.held = held
-        self.listeners: list[OnMessage] = []
-        self.while_reading: Callable[[], None] = lambda: None
-
-    async def get_last(self, stream: str, subject: str) -> Message | None:
-        return next((message for message in reversed(self.held) if message.subject == subject), None)
-
-    async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
-        self.while_reading()
-        prefix = subject_filter.partition("*")[0]
-        for message in self.held:
-            if message.subject.startswith(prefix):
-                on_message(message)
-
-    async def subscribe(self, subject_filter: str, on_message: OnMessage) -> None:
-        if subject_filter.startswith("heartbeat"):
-            self.beat = on_message
-        else:
-            self.listeners.append(on_message)
-
-    def publish(self, message: Message) -> None:
-        self.listeners[-1](message)
-
-
-class Timeline(FakeClock):
-    """A clock that lets things happen at set times."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events: dict[float, Callable[[], None]] = {}
-
-    async def sleep(self, seconds: float) -> None:
-        until = self.time + seconds
-        for at in sorted(at for at in self.events if self.time <= at <= until):
-            self.time = at
-            self.events.pop(at)()
-        self.time = until
-        await super().sleep(0)
-
-
-def capture(bus: ScriptedBus, clock: FakeClock) -> Capture:
-    return Capture(cast("Bus", bus), clock, NoChance(), CLONE_SETS, "shop", "web")
-
-
-async def record(held: list[Message], live: Mapping[float, Message] | None = None, seconds: float = 3) -> Bundle:
-    bus, clock = ScriptedBus(held), Timeline()
-    for at, message in (live or {}).items():
-        clock.events[at] = lambda message=message: bus.publish(message)
-    clock.events[2.5] = lambda: bus.beat(Message(subject="heartbeat.v1.cloneset.r1", data=msgspec.json.encode(BEAT)))
-    bundle = await capture(bus, clock).run(seconds)
-    assert read(write(bundle)) == bundle
-    return bundle
-
-
 def names(messages: tuple[Any, ...]) -> list[str]:
     return [message.subject.rpartition(".")[2] for message in messages]
 
@@ -121,7 +54,7 @@ async def test_what_the_bus_holds_and_then_what_comes():
     assert [message.subject.partition(".")[0] for message in bundle.heard] == ["kube", "why"]
     assert [(message.at - bundle.begin).total_seconds() for message in bundle.heard] == [1, 2]
     assert (bundle.end - bundle.begin).total_seconds() == 3
-    assert bundle.header.planning == Planning(gates="PodWebhook=false")
+    assert bundle.header.planning == PLANNING
     assert [replica.version for replica in bundle.header.replicas] == ["1.0"]
     assert "Nats-Stream" not in bundle.known[0].headers
 
@@ -169,9 +102,9 @@ async def test_nodes_of_its_pods_come_first_and_without_images():
 async def test_what_arrives_while_it_reads_counts_as_known():
     bus, clock = ScriptedBus([CLONE]), Timeline()
     bus.while_reading = lambda: bus.publish(why())
-    clock.events[0.0] = lambda: bus.beat(Message(subject="heartbeat.v1.cloneset.r1", data=msgspec.json.encode(BEAT)))
+    clock.events[0.0] = lambda: bus.beat(CLONE_SET.plural, PLANNING)
     bundle = await capture(bus, clock).run(1)
-    assert len(bundle.known) == 5  # three kinds of dependents and the writes were read meanwhile
+    assert len(bundle.known) == 6  # four kinds of dependents and the writes were read meanwhile
     assert not bundle.heard
 
 
@@ -230,5 +163,14 @@ def test_equal_texts_stay_equal_within_one_bundle_only():
     assert env == header
 
 
-def test_clonesets_can_be_planned_offline():
-    assert offline_kinds()[CLONE_SET] is CLONE_SETS
+def test_every_kind_that_a_service_plans_can_be_recorded():
+    assert {resource.kind for resource in controllers()} == {
+        "CloneSet",
+        "ContainerRecreateRequest",
+        "ImageListPullJob",
+        "ImagePullJob",
+        "NodeImage",
+        "Pod",  # the pod readiness controller
+    }
+    assert controllers()[CLONE_SET] is CLONE_SETS
+    assert all(spec.resource == resource for resource, spec in controllers().items())

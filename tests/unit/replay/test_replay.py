@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from flotilla_cli.bundle.records import Bundle, read, write
 from flotilla_cli.main import main
 from flotilla_cli.replay.again import Replay, Step
-from flotilla_cloneset.offline import CLONE_SETS
+from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind
@@ -276,9 +276,12 @@ def test_files_that_cannot_be_replayed(change: Any, message: str, tmp_path: Path
 def test_a_planner_that_raises_is_a_decision(tmp_path: Path):
     made = recording()
     broken = deepcopy(made.bundle())
-    bad = msgspec.structs.replace(CLONE_SETS, bench=lambda tables, planning: _raise)
+    bad = msgspec.structs.replace(CLONE_SETS, build=lambda wiring, options: _raise())
     with pytest.raises(ZeroDivisionError):
         list(Replay(broken, bad).steps())
+    failing = msgspec.structs.replace(CLONE_SETS, plan=_raise)
+    told = list(Replay(broken, failing).steps())
+    assert {reason.code for step in told for reason in step.plan.reasons} == {"PlanningFailed"}
 
 
 def _raise(*_: object) -> None:
