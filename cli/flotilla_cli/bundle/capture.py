@@ -90,7 +90,8 @@ class Capture:
         self._take(found)
         for subject, resource in self._interest.others.items():
             await self._bus.history(subjects.kube_stream(resource).name, subject, self._take)
-        await self._bus.history(subjects.ACT_STREAM.name, self._interest.act_filter, self._take)
+        for written in self._interest.act_filters:
+            await self._bus.history(subjects.ACT_STREAM.name, written, self._take)
         why = await self._bus.get_last(subjects.WHY_STREAM.name, self._interest.why_subject)
         if why is not None:
             self._take(why)

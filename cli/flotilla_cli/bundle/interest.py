@@ -29,7 +29,7 @@ class Interest:
         self._versions: list[Json] = []  # of the object
         self.object_subject = subjects.kube(resource, namespace, name)
         self.why_subject = subjects.why(resource, namespace, name)
-        self.act_filter = f"act.v1.*.*.{subjects.token(namespace)}.*"
+        self.act_filters = _writes(kind, namespace)
         self._watches = {
             _subjects(watch.resource, namespace): watch
             for watch in kind.watches
@@ -51,7 +51,7 @@ class Interest:
     def live(self) -> list[str]:
         """What to subscribe to."""
         reports = [self.report_subject] if self.report_subject else []
-        return [self.object_subject, self.why_subject, self.act_filter, *self._watches, *reports]
+        return [self.object_subject, self.why_subject, *self.act_filters, *self._watches, *reports]
 
     def picks(self, message: Message, body: Json) -> bool:
         """Whether the message is about the object."""
@@ -86,6 +86,13 @@ class Interest:
         meta = member(body, "metadata")
         owned = any(reference.get("uid") in self._uids for reference in mappings(meta.get("ownerReferences")))
         return owned or text(meta.get("name")).startswith(f"{self._name}-")
+
+
+def _writes(kind: ControllerSpec[Any], namespace: str) -> list[str]:
+    """Where writes on the object's behalf are told: in its namespace, and of what is written elsewhere."""
+    elsewhere = [watch for watch in kind.watches if namespace and (watch.private or not watch.resource.namespaced)]
+    others = [f"act.v1.*.{watch.resource.plural}.*.*" for watch in elsewhere if watch.writes or watch.subresources]
+    return [f"act.v1.*.*.{subjects.token(namespace)}.*", *others]
 
 
 def _subjects(resource: Resource, namespace: str) -> str:
