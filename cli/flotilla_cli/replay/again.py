@@ -77,7 +77,7 @@ class Replay:
         self._said = last_why(bundle.known)
         self.missing = 0  # versions that writes left and that the file does not hold
         for recorded in bundle.known:
-            self._tables.take(recorded)
+            self._hear(recorded)
 
     def steps(self) -> Iterator[Step]:
         """All passes, then what follows from the end."""
@@ -185,10 +185,17 @@ class Replay:
 
     def _take(self, recorded: Recorded) -> bool:
         self._seen += 1
-        if recorded.subject.startswith("report.v1."):
+        return self._hear(recorded)
+
+    def _hear(self, recorded: Recorded) -> bool:
+        """Take a message in as the service did. True when that may change decisions."""
+        if not recorded.subject.startswith("report.v1."):
+            return self._tables.take(recorded)
+        try:
             self._controller.hear(Sender(*subjects.reporter(recorded.subject)), recorded.body)
-            return True
-        return self._tables.take(recorded)
+        except msgspec.ValidationError:
+            return False  # the service refused it, too
+        return True
 
 
 def _memory(plan: Plan, acts: tuple[Act, ...]) -> Memory:
