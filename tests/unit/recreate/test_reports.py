@@ -198,6 +198,21 @@ def test_a_recorded_report_is_taken_in_as_it_was_then(
     assert (replica.planned, replica.read) == ([], [])
 
 
+def test_a_recorded_report_is_forgotten_once_the_status_says_it(replica: Replica):
+    replica.inbox.replay(HERE, REPORT)
+    replica.plan()
+    held = replica.world.requests.get("ns", "r")
+    assert held is not None
+    assert held.status.phase == "Recreating"
+    assert replica.inbox._waiting == {}
+    replica.inbox.replay(HERE, REPORT)
+    assert replica.inbox._waiting == {}
+    replica.inbox.replay(HERE, RecreateReport(uid="uid-r", phase="Completed"))
+    assert replica.inbox._waiting.keys() == {("ns", "r")}
+    replica.world.requests.remove("ns", "r", "uid-r")
+    assert replica.inbox._waiting == {}
+
+
 def test_what_the_controller_answers():
     assert (CONTROLLER.answers, CONTROLLER.reports and CONTROLLER.reports.body) == (
         (RECREATE_REQUESTS,),

@@ -48,10 +48,11 @@ class StatusReports(msgspec.Struct, Generic[T, R], frozen=True, kw_only=True):
 
 
 class _Waiting(Generic[R]):
-    """A report on its way into the status."""
+    """A report on its way into the status. Nobody waits for the answer to one that was `recorded`."""
 
-    def __init__(self, report: R) -> None:
+    def __init__(self, report: R, *, recorded: bool = False) -> None:
         self.report = report
+        self.recorded = recorded
         self.changed = asyncio.Event()
         self.superseded = False
 
@@ -102,12 +103,13 @@ class Inbox(Generic[T, R]):
         return await self._written(key, report)
 
     def replay(self, sender: Sender, report: R) -> None:
-        """Take in a recorded report, which nobody waits for."""
+        """Take in a recorded report. As one that is answered, it is forgotten once the status says it."""
         key = self._reports.key(sender)
         obj = self._table.get(*key)
-        refused = self._reports.refusal(sender, report)
-        if obj is not None and not refused and not self._reports.problem(obj, sender, report):
-            self._waiting[key] = _Waiting(report)
+        if obj is None or self._reports.refusal(sender, report) or self._reports.problem(obj, sender, report):
+            return
+        if not self._reports.absorbed(obj, report, self._clock.now()):
+            self._waiting[key] = _Waiting(report, recorded=True)
 
     async def _find(self, key: Key, uid: str) -> T | None:
         """The object of this uid; the agent may have heard of it before we have. Raises ApiError, Unreachable."""
@@ -154,10 +156,15 @@ class Inbox(Generic[T, R]):
 
     def _on_change(self, old: T | None, new: T | None) -> None:
         obj = new or old
-        if obj is not None:
-            waiting = self._waiting.get((obj.metadata.namespace, obj.metadata.name))
-            if waiting is not None:
-                waiting.changed.set()
+        if obj is None:
+            return
+        key = (obj.metadata.namespace, obj.metadata.name)
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return
+        waiting.changed.set()
+        if waiting.recorded and (new is None or self._reports.absorbed(new, waiting.report, self._clock.now())):
+            del self._waiting[key]
 
 
 def gone(report: Report) -> Answer:
