@@ -7,7 +7,7 @@ The loop brings everything else: one pass per object at a time, back-off, timers
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -15,7 +15,6 @@ import msgspec
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control import metrics
@@ -119,16 +118,6 @@ class Controller(Generic[S]):
         """Something about the object may have changed."""
         if self._shards.owns(namespace, name):
             self.queue.add((namespace, name))
-
-    def enqueue_object(self, obj: Object | None) -> None:
-        """The object itself changed, appeared or went."""
-        if obj is not None:
-            self.enqueue(obj.metadata.namespace, obj.metadata.name)
-
-    def enqueue_all(self, keys: Iterable[Key]) -> None:
-        """Dependents of these objects changed."""
-        for key in keys:
-            self.enqueue(*key)
 
     def enqueue_shards(self, keys: list[Key], gained: frozenset[int]) -> None:
         """Plan everything in newly gained shards, knowing nothing of what earlier holders left behind."""
