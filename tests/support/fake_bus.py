@@ -41,8 +41,9 @@ class FakeFollow:
 class FakeServer:
     healthy = True
 
-    def __init__(self, subject_filter: str, on_request: OnRequest) -> None:
+    def __init__(self, subject_filter: str, queue: str, on_request: OnRequest) -> None:
         self.subject_filter = subject_filter
+        self.queue = queue
         self.on_request = on_request
 
     async def stop(self) -> None:
@@ -193,7 +194,7 @@ class FakeBus:
         raise BusError(f"nobody serves {subject}")
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
-        server = FakeServer(subject_filter, on_request)
+        server = FakeServer(subject_filter, queue, on_request)
         self.servers.append(server)
         return server
 

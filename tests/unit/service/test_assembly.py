@@ -1,0 +1,249 @@
+"""A service made of parts: which of them run, what is said of those that do not, what a controller gets."""
+
+import asyncio
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from flotilla_common import installed
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION, SECRET
+from flotilla_common.assembly import Assembly, controller_service
+from flotilla_common.control import spec
+from flotilla_common.control.controller import Controller, Key, Memory
+from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.offline import Planning
+from flotilla_common.control.plan import Plan
+from flotilla_common.control.spec import ControllerSpec, Part, Responder
+from flotilla_common.control.subject import Subject
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Answering, Wiring
+from flotilla_common.gates import Gates
+from flotilla_common.node.reports import Report
+from flotilla_common.settings import Settings
+from tests.support.fake_bus import FakeBus
+from tests.unit.service.bench import FakeApi, context
+
+
+class Thing(Model, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    size: int = 0
+
+
+class Snap(msgspec.Struct, frozen=True):
+    subject: Subject
+
+
+class Options(msgspec.Struct, frozen=True):
+    version: str = ""
+    shards: int = 0
+
+
+SETS = Watch(CLONE_SET, Thing, writes=("patch",))
+
+
+class Gatherer:
+    """Hands on what there is."""
+
+    def __init__(self, wiring: Wiring, options: Options | None) -> None:
+        self.options = options
+        self.table = wiring.table(SETS)
+
+    def keys(self) -> list[Key]:
+        return [(one.metadata.namespace, one.metadata.name) for one in self.table]
+
+    def gather(self, key: Key, memory: Memory) -> Snap | None:
+        found = self.table.get(*key)
+        return None if found is None else Snap(Subject.of(CLONE_SET, found.metadata))
+
+
+PARTS: dict[str, Any] = {
+    "name": "sets",
+    "primary": SETS,
+    "workers": lambda settings: 2,
+    "build": Gatherer,
+    "plan": lambda snapshot, now: Plan(),
+}
+SPEC: ControllerSpec[Snap] = ControllerSpec(**PARTS)
+READS = (
+    Watch(POD, Thing, owner=CLONE_SET, writes=("create",)),
+    Watch(CLAIM, Thing, subresources=("status",)),
+    Watch(REVISION, Thing, writes=("patch",), conditional=True),
+    Watch(NODE, Thing),
+    Watch(SECRET, Thing, writes=("delete",), private="daemon_config_namespace"),
+)
+
+
+def body(name: str, version: int = 1, size: object = 0) -> bytes:
+    meta = {"name": name, "namespace": "ns", "uid": f"u-{name}", "resourceVersion": str(version)}
+    return msgspec.json.encode({"metadata": meta, "size": size})
+
+
+def responder(off: str = "") -> tuple[Responder, list[Answering]]:
+    built: list[Answering] = []
+
+    async def build(answering: Answering) -> None:
+        built.append(answering)
+
+    return Responder(name="desk", answers=("asks",), off=lambda settings, gates: off, build=build), built
+
+
+async def served(*parts: Part, api: FakeApi | None = None, **settings: Any) -> Assembly:
+    assembly = Assembly(context(api or FakeApi(), **settings))
+    for part in parts:
+        await assembly.serve(part)
+    return assembly
+
+
+def controller_of(assembly: Assembly) -> Controller[Any]:
+    (one,) = assembly._served
+    return one.controller
+
+
+def test_a_kind_runs_if_the_setting_names_it_or_nothing() -> None:
+    gates = Gates.parse("")
+    assert SPEC.why_off(Settings(), gates) == SPEC.why_off(Settings(custom_resource_enable="CloneSet"), gates) == ""
+    why = SPEC.why_off(Settings(custom_resource_enable="NodeImage"), gates)
+    assert why == "off: CloneSet is not in CUSTOM_RESOURCE_ENABLE"
+    never = msgspec.structs.replace(SPEC, off=lambda settings, gates: "off: because")
+    assert never.why_off(Settings(), gates) == "off: because"
+
+
+async def test_a_part_that_is_off_says_why_and_takes_no_table() -> None:
+    desk, built = responder(off="off: nobody asks")
+    assembly = await served(SPEC, desk, custom_resource_enable="NodeImage")
+    report = assembly.context.health.report()
+    assert "[+]sets off: CloneSet is not in CUSTOM_RESOURCE_ENABLE" in report
+    assert "[+]desk off: nobody asks" in report
+    assert (list(assembly.mirror.resources), built, assembly._served) == ([], [], [])
+
+
+async def test_a_service_of_which_nothing_runs_idles() -> None:
+    api = FakeApi()
+    service = controller_service("test", (SPEC,))
+    given = context(api, custom_resource_enable="NodeImage")
+    given.health.ready("test", ok=False, why="starting")
+    running = asyncio.create_task(cast("Any", service.run(given)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not running.done()
+    assert (given.health.waiting, given.vitals, api.asked) == ({}, {}, [])
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_service_may_only_answer() -> None:
+    desk, built = responder()
+    assembly = await served(desk, custom_resource_enable="NodeImage")
+    assert len(built) == 1
+    assert (assembly._parts, assembly._served) == (1, [])
+
+
+async def test_a_controller_is_made_of_its_spec() -> None:
+    options = spec.Options(Options, lambda settings, version: Options(version, settings.shards))
+    other = msgspec.structs.replace(SPEC, name="others", primary=Watch(POD, Thing), options=options)
+    api = FakeApi()
+    assembly = await served(SPEC, other, other, api=api, gates="CloneSetShortHash=true", shards=3)
+    assert [one.controller.resource for one in assembly._served] == [CLONE_SET, POD, POD]
+    assert assembly._served[0].controller._workers == 2
+    assert api.asked == [("GET", "/version", "")], "asked once, and only for options"
+    assert assembly._planning == {
+        "clonesets": Planning(gates="CloneSetShortHash=true"),
+        "pods": Planning(gates="CloneSetShortHash=true", options={"version": "v1.36.0", "shards": 3}),
+    }
+
+
+async def hold_all(assembly: Assembly) -> None:
+    """This replica serves every object."""
+    assembly.shards.owns = lambda namespace, name: True  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("itself", [True, False])
+async def test_changes_of_objects_are_planned_unless_the_spec_says_who_else_is(itself: bool) -> None:
+    assembly = await served(msgspec.structs.replace(SPEC, wakes_itself=itself, watches=READS))
+    await hold_all(assembly)
+    assembly.mirror.written(CLONE_SET, body("web"))
+    queue = controller_of(assembly).queue
+    assert len(queue) == int(itself)
+    owner = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "other", "uid": "u-other"}
+    for resource in (POD, CLAIM):
+        document = msgspec.json.decode(body("a"))
+        document["metadata"]["ownerReferences"] = [owner]
+        assembly.mirror.written(resource, msgspec.json.encode(document))
+    assert len(queue) == int(itself) + 1, "only pods are said to have owners of this kind"
+
+
+async def test_what_is_written_without_conditions_is_listed_before_the_first_plan() -> None:
+    assembly = await served(msgspec.structs.replace(SPEC, watches=READS))
+    assert assembly._consistent() == [CLONE_SET, POD, CLAIM, SECRET]
+
+
+async def test_after_an_unknown_outcome_the_object_and_what_is_written_with_it_are_read() -> None:
+    api, read = FakeApi(), list[Key]()
+
+    async def also_read(wiring: Wiring, key: Key) -> None:
+        read.append(key)
+
+    off = msgspec.structs.replace(READS[1], gate="PreDownloadImageForInPlaceUpdate")
+    watches = (READS[0], off, *READS[2:])
+    declared = msgspec.structs.replace(SPEC, watches=watches, also_read=also_read)
+    assembly = await served(declared, api=api, gates="PreDownloadImageForInPlaceUpdate=false")
+    await controller_of(assembly)._reread(("ns", "web"))
+    assert read == [("ns", "web")]
+    assert api.asked == [
+        ("get", "clonesets", "ns/web"),
+        ("list", "pods", "ns"),
+        ("list", "secrets", "kruise-daemon-config"),
+    ]
+
+
+async def test_nothing_is_planned_with_a_version_that_is_not_the_newest() -> None:
+    assembly = await served(SPEC)
+    gather = controller_of(assembly)._gather
+    assert gather(("ns", "web"), Memory()) is None
+    assembly.mirror.written(CLONE_SET, body("web"))
+    assert gather(("ns", "web"), Memory()) is not None
+    assembly.mirror.written(CLONE_SET, body("web", 2, size="big"))
+    assert gather(("ns", "web"), Memory()) is None
+    assembly.mirror.written(CLONE_SET, body("web", 3))
+    assert gather(("ns", "web"), Memory()) is not None
+
+
+async def test_reports_are_served_once_the_controller_is_there() -> None:
+    reports: StatusReports[Thing, Report] = StatusReports(kind="sets", body=Report, absorbed=lambda *_: True)
+    assembly = await served(msgspec.structs.replace(SPEC, reports=reports))
+    servers = cast("FakeBus", assembly.context.bus).servers
+    assert [(server.subject_filter, server.queue) for server in servers] == [("report.v1.*.sets.>", "")]
+
+
+def test_a_service_declares_what_its_parts_need() -> None:
+    desk, _ = responder()
+    reports: StatusReports[Thing, Report] = StatusReports(kind="sets", body=Report, absorbed=lambda *_: True)
+    service = controller_service("test", [msgspec.structs.replace(SPEC, reports=reports), desk])
+    assert (service.name, [part.name for part in service.parts]) == ("test", ["sets", "desk"])
+    assert CLONE_SET in {access.resource for access in service.access}
+    assert service.permissions is not None
+    assert service.permissions.subscribe == ("_INBOX.>", "report.v1.*.sets.>", "report.v1.*.asks.>")
+    assert "act.v1.test.>" in service.permissions.publish
+
+
+def test_installed_services_are_made_of_the_parts_that_they_show() -> None:
+    found = installed.installed_parts()
+    assert list(found) == sorted(found)
+    assert {"cloneset", "jobs"} <= found.keys()
+    for name, parts in found.items():
+        assert [type(part) for part in parts if not isinstance(part, ControllerSpec | Responder)] == [], name
+        names = [part.name for part in parts]
+        assert len(names) == len(set(names))
+
+
+def test_mirrored_is_what_is_read_over_the_bus() -> None:
+    gate = "PreDownloadImageForInPlaceUpdate"
+    gated = msgspec.structs.replace(SPEC, watches=(*READS, Watch(POD, Thing), Watch(NODE, Thing, gate=gate)))
+    only_gated = msgspec.structs.replace(SPEC, primary=Watch(REVISION, Thing, gate=gate))
+    assert list(installed.mirrored([gated])) == [CLONE_SET, POD, CLAIM, REVISION, NODE]
+    assert list(installed.mirrored([only_gated])) == [REVISION]
+    assert list(installed.mirrored([only_gated], Gates.parse(f"{gate}=false"))) == []
+    assert list(installed.mirrored([only_gated], Gates.parse(f"{gate}=true"))) == [REVISION]

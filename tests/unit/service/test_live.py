@@ -1,0 +1,285 @@
+"""What a part of a running service is wired to: which tables it gets, what wakes it, what it may ask."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.meta import Model, ObjectMeta, OwnerReference
+from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET
+from flotilla_common.bus import subjects
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.inbox import StatusReports
+from flotilla_common.control.watches import Watch, owned
+from flotilla_common.node.reports import Answer, Report
+from flotilla_common.node.serving import Sender
+from flotilla_jobs.containerrecreate.gather import PODS, REQUESTS, Gatherer
+from tests.unit.recreate.world import pod_document, request_document
+from tests.unit.service.bench import Json, Live
+
+
+class Thing(Model, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    size: int = 0
+
+
+def thing(name: str, version: int = 1, *owners: str) -> Thing:
+    references = [
+        OwnerReference(api_version="apps.kruise.io/v1beta1", kind="CloneSet", name=owner, uid=f"u-{owner}")
+        for owner in owners
+    ]
+    meta = ObjectMeta(name=name, namespace="ns", uid=f"u-{name}", resource_version=str(version))
+    return Thing(metadata=msgspec.structs.replace(meta, owner_references=references))
+
+
+def by_size(obj: Thing) -> list[int]:
+    return [obj.size]
+
+
+PLAIN = Watch(CLONE_SET, Thing)
+GATED = Watch(POD, Thing, owner=CLONE_SET, indexes={"size": by_size}, gate="PreDownloadImageForInPlaceUpdate")
+OPTIONAL = Watch(CLAIM, Thing, optional=True)
+PRIVATE = Watch(SECRET, Thing, private="daemon_config_namespace")
+
+
+async def test_what_is_watched_has_the_table_of_the_mirror() -> None:
+    live = Live()
+    await live.wiring.watch(PLAIN)
+    assert live.wiring.watched(PLAIN)
+    assert live.mirror.add(CLONE_SET, Thing) is live.wiring.table(PLAIN)
+    assert live.api.asked == [], "whether the cluster serves the kind is waited for later"
+
+
+@pytest.mark.parametrize("on", [False, True])
+async def test_a_gate_decides_what_is_watched(on: bool) -> None:
+    live = Live(gates=f"{GATED.gate}={str(on).lower()}")
+    await live.wiring.watch(GATED)
+    assert live.wiring.watched(GATED) is on
+    assert list(live.mirror.resources) == ([POD] if on else [])
+    table = live.wiring.table(GATED)
+    assert table is live.wiring.table(GATED)
+    assert list(table.by_index("size", 0)) == list(owned(table, CLONE_SET, "u-web")) == []
+
+
+@pytest.mark.parametrize("served", [False, True])
+async def test_an_optional_kind_is_watched_where_the_cluster_serves_it(served: bool) -> None:
+    live = Live()
+    live.api.missing = set() if served else {CLAIM}
+    await live.wiring.watch(OPTIONAL)
+    assert live.api.asked == [("list", "persistentvolumeclaims", "")]
+    assert live.wiring.watched(OPTIONAL) is served
+    assert list(live.mirror.resources) == ([CLAIM] if served else [])
+
+
+async def test_an_optional_kind_that_another_part_watches_is_waited_for_anyway() -> None:
+    live = Live()
+    live.api.missing = {CLAIM}
+    await live.another().watch(Watch(CLAIM, Thing))
+    await live.wiring.watch(OPTIONAL)
+    assert (live.wiring.watched(OPTIONAL), live.api.asked) == (True, [])
+
+
+async def test_a_private_kind_is_read_in_the_namespace_that_the_setting_names() -> None:
+    live = Live(daemon_config_namespace="copies")
+    await live.wiring.watch(PRIVATE)
+    await live.wiring.watch(PLAIN)
+    assert [live.mirror.namespace_of(resource) for resource in live.mirror.resources] == ["copies", ""]
+
+
+async def test_parts_share_tables_and_keep_their_own_indexes() -> None:
+    live, other = Live(gates=f"{GATED.gate}=true"), Watch(POD, Thing, indexes={"all": lambda obj: [""]})
+    another = live.another()
+    await live.wiring.watch(GATED)
+    await another.watch(other)
+    table = live.wiring.table(GATED)
+    assert another.table(other) is table
+    table.apply(thing("a", 1, "web"))
+    assert list(table.by_index("all", "")) == list(owned(table, CLONE_SET, "u-web")) == list(table)
+
+
+async def test_changes_wake_the_controller_that_is_attached() -> None:
+    live = Live()
+    await live.wiring.watch(PLAIN)
+    live.wiring.wake(PLAIN, lambda old, new: [("old", old.metadata.name)] if old else [("new", "")])
+    live.wiring.attach(live.woken.controller)
+    table = live.wiring.table(PLAIN)
+    table.apply(thing("a"))
+    table.apply(thing("a", 2))
+    table.remove("ns", "a")
+    assert live.woken.keys == [("new", ""), ("old", "a"), ("old", "a")]
+
+
+async def test_what_is_not_watched_wakes_nobody() -> None:
+    live = Live(gates=f"{GATED.gate}=false")
+    await live.wiring.watch(GATED)
+    live.wiring.attach(live.woken.controller)
+    live.wiring.wake_owners(GATED)
+    live.wiring.table(GATED).apply(thing("a", 1, "web"))
+    assert live.woken.keys == []
+
+
+async def test_nothing_is_planned_before_there_is_a_controller() -> None:
+    live = Live()
+    with pytest.raises(RuntimeError, match="before the controller is there"):
+        live.wiring.again("ns", "a")
+    live.wiring.attach(live.woken.controller)
+    live.wiring.again("ns", "a")
+    assert live.woken.keys == [("ns", "a")]
+
+
+async def test_dependents_wake_their_owners_before_and_after() -> None:
+    live = Live(gates=f"{GATED.gate}=true")
+    await live.wiring.watch(GATED)
+    await live.wiring.watch(PLAIN)
+    live.wiring.attach(live.woken.controller)
+    live.wiring.wake_owners(GATED)
+    live.wiring.wake_owners(PLAIN)  # it has no owner that is meant
+    table, keys = live.wiring.table(GATED), live.woken.keys
+    table.apply(thing("a", 1, "web"))
+    assert keys == [("ns", "web")]
+    table.apply(thing("a", 2, "other"))
+    assert sorted(keys[1:]) == [("ns", "other"), ("ns", "web")]
+    table.remove("ns", "a")
+    assert keys[3:] == [("ns", "other")]
+    live.wiring.table(PLAIN).apply(thing("b", 1, "web"))
+    assert len(keys) == 4
+
+
+async def test_an_object_wakes_itself_when_it_comes_changes_and_goes() -> None:
+    live = Live()
+    await live.wiring.watch(PLAIN)
+    live.wiring.attach(live.woken.controller)
+    live.wiring.wake_itself(PLAIN)
+    table = live.wiring.table(PLAIN)
+    table.apply(thing("a"))
+    table.apply(thing("a", 2))
+    table.remove("ns", "a")
+    assert live.woken.keys == [("ns", "a")] * 3
+
+
+async def idle() -> None:
+    """Let what was asked be answered."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_absence_is_asked_of_the_apiserver_once() -> None:
+    live = Live()
+    await live.wiring.watch(PLAIN)
+    live.wiring.attach(live.woken.controller)
+    assert not live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    await idle()
+    assert live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    assert (live.api.asked, live.woken.keys) == ([("get", "clonesets", "ns/a")], [("ns", "asker")])
+
+
+async def test_what_the_mirror_had_not_heard_of_is_taken_in() -> None:
+    live = Live()
+    await live.wiring.watch(PLAIN)
+    live.wiring.attach(live.woken.controller)
+    live.api.put(CLONE_SET, msgspec.json.decode(msgspec.json.encode(thing("a", 5))))
+    assert not live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    await idle()
+    held = live.wiring.table(PLAIN).get("ns", "a")
+    assert held is not None
+    assert not live.wiring.surely_gone(PLAIN, ("ns", "a"), "u-a", ("ns", "asker"))
+    assert live.woken.keys == [("ns", "asker")]
+
+
+async def test_a_pod_that_cannot_be_decoded_is_not_gone_and_not_asked_for() -> None:
+    live = Live()
+    await live.wiring.watch(REQUESTS)
+    await live.wiring.watch(PODS)
+    gatherer = Gatherer(live.wiring)
+    live.wiring.attach(live.woken.controller)
+    broken: Json = pod_document() | {"spec": "none"}
+    live.mirror.written(POD, msgspec.json.encode(broken))
+    live.mirror.written(RECREATE_REQUEST, msgspec.json.encode(request_document("app")))
+    for _ in range(3):
+        found = gatherer.gather(("ns", "r"), Memory())
+        assert found is not None
+        assert (found.pod, found.pod_known) == (None, False)
+        await idle()
+    assert (live.api.asked, live.woken.keys) == ([], [])
+
+
+class Said(Report):
+    """A report on a thing's size."""
+
+    size: int = 0
+
+
+SIZES: StatusReports[Thing, Said] = StatusReports(
+    kind="sizes", body=Said, absorbed=lambda obj, report, now: obj.size == report.size
+)
+
+
+async def test_reports_are_kept_until_they_are_written_and_then_answered() -> None:
+    live = Live()
+    await live.wiring.watch(PLAIN)
+    table = live.wiring.table(PLAIN)
+    table.apply(thing("a"))
+    assert live.wiring.reported(thing("a")) is None
+    live.wiring.receive(PLAIN, SIZES)
+    live.wiring.attach(live.woken.controller)
+    live.shards.owns = lambda namespace, name: True  # type: ignore[method-assign]
+    await live.wiring.serve_reports(SIZES)
+    live.bus.inbox = "_INBOX_node.n1"
+    body = msgspec.json.encode(Said(uid="u-a", size=3))
+    asking = asyncio.create_task(live.bus.request(subjects.report("n1", "sizes", "ns", "a"), body, 1.0))
+    await idle()
+    assert live.wiring.reported(thing("a")) == Said(uid="u-a", size=3)
+    assert live.woken.keys == [("ns", "a")]
+    table.apply(msgspec.structs.replace(thing("a", 2), size=3))
+    answer = msgspec.json.decode(await asking, type=Answer)
+    assert answer == Answer(accepted=True, resource_version="2")
+    assert live.wiring.reported(thing("a")) is None
+
+
+async def test_requests_are_heard_by_every_replica_or_by_any_one() -> None:
+    live = Live()
+
+    async def handler(sender: Sender, body: Any) -> Answer | None:
+        return Answer(accepted=True, why=f"{sender.node} {sender.namespace}/{sender.name}")
+
+    await live.wiring.answer("all", Said, handler)
+    await live.wiring.answer("any", Said, handler, by_any_replica=True)
+    assert [(one.subject_filter, one.queue) for one in live.bus.servers] == [
+        ("report.v1.*.all.>", ""),
+        ("report.v1.*.any.>", "test"),
+    ]
+    live.bus.inbox = "_INBOX_node.n1"
+    told = await live.bus.request(subjects.report("n1", "any", "ns", "a"), b"{}", 1.0)
+    assert msgspec.json.decode(told, type=Answer).why == "n1 ns/a"
+
+
+async def test_reports_of_a_part_that_takes_none_are_nobodys() -> None:
+    live = Live()
+    await live.wiring.serve_reports(SIZES)
+    assert live.bus.servers == []
+
+
+async def test_what_a_part_may_read_besides() -> None:
+    live = Live(gates="KruiseDaemon=false")
+    live.api.put(NODE, {"metadata": {"name": "n1", "uid": "1", "resourceVersion": "1"}})
+    await live.wiring.watch(nodes := Watch(NODE, Thing))
+    assert b'"n1"' in await live.wiring.get(NODE, "", "n1")
+    assert len(live.wiring.table(nodes)) == 0, "what is only looked at is not mirrored"
+    await live.wiring.read(NODE, "", "n1")
+    assert len(live.wiring.table(nodes)) == 1
+    assert not live.wiring.owns("ns", "a"), "no shard is held yet"
+    assert (live.wiring.gates, live.wiring.settings, live.wiring.clock) == (
+        live.context.gates,
+        live.context.settings,
+        live.context.clock,
+    )
+
+
+def test_what_runs_beside_and_writes_besides_is_the_services() -> None:
+    live = Live()
+    live.wiring.beside(idle)
+    assert live.beside == [idle]
+    assert str(live.wiring.executor(live.wiring.recorder("x"))) == "executor with recorder of x"
