@@ -1,0 +1,80 @@
+"""Whose reports reach the status of a NodeImage (nodeagent.md §3.6), and when they are answered."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from flotilla_common.api.kinds.nodeimage.types import NodeImage
+from flotilla_common.control.controller import Key
+from flotilla_common.control.inbox import Inbox
+from flotilla_common.node.reports import Answer, NodeImageReport
+from flotilla_common.node.serving import Sender
+from flotilla_jobs.nodeimage.controller import CONTROLLER
+from flotilla_jobs.nodeimage.gather import IMAGES
+from flotilla_jobs.nodeimage.status import reported
+from tests.support.wiring import FakeWiring
+from tests.unit.imagepull.build import entry, node_image, tag
+
+HERE = Sender("n1", "", "n1")
+
+
+def said(phase: str = "Pulling") -> NodeImageReport:
+    """The report has the shape of a status."""
+    return NodeImageReport(uid="uid-n1", status=node_image("n1", [tag("J")], [entry(phase)]).status)
+
+
+def inbox(wiring: FakeWiring, planned: list[Key]) -> Inbox[NodeImage, NodeImageReport]:
+    async def read(namespace: str, name: str) -> object:
+        return await wiring.read(IMAGES.resource, namespace, name)
+
+    assert CONTROLLER.reports is not None
+    table = wiring.table(IMAGES)
+    wiring.put(IMAGES, node_image("n1", [tag("J")]))
+    return Inbox(
+        table,
+        CONTROLLER.reports,
+        clock=wiring.clock,
+        owns=wiring.owns,
+        read=read,
+        again=lambda namespace, name: planned.append((namespace, name)),
+    )
+
+
+async def test_a_report_is_answered_when_the_status_says_it() -> None:
+    wiring, planned = FakeWiring(), list[Key]()
+    answer = asyncio.create_task(inbox(wiring, planned).receive(HERE, said()))
+    await asyncio.sleep(0)
+    assert (planned, answer.done()) == ([("", "n1")], False)
+    written = node_image("n1", [tag("J")], [entry("Pulling")], resourceVersion="9")
+    status = reported(written, said().status)  # with counts
+    wiring.put(IMAGES, msgspec.structs.replace(written, status=status))
+    assert await answer == Answer(accepted=True, resource_version="9")
+
+
+@pytest.mark.parametrize(
+    ("sender", "report", "why"),
+    [
+        pytest.param(Sender("n2", "", "n1"), said(), "node n2 may not speak for n1", id="another's"),
+        pytest.param(HERE, said("Odd"), "nginx:1.25: there is no phase 'Odd'", id="no status"),
+        pytest.param(
+            HERE, NodeImageReport(uid="earlier"), "there is no such object with uid earlier", id="an earlier one"
+        ),
+        pytest.param(
+            Sender("n2", "", "n2"),
+            NodeImageReport(uid="u"),
+            "there is no such object with uid u",
+            id="of a node without a NodeImage",
+        ),
+    ],
+)
+async def test_what_is_refused(sender: Sender, report: NodeImageReport, why: str) -> None:
+    wiring, planned = FakeWiring(), list[Key]()
+    assert await inbox(wiring, planned).receive(sender, report) == Answer(why=why)
+    assert planned == []
+
+
+async def test_another_replica_answers_for_its_nodes() -> None:
+    wiring = FakeWiring()
+    wiring.mine = False
+    assert await inbox(wiring, []).receive(HERE, said()) is None
