@@ -24,7 +24,7 @@ _LEFT_BY_OTHERS = frozenset(
 (install.md §2). An entry ends when its kind comes."""
 
 
-def _converted() -> tuple[str, ...]:
+def converted() -> tuple[str, ...]:
     """CRDs whose conversion the webhook keeps right, by name."""
     ours = {kind.definition_name for kind in catalogue.KINDS if kind.rules().convert}
     return tuple(sorted(ours | _LEFT_BY_OTHERS))
@@ -40,7 +40,7 @@ def access() -> tuple[Access, ...]:
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),
-        Access(CRD, ("patch",), names=_converted()),
+        Access(CRD, ("patch",), names=converted()),
         Access(SECRET, ("create", *READ), namespace=OWN_NAMESPACE),  # a watch cannot be granted for one name
         Access(SECRET, ("update",), names=(Settings().webhook_secret,), namespace=OWN_NAMESPACE),
     )

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.install import endpoint, kind_roles, rbac
+from flotilla_cli.install import endpoint, rbac
 from flotilla_cli.install.apply import apply
 from flotilla_cli.install.kinds import OPTIONAL, name_of, namespace_of, resource_of, title
 from flotilla_cli.install.manifests import manifests
@@ -19,6 +19,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_webhook import access
 from tests.support.fake_clock import FakeClock
 
 GATES = Gates.parse("")
@@ -132,10 +133,10 @@ def test_only_the_watcher_reads_and_never_writes():
 
 
 def test_what_earlier_installations_left_is_listed_only_until_its_kind_comes():
-    assert not {kind.definition_name for kind in catalogue.KINDS} & kind_roles._LEFT_BY_OTHERS
+    assert not {kind.definition_name for kind in catalogue.KINDS} & access._LEFT_BY_OTHERS
     (patches,) = (rule for rule in find("ClusterRole", "flotilla-webhook")["rules"] if "patch" in rule["verbs"])
     converting = {name_of(crd) for crd in crds.manifests() if crd["spec"]["conversion"]["strategy"] == "Webhook"}
-    assert set(patches["resourceNames"]) == converting | kind_roles._LEFT_BY_OTHERS
+    assert set(patches["resourceNames"]) == converting | access._LEFT_BY_OTHERS
 
 
 def test_webhook_url_replaces_the_service_everywhere():

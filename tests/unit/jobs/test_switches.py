@@ -48,7 +48,7 @@ def test_what_runs(kinds: str, gates: str, on: set[str]) -> None:
     ("part", "kinds", "gates", "why"),
     [
         (RECREATES, "", "KruiseDaemon=false", "off: gate KruiseDaemon"),
-        (RECREATES, "CloneSet", "", "off: ContainerRecreateRequest not in CUSTOM_RESOURCE_ENABLE"),
+        (RECREATES, "CloneSet", "", "off: ContainerRecreateRequest is not in CUSTOM_RESOURCE_ENABLE"),
         (NODE_IMAGES, "CloneSet", "", "off: NodeImage, ImagePullJob, ImageListPullJob not in CUSTOM_RESOURCE_ENABLE"),
         (PULLS, "", "ImagePullJobGate=false", "off: gate ImagePullJobGate"),
         (LISTS, "", "ImagePullJobGate=false", "off: gate ImagePullJobGate"),

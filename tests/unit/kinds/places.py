@@ -30,6 +30,7 @@ from flotilla_common.settings import known_flags
 from flotilla_common.settings.ignored import WORKERS
 from flotilla_watcher.app import published
 from flotilla_watcher.routes import routes
+from flotilla_webhook import access
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.kinds import kind_handlers
 from tests.unit.webhook.fakes import FakeApi, tools
@@ -75,7 +76,7 @@ def conversion(kind: Kind) -> bool:
 
 
 def conversion_is_kept_right(kind: Kind) -> bool:
-    return (kind.definition_name in kind_roles.converted()) == (kind.rules().convert is not None)
+    return (kind.definition_name in access.converted()) == (kind.rules().convert is not None)
 
 
 def view_role(kind: Kind) -> bool:
@@ -120,7 +121,7 @@ GENERATED: dict[str, Place] = {
     "webhook entries (api/webhooks.py)": webhook_entries,
     "webhook paths (webhook/kinds.py)": webhook_paths,
     "conversion (webhook/conversion.py)": conversion,
-    "CRDs whose conversion is kept right (cli/install/kind_roles.py)": conversion_is_kept_right,
+    "CRDs whose conversion is kept right (webhook/access.py)": conversion_is_kept_right,
     "view role (cli/install/kind_roles.py)": view_role,
     "what the watcher publishes (watcher/app.py)": watcher,
     "what nodes get copies of (watcher/routes.py)": node_copies,

@@ -77,7 +77,7 @@ def test_without_clonesets_their_pods_are_ours() -> None:
 def test_the_controller_runs_whatever_kinds_are_served() -> None:
     spec = pod_readiness(CLONE_SET)
     assert spec.why_off(Settings(custom_resource_enable="NodeImage"), Gates.parse("")) == ""
-    assert (spec.name, spec.wakes_itself, spec.workers(Settings())) == ("pod-readiness-controller", False, 3)
+    assert (spec.name, spec.wakes_itself, spec.workers) == ("pod-readiness-controller", False, 3)
 
 
 def test_one_status_patch_adds_the_condition() -> None:

@@ -62,7 +62,7 @@ class Gatherer:
 PARTS: dict[str, Any] = {
     "name": "sets",
     "primary": SETS,
-    "workers": lambda settings: 2,
+    "workers": 2,
     "build": Gatherer,
     "plan": lambda snapshot, now: Plan(),
 }
