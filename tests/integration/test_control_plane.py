@@ -112,8 +112,11 @@ async def test_a_killed_kwok_is_replaced_and_takes_up_waiting_pods(cluster: Clus
     os.kill(kwok.pid, signal.SIGKILL)
     await eventually(lambda: not is_alive(kwok))
     cluster.kubectl("run", "late", "--image=nginx:alpine")
+    await eventually(lambda: "nodeName" in pod(cluster, "late")["spec"])
     await cluster.plane.start()
     cluster.kubectl("wait", "--for=condition=Ready", "pod/late", "--timeout=30s")
+    taken_by = {node["status"]["nodeInfo"]["bootID"] for node in cluster.read("nodes")["items"]}
+    assert taken_by == {pod(cluster, "late")["metadata"]["annotations"]["fake.flotilla.dev/shown"]}
 
 
 async def test_nothing_survives_a_killed_test_process(tmp_path: Path) -> None:

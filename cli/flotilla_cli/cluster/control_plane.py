@@ -63,6 +63,7 @@ class ControlPlane:
         self.records = Records(state_dir)
         self._programs = programs
         self._clock = clock
+        self._kwok_boot = ""
 
     @property
     def kubeconfig(self) -> Path:
@@ -83,6 +84,8 @@ class ControlPlane:
         for component, token in tokens.items():
             self._write_kubeconfig(component, credentials.token_user(token))
         for component in ORDER:
+            if component == "kwok" and self._running(component) is None:
+                await self._start_kwok()
             self.ensure(component)
             if component == "kube-apiserver":
                 say("waiting for the apiserver")
@@ -90,8 +93,8 @@ class ControlPlane:
 
     def ensure(self, component: str) -> Process:
         """The component's process, started if it does not run."""
-        current = self.records.get(component)
-        if current and is_alive(current):
+        current = self._running(component)
+        if current is not None:
             return current
         argv = self._command(component)
         env = kwok.ENVIRONMENT if component == "kwok" else {}
@@ -153,7 +156,13 @@ class ControlPlane:
             case "kube-scheduler":
                 return components.scheduler(self.places)
             case _:
-                return kwok.command(self.places, self.options.kubelet)
+                return kwok.command(self.places, self.options.kubelet, self._kwok_boot)
+
+    async def _start_kwok(self) -> None:
+        self._kwok_boot = self._clock.now().isoformat()
+        self.ensure("kwok")
+        async with admin(self.kubeconfig, self._clock) as api:
+            await kwok.show_pods(api, self._clock, self._kwok_boot)
 
     async def _ready(self) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN
@@ -171,8 +180,11 @@ class ControlPlane:
             f"The apiserver is not ready after {READY_WITHIN:.0f} s ({problem}). End of {log}:\n{tail(log)}"
         )
 
-    def _require(self, component: str) -> None:
+    def _running(self, component: str) -> Process | None:
         process = self.records.get(component)
-        if process is None or not is_alive(process):
+        return process if process is not None and is_alive(process) else None
+
+    def _require(self, component: str) -> None:
+        if self._running(component) is None:
             log = self.places.log(component)
             raise ClusterError(f"{component} ended right after its start. End of {log}:\n{tail(log)}")

@@ -13,7 +13,11 @@ of readiness.
 Conditions that others wrote stay: every patch merges conditions by their type.
 
 Nodes prove their life by a rare heartbeat in their status instead of leases: with leases, a kwok that replaces a killed
-one waits for them to expire, and then does not look at pods that were waiting already.
+one waits for them to expire.
+
+A kwok that starts lists pods and nodes at the same time. A pod that it sees before it has taken the pod's node is
+skipped, and not looked at again until it changes. So each start has a name, which nodes show as their bootID when they
+are taken, and then every pod is changed a little (`show_pods`).
 """
 
 from importlib import resources
@@ -23,10 +27,20 @@ import msgspec
 import yaml
 
 from flotilla_cli.cluster.components import Places
+from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
+from flotilla_common.api.resources import NODE, POD
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import PatchType
+from flotilla_common.kube.interface import Api, ApiError
 
 Json = dict[str, Any]
-SELECTOR = "kwok.x-k8s.io/node=fake"
+ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"
+SELECTOR = f"{ANNOTATION}={FAKE}"
+SHOWN = "fake.flotilla.dev/shown"
+"""On pods: the start of kwok that they were shown to."""
+TAKEN_WITHIN = 60.0  # seconds; it takes a tenth of one
+POLL = 0.05
 HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
 """Kubelets are on other machines; fake ones should take as little CPU as they can. They keep little and drop much, so
@@ -46,7 +60,10 @@ READINESS_CHANGED = (
 )
 DELETING = '.metadata.deletionTimestamp // "" | length > 0 | tostring'
 GRACE_LEFT = ".metadata.deletionGracePeriodSeconds // 0 | tostring"
-NODE_READY = '[.status.conditions[]? | select(.type == "Ready" and .status == "True")] | length | tostring'
+NODE_TAKEN = (
+    '([.status.conditions[]? | select(.type == "Ready" and .status == "True")] | length == 1)'
+    ' and .status.nodeInfo.bootID == "%s" | tostring'
+)
 
 
 class Kubelet(msgspec.Struct, frozen=True):
@@ -62,10 +79,10 @@ class Kubelet(msgspec.Struct, frozen=True):
     events: bool = True
 
 
-def command(places: Places, kubelet: Kubelet) -> list[str]:
-    """kwok's command line; its stages are written beside the other files."""
+def command(places: Places, kubelet: Kubelet, boot: str) -> list[str]:
+    """kwok's command line; its stages are written beside the other files. `boot` names this start of it."""
     config = places.state_dir / "kwok.yaml"
-    write_private(config, yaml.safe_dump_all(stages(kubelet), sort_keys=False))
+    write_private(config, yaml.safe_dump_all(stages(kubelet, boot), sort_keys=False))
     return [
         "kwok",
         f"--kubeconfig={places.kubeconfig('kwok')}",
@@ -74,8 +91,9 @@ def command(places: Places, kubelet: Kubelet) -> list[str]:
     ]
 
 
-def stages(kubelet: Kubelet) -> list[Json]:
+def stages(kubelet: Kubelet, boot: str) -> list[Json]:
     """kwok's configuration: its options, and the stages of nodes and pods."""
+    taken = NODE_TAKEN % boot
     options = {"podPlayStageParallelism": WORKERS, "nodePlayStageParallelism": 4}
     living = [_is(DELETING, "false"), {"key": ".status.phase", "operator": "NotIn", "values": ["Succeeded", "Failed"]}]
     restarted = {
@@ -85,8 +103,8 @@ def stages(kubelet: Kubelet) -> list[Json]:
     }
     return [
         {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options},
-        _stage("Node", "node-ready", [_isnt(NODE_READY, "1")], 0, _patch("node-ready")),
-        _stage("Node", "node-heartbeat", [_is(NODE_READY, "1")], HEARTBEAT, _patch("node-heartbeat")),
+        _stage("Node", "node-ready", [_is(taken, "false")], 0, _patch("node-ready", f'nodeInfo: {{bootID: "{boot}"}}')),
+        _stage("Node", "node-heartbeat", [_is(taken, "true")], HEARTBEAT, _patch("node-heartbeat")),
         _stage("Pod", "pod-start", [*living, _is(RUNS, "false")], kubelet.start, _patch("pod-status")),
         _stage(
             "Pod",
@@ -130,8 +148,9 @@ def _stage(kind: str, name: str, expressions: list[Json], delay: int, then: Json
     }
 
 
-def _patch(template: str) -> Json:
+def _patch(template: str, more: str = "") -> Json:
     text = resources.files("flotilla_cli.cluster").joinpath(f"stages/{template}.tmpl").read_text(encoding="utf-8")
+    text += more
     return {"patches": [{"subresource": "status", "root": "status", "type": "strategic", "template": text}]}
 
 
@@ -155,7 +174,7 @@ def node(index: int, zones: int = 3) -> Json:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "annotations": {ANNOTATION: FAKE},
             "labels": {
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
@@ -191,3 +210,32 @@ def unschedulable(nodes: list[msgspec.Raw]) -> list[str]:
     """The nodes that are still tainted: new ones are until they are ready and the controllers have seen it."""
     documents = [msgspec.json.decode(raw, type=Json) for raw in nodes]
     return [document["metadata"]["name"] for document in documents if document["spec"].get("taints")]
+
+
+async def show_pods(api: Api, clock: Clock, boot: str) -> None:
+    """Have the kwok that was started under this name look at every pod on its nodes. Raises ClusterError when it does
+    not take the nodes."""
+    deadline = clock.monotonic() + TAKEN_WITHIN
+    while {*(nodes := await _boots(api)).values()} - {boot}:
+        if clock.monotonic() > deadline:
+            raise ClusterError(f"kwok has not taken all of its {len(nodes)} nodes in {TAKEN_WITHIN:.0f} s")
+        await clock.sleep(POLL)
+    change = msgspec.json.encode({"metadata": {"annotations": {SHOWN: boot}}})
+    for raw in (await api.list(POD, field_selector="spec.nodeName!=")).items:
+        pod = msgspec.json.decode(raw, type=Json)
+        if pod["spec"]["nodeName"] in nodes:
+            try:
+                await api.patch(POD, pod["metadata"]["namespace"], pod["metadata"]["name"], change, PatchType.MERGE)
+            except ApiError as error:
+                if error.reason != "NotFound":
+                    raise
+
+
+async def _boots(api: Api) -> dict[str, str]:
+    """Which start of kwok has taken each fake node."""
+    documents = [msgspec.json.decode(raw, type=Json) for raw in (await api.list(NODE)).items]
+    return {
+        document["metadata"]["name"]: document["status"].get("nodeInfo", {}).get("bootID", "")
+        for document in documents
+        if document["metadata"].get("annotations", {}).get(ANNOTATION) == FAKE
+    }

@@ -1,24 +1,81 @@
 """The fake kubelets' configuration, and the volumes made for claims. Their behaviour is tested on the real thing."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
+import pytest
 import yaml
 
 from flotilla_cli.cluster.components import Places, Ports, apiserver, etcd
-from flotilla_cli.cluster.kwok import Kubelet, node, stages, unschedulable
+from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.kwok import Kubelet, node, show_pods, stages, unschedulable
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.volumes import volume_for
+from flotilla_common.api.resources import NODE, Resource
+from flotilla_common.kube.interface import Api, ApiError, Page
+from tests.support.fake_clock import FakeClock
+
+Json = dict[str, Any]
 
 
 def test_stages_are_plain_yaml_with_the_asked_pace() -> None:
-    documents = list(yaml.safe_load_all(yaml.safe_dump_all(stages(Kubelet(start=300)))))
+    documents = list(yaml.safe_load_all(yaml.safe_dump_all(stages(Kubelet(start=300), "boot"))))
     named = {document["metadata"]["name"]: document["spec"] for document in documents[1:]}
     assert named["pod-start"]["delay"] == {"durationMilliseconds": 300, "jitterDurationMilliseconds": 600}
     assert named["pod-stop"]["next"] == {"delete": True}
     for name, spec in named.items():
         for patch in spec["next"].get("patches", []):
             assert patch["type"] == "strategic", name  # a merge patch would drop the conditions of others
+
+
+class Apiserver:
+    """One with two fake nodes, of which kwok takes the second late, a real node, and a pod on each."""
+
+    def __init__(self) -> None:
+        self.boots = {"node-0": "new", "node-1": "old", "real": "mine"}
+        self.looks = 0
+        self.patched: dict[str, Json] = {}
+
+    async def list(self, resource: Resource, namespace: str = "", field_selector: str = "") -> Page:
+        if resource is NODE:
+            self.looks += 1
+            self.boots["node-1"] = "new" if self.looks > 3 else "old"
+            return self._page(self._node(name) for name in self.boots)
+        assert self.boots["node-1"] == "new", "pods are shown when all nodes are taken"
+        assert field_selector == "spec.nodeName!="
+        return self._page(
+            {"metadata": {"namespace": "n", "name": f"on-{name}"}, "spec": {"nodeName": name}} for name in self.boots
+        )
+
+    def _node(self, name: str) -> Json:
+        annotations = {} if name == "real" else {"kwok.x-k8s.io/node": "fake"}
+        return {
+            "metadata": {"name": name, "annotations": annotations},
+            "status": {"nodeInfo": {"bootID": self.boots[name]}},
+        }
+
+    def _page(self, documents: Iterable[Json]) -> Page:
+        return Page([msgspec.Raw(msgspec.json.encode(one)) for one in documents], "1")
+
+    async def patch(self, resource: Resource, namespace: str, name: str, body: bytes, content_type: str) -> bytes:
+        self.patched[name] = msgspec.json.decode(body)
+        if name == "on-node-0":
+            raise ApiError(404, "NotFound", "it is gone by now")
+        return b""
+
+
+async def test_pods_are_shown_to_a_kwok_that_has_taken_its_nodes() -> None:
+    api = Apiserver()
+    await show_pods(cast("Api", api), FakeClock(), "new")
+    assert api.patched.keys() == {"on-node-0", "on-node-1"}
+    assert api.patched["on-node-1"] == {"metadata": {"annotations": {"fake.flotilla.dev/shown": "new"}}}
+
+
+async def test_a_kwok_that_does_not_take_its_nodes_is_an_error() -> None:
+    with pytest.raises(ClusterError, match="2 nodes"):
+        await show_pods(cast("Api", Apiserver()), FakeClock(), "newer")
 
 
 def test_nodes_differ_in_name_address_and_zone() -> None:
