@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.support.cluster import Cluster, control_plane, eventually
-from tests.support.fleet import fleet
+from tests.support.fleet import Fleet, fleet
 
 POD = """
 apiVersion: v1
@@ -63,9 +63,9 @@ async def test_with_the_gate_every_pod_gets_gate_and_condition(tmp_path: Path):
         assert "cloneset_scale_expectation_leakage" in page
 
 
-async def test_without_the_gate_no_pod_goes_through_the_webhook_but_conditions_are_given(tmp_path: Path):
-    async with control_plane(tmp_path) as cluster, fleet(cluster):
-        assert not has_pod_entry(cluster)
-        gated = POD.replace("spec: {", "spec: {readinessGates: [{conditionType: KruisePodReady}], ")
-        cluster.kubectl("apply", "-f", "-", stdin=gated)
-        await eventually(lambda: ready_with_gate(cluster, "bare"))
+async def test_without_the_gate_no_pod_goes_through_the_webhook_but_conditions_are_given(shared: Fleet):
+    cluster = shared.cluster
+    assert not has_pod_entry(cluster)
+    gated = POD.replace("spec: {", "spec: {readinessGates: [{conditionType: KruisePodReady}], ")
+    cluster.kubectl("apply", "-f", "-", stdin=gated)
+    await eventually(lambda: ready_with_gate(cluster, "bare"))

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.ports import free_ports
-from tests.support.cluster import control_plane, eventually
-from tests.support.fleet import Fleet, fleet
+from tests.support.cluster import eventually
+from tests.support.fleet import Fleet
 
 MANIFEST = """
 apiVersion: apps.kruise.io/v1alpha1
@@ -34,11 +33,10 @@ Json = dict[str, Any]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
-    async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster) as running:
-        cluster.kubectl("apply", "-f", "-", stdin=MANIFEST)
-        await eventually(lambda: status(running).get("readyReplicas") == 3)
-        yield running
+async def flotilla(shared: Fleet) -> Fleet:
+    shared.cluster.kubectl("apply", "-f", "-", stdin=MANIFEST)
+    await eventually(lambda: status(shared).get("readyReplicas") == 3)
+    return shared
 
 
 def status(running: Fleet) -> Json:

@@ -33,15 +33,17 @@ def key(document: Json) -> Key:
 
 
 class Recorder:
-    """Some resources in all namespaces; the newest state of every object, and all events."""
+    """Some resources in one namespace or in all; the newest state of every object, and all events."""
 
-    def __init__(self, kubectl: Path, kubeconfig: Path, *resources: Resource) -> None:
+    def __init__(self, kubectl: Path, kubeconfig: Path, *resources: Resource, namespace: str = "") -> None:
         self.objects: dict[Key, Json] = {}
         self.events: list[Event] = []
         self._changed = threading.Condition()
         self._failures: list[str] = []
+        self._unlisted = {resource.kind for resource in resources}
         self._reflectors = [
-            Reflector([str(kubectl), "--kubeconfig", str(kubeconfig)], resource, self) for resource in resources
+            Reflector([str(kubectl), "--kubeconfig", str(kubeconfig)], resource, self, namespace)
+            for resource in resources
         ]
 
     def __enter__(self) -> Self:
@@ -56,6 +58,10 @@ class Recorder:
             reflector.stop()
         assert not self._failures, self._failures
 
+    def begun(self) -> bool:
+        """Everything is watched: what happens from now on is recorded step by step."""
+        return not self._unlisted
+
     def listed(self, kind: str, documents: list[Json]) -> None:
         """All objects of a kind at a moment: what is new, other or gone becomes an event."""
         found = {key(document): document for document in documents}
@@ -66,6 +72,9 @@ class Recorder:
             known = self.objects.get(where)
             if known is None or known["metadata"]["resourceVersion"] != document["metadata"]["resourceVersion"]:
                 self.happened("MODIFIED" if known else "ADDED", document)
+        with self._changed:
+            self._unlisted.discard(kind)
+            self._changed.notify_all()
 
     def happened(self, change: str, document: Json) -> None:
         """An event of a watch."""

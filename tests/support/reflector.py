@@ -31,11 +31,12 @@ class Sink(Protocol):
 
 
 class Reflector:
-    """The objects of one resource in all namespaces."""
+    """The objects of one resource in one namespace, or in all."""
 
-    def __init__(self, kubectl: list[str], resource: Resource, sink: Sink) -> None:
+    def __init__(self, kubectl: list[str], resource: Resource, sink: Sink, namespace: str = "") -> None:
         self._get = [*kubectl, "get", "--raw"]
         self._resource = resource
+        self._path = resource.path(namespace)
         self._sink = sink
         self._thread = threading.Thread(target=self._run)
         self._lock = threading.Lock()
@@ -65,7 +66,7 @@ class Reflector:
 
     def _list(self) -> str:
         """All objects; their version."""
-        command = [*self._get, self._resource.path()]
+        command = [*self._get, self._path]
         reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if reply.returncode:
             raise ConnectionError(reply.stderr)
@@ -80,7 +81,7 @@ class Reflector:
     def _follow(self, version: str) -> str:
         """Watch from a version until the watch ends; the last version, or "" when only a list helps."""
         query = f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
-        command = [*self._get, self._resource.path() + query]
+        command = [*self._get, self._path + query]
         with self._lock:
             if self._stopped:
                 return version

@@ -7,13 +7,15 @@ assert all(image(pod) == "nginx:mainline" for pod in space.pods.values())
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
 import pytest
 
+from flotilla_common.api.resources import Resource
 from tests.support.cluster import Cluster
 from tests.support.recorder import Event, Recorder, key
 
@@ -187,6 +189,15 @@ class Workspace:
         """Wait for an event about a CloneSet."""
         self.until(lambda: any((reason, message) == event[1:] for event in self.events()), seconds)
 
+    def warnings(self, reason: str, seconds: float = PATIENCE) -> list[str]:
+        """Wait for warnings about CloneSets with this reason; what they say. Events are written in the background."""
+
+        def found() -> list[str]:
+            return [message for event in self.events() if event[:2] == ("Warning", reason) for message in event[2:]]
+
+        self.until(lambda: bool(found()), seconds)
+        return found()
+
     def clock(self) -> datetime:
         """The time; the control plane runs on this machine's clock, too."""
         return datetime.now(UTC)
@@ -230,10 +241,25 @@ class Workspace:
 
 def fresh(cluster: Cluster, recorder: Recorder, title: str) -> Workspace:
     """A new namespace for the test of this title."""
-    words = re.sub("[^a-z0-9]+", "-", title.removeprefix("test_").lower())[:40].strip("-")
+    return Workspace(cluster, recorder, new_namespace(cluster, title))
+
+
+@contextmanager
+def watched(cluster: Cluster, title: str, *resources: Resource) -> Generator[Workspace]:
+    """A new namespace for the test of this title, and a recorder of these resources in it alone."""
+    name = new_namespace(cluster, title)
+    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *resources, namespace=name) as recorder:
+        assert recorder.until(recorder.begun, PATIENCE), "no watch"
+        yield Workspace(cluster, recorder, name)
+
+
+def new_namespace(cluster: Cluster, title: str) -> str:
+    """A new namespace, named after a test: by its name, or by its whole path if that is not enough to tell it from all
+    other tests of the cluster."""
+    words = re.sub("[^a-z0-9]+", "-", title.rpartition("::")[2].removeprefix("test_").lower())[:40].strip("-")
     name = f"{words}-{crc32(title.encode()):08x}"
     cluster.kubectl("create", "namespace", name)
-    return Workspace(cluster, recorder, name)
+    return name
 
 
 def image(pod: Json) -> str:

@@ -194,8 +194,6 @@ def test_a_quota_lets_some_pods_through(space: Workspace):
     status = space.settled(replicas=2, readyReplicas=2)
     space.until(lambda: any(found["type"] == "FailedScale" for found in space.status().get("conditions", [])))
     assert status["readyReplicas"] == 2
-    failures = [message for kind, reason, message in space.events() if (kind, reason) == ("Warning", "FailedCreate")]
-    assert failures
-    assert all("exceeded quota: few" in message for message in failures)
+    assert all("exceeded quota: few" in message for message in space.warnings("FailedCreate"))
     space.kubectl("patch", "quota", "few", "--type=merge", '-p={"spec":{"hard":{"pods":"9"}}}')
     space.settled(replicas=5, readyReplicas=5, seconds=40)

@@ -150,9 +150,7 @@ def test_a_name_that_fits_no_label_is_reported(space: Workspace):
     space.apply(cloneset(1, name=name))
     space.until(lambda: any(found["type"] == "FailedScale" for found in space.status(name).get("conditions", [])))
     assert space.pods == {}
-    failures = [message for kind, reason, message in space.events() if (kind, reason) == ("Warning", "FailedCreate")]
-    assert failures
-    assert all("63" in message for message in failures)
+    assert all("63" in message for message in space.warnings("FailedCreate"))
 
 
 def test_current_revision_follows_when_all_are_updated(space: Workspace):

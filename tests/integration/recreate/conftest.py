@@ -1,15 +1,13 @@
-"""One control plane with all services per file, one namespace per scenario, and agents that say what a test wants.
+"""One namespace per scenario, and agents that say what a test wants.
 
 The nodes are fake: their kubelets start pods, and a scenario restarts containers in the pod's status.
 """
 
 import json
-import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import msgspec
 import pytest
@@ -23,6 +21,7 @@ from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateRepo
 from tests.support.broker import BusAt
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
+from tests.support.workspace import new_namespace
 
 Json = dict[str, Any]
 SERVICES = ("watcher", "cloneset", "jobs", "webhook")
@@ -39,7 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fleet]:
+async def flotilla(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[Fleet]:
+    """The services: shared by all, except where they are killed."""
+    if not getattr(request.module, "OWN_PLANE", False):
+        yield request.getfixturevalue("shared")
+        return
     async with (
         control_plane(tmp_path_factory.mktemp("plane"), kubelet=Kubelet(start=50, readiness=10, stop=50)) as cluster,
         fleet(cluster, services=SERVICES, flags=FLAGS) as running,
@@ -59,11 +62,7 @@ async def bus(flotilla: Fleet) -> AsyncIterator[NatsBus]:
 @pytest.fixture
 def space(flotilla: Fleet, bus: NatsBus, request: pytest.FixtureRequest) -> "Space":
     """A fresh namespace, named after the test."""
-    title = request.node.name
-    words = re.sub("[^a-z0-9]+", "-", title.removeprefix("test_").lower())[:40].strip("-")
-    name = f"{words}-{crc32(title.encode()):08x}"
-    flotilla.cluster.kubectl("create", "namespace", name)
-    return Space(flotilla.cluster, bus, name)
+    return Space(flotilla.cluster, bus, new_namespace(flotilla.cluster, request.node.nodeid))
 
 
 class Space:

@@ -14,6 +14,7 @@ from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+OWN_PLANE = True
 ACTIVE = "crr.apps.kruise.io/active"
 
 

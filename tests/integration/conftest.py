@@ -1,0 +1,66 @@
+"""What tests share: one control plane with all services, for those that disturb nothing but their own namespaces.
+
+A test gets it as `shared`. All others have a control plane of their own, one per file: those that kill or wipe
+something, install or remove, or need flags.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.support.fleet import Fleet
+from tests.support.schedule import Spread
+from tests.support.shared_plane import shared_plane
+
+HERE = Path(__file__).parent
+SPREAD = (
+    "cloneset/test_claims.py",
+    "cloneset/test_clients.py",
+    "cloneset/test_lifecycle.py",
+    "cloneset/test_ownership.py",
+    "cloneset/test_scaling.py",
+    "cloneset/test_seed_documents.py",
+    "cloneset/test_status.py",
+    "cloneset/test_updates.py",
+    "recreate/test_refusals.py",
+    "recreate/test_restarts.py",
+)
+"""Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
+LONG = ("faults/", "test_install.py", "recreate/test_faults.py", "test_service_life.py")
+"""Minutes each: they begin first, so that none is left alone at the end."""
+WHOLE_FILES = 3
+"""Workers at files with planes of their own, as long as there is something else to do."""
+
+
+def spread(nodeid: str) -> bool:
+    """Whether the test may run on any worker, whoever runs the rest of its file."""
+    return nodeid.partition("::")[0].endswith(tuple(f"/{HERE.name}/{file}" for file in SPREAD))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    return Spread(config, log, spread, WHOLE_FILES) if config.getoption("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, and what fits in anywhere last."""
+
+    def order(item: pytest.Item) -> int:
+        path = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
+        return 2 if spread(item.nodeid) else 0 if path.startswith(LONG) else 1
+
+    items.sort(key=order)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Fleet]:
+    """The control plane and services that all tests of this run share, whichever worker runs them. Tests of it have
+    namespaces of their own, and kill, install and remove nothing."""
+    folder = tmp_path_factory.getbasetemp()
+    run = folder.parent if hasattr(request.config, "workerinput") else folder
+    with shared_plane(run / "shared") as flotilla:
+        yield flotilla

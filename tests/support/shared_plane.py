@@ -1,0 +1,148 @@
+"""One control plane with all services for the tests of a run that disturb nothing but their own namespaces.
+
+    with shared_plane(folder) as flotilla: …       # in as many processes as want to, one after another or at once
+
+The first process that asks starts it; it is a process of its own and serves until the last one has left. Who is there
+is known by a lock on a file that all of them hold: the kernel takes it from those that are killed, too. So nothing
+outlives the tests, and no worker of pytest-xdist depends on another.
+
+A guest has a namespace of its own, and names of its own for what has no namespace. It kills, installs and removes
+nothing.
+"""
+
+import asyncio
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster.control_plane import ControlPlane
+from flotilla_cli.cluster.kwok import Kubelet
+from flotilla_cli.cluster.nats import NatsServer
+from flotilla_cli.cluster.process import Process, is_alive, spawn, tail
+from flotilla_common.clock import SystemClock
+from tests.support.cluster import Cluster, control_plane, programs
+from tests.support.fleet import SERVICES, Fleet, Member, fleet
+
+ROOT = Path(__file__).parents[2]
+NODES = 3
+KUBELET = Kubelet(start=50, restart=50, stop=50)
+READY_WITHIN = 180.0  # seconds; it takes 10 on an idle machine
+ENDED_WITHIN = 30.0
+NOTICED_WITHIN = 2.0
+"""In these seconds the host sees that the last guest has left."""
+POLL = 0.05
+
+
+class Described(msgspec.Struct):
+    """A service of the shared plane: what `Member` needs."""
+
+    name: str
+    process: Process
+    health: int
+    metrics: int
+
+
+class Description(msgspec.Struct):
+    """How guests find the plane: a file in its folder, there as long as it takes guests."""
+
+    state_dir: Path
+    nats: NatsServer
+    webhook_port: int
+    members: dict[str, Described]
+
+
+@contextmanager
+def shared_plane(folder: Path) -> Generator[Fleet]:
+    """The control plane and services that all users of this folder share."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "guests").open("w") as guests:
+        fcntl.flock(guests, fcntl.LOCK_SH)
+        host = _host(folder)
+        yield _fleet(folder)
+    _leave(folder, host)
+
+
+def _host(folder: Path) -> Process:
+    """The process that serves, started if there is none, when it is ready."""
+    record = folder / "host.json"
+    with (folder / "start").open("w") as start:
+        fcntl.flock(start, fcntl.LOCK_EX)
+        host = msgspec.json.decode(record.read_bytes(), type=Process) if record.exists() else None
+        if host is None or not is_alive(host):
+            _description(folder).unlink(missing_ok=True)
+            argv = [sys.executable, "-m", __name__, str(folder)]
+            host = spawn("shared-plane", argv, _log(folder), state_dir=folder, env={"PYTHONPATH": str(ROOT)})
+            record.write_bytes(msgspec.json.encode(host))
+        deadline = time.monotonic() + READY_WITHIN
+        while not _description(folder).exists():
+            assert is_alive(host), f"the shared plane ended:\n{tail(_log(folder), 40)}"
+            assert time.monotonic() < deadline, f"the shared plane is late:\n{tail(_log(folder), 40)}"
+            time.sleep(POLL)
+    return host
+
+
+def _leave(folder: Path, host: Process) -> None:
+    """The last guest waits until everything has ended."""
+    deadline = time.monotonic() + NOTICED_WITHIN
+    while _description(folder).exists() and time.monotonic() < deadline:
+        time.sleep(POLL)
+    deadline = time.monotonic() + ENDED_WITHIN
+    while not _description(folder).exists() and is_alive(host):
+        assert time.monotonic() < deadline, "the shared plane does not end"
+        time.sleep(POLL)
+
+
+def _fleet(folder: Path) -> Fleet:
+    described = msgspec.json.decode(_description(folder).read_bytes(), type=Description, dec_hook=_path)
+    program = programs()
+    cluster = Cluster(ControlPlane(described.state_dir, program, SystemClock()), program)
+    flotilla = Fleet(cluster, described.nats, [])
+    flotilla.webhook_port = described.webhook_port
+    for name, one in described.members.items():
+        flotilla.members[name] = Member(one.name, one.process, one.health, one.metrics)
+    return flotilla
+
+
+def _path(kind: type[Path], text: str) -> Path:
+    """msgspec knows no paths."""
+    return kind(text)
+
+
+def _description(folder: Path) -> Path:
+    return folder / "plane.json"
+
+
+def _log(folder: Path) -> Path:
+    return folder / "host.log"
+
+
+async def serve(folder: Path) -> None:
+    """Serve until all guests have left. Nobody becomes a guest from then on until everything has ended."""
+    state_dir = folder / f"plane-{os.getpid()}"
+    with (folder / "guests").open("w") as guests:
+        async with (
+            control_plane(state_dir, nodes=NODES, kubelet=KUBELET) as cluster,
+            fleet(cluster, (*SERVICES, "jobs")) as flotilla,
+        ):
+            written = folder / "plane.json.new"
+            written.write_bytes(msgspec.json.encode(_described(flotilla), enc_hook=str))
+            written.rename(_description(folder))
+            await asyncio.to_thread(fcntl.flock, guests, fcntl.LOCK_EX)
+            _description(folder).unlink()
+
+
+def _described(flotilla: Fleet) -> Description:
+    members = {
+        name: Described(one.name, one.process, one.health, one.metrics_port) for name, one in flotilla.members.items()
+    }
+    return Description(flotilla.cluster.plane.places.state_dir, flotilla.nats, flotilla.webhook_port, members)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1])))
