@@ -1,8 +1,9 @@
 """One control plane with three real nodes and one set of services per file, one namespace per scenario.
 
-A file may name flags of the services in `FLAGS`, and in `WATCHED` the resources that its scenarios look back at.
-`cluster` is the control plane without services, `running` has the controllers of pods, `staffed` all services and node
-agents.
+A file may name in `WATCHED` the resources that its scenarios look back at. `cluster` is the control plane without
+services, `running` has the controllers of pods, `staffed` all services and node agents.
+
+The files that leave nodes and services alone share one cluster, and so one worker of pytest-xdist (`QUIET`).
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD, Resource
@@ -20,19 +23,36 @@ from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.nodes import RealCluster, real_cluster
 from tests.support.recorder import Recorder
 from tests.support.registry_front import Front, registry_front
+from tests.support.schedule import Units, file_of
 from tests.support.workspace import Json, Workspace, fresh
 
+HERE = Path(__file__).parent
 NODES = 3
+QUIET = ("test_cri.py", "test_in_place.py", "test_seed_documents.py")
+FLAGS = ("--feature-gates=InPlaceWorkloadVerticalScaling=true",)
+"""Of the services of the quiet files."""
 FIRST = 2400
 """Seconds for the first test of a file: a machine without the programs builds them, which takes many minutes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quiet files last: their cluster lives until the end."""
+    items.sort(key=lambda item: unit(item.nodeid) == "quiet")
     files: set[Path] = set()
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if HERE in item.path.parents:
             item.add_marker(pytest.mark.timeout(300 if item.path in files else FIRST))
             files.add(item.path)
+
+
+def unit(nodeid: str) -> str:
+    """What a worker gets with this test."""
+    return "quiet" if file_of(nodeid).endswith(tuple(f"/{HERE.name}/{file}" for file in QUIET)) else file_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    return Units(config, log, unit) if config.getoption("dist") == "loadscope" else None
 
 
 class Running(NamedTuple):
@@ -52,23 +72,36 @@ class Staffed(NamedTuple):
     agents: Agents
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def quiet(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
+    """The cluster of the quiet files."""
     async with real_cluster(tmp_path_factory.mktemp("plane"), nodes=NODES) as made:
         yield made
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def running(quiet: RealCluster) -> AsyncIterator[Running]:
+    """The same with services."""
+    async with fleet(quiet, flags=FLAGS) as services:
+        with Recorder(quiet.program("kubectl"), quiet.kubeconfig, POD, CLONE_SET) as recorder:
+            yield Running(quiet, services, recorder)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Running]:
-    flags: tuple[str, ...] = getattr(request.module, "FLAGS", ())
-    async with fleet(cluster, flags=flags) as services:
-        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, CLONE_SET) as recorder:
-            yield Running(cluster, services, recorder)
+async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealCluster]:
+    """The cluster of one file."""
+    async with real_cluster(tmp_path_factory.mktemp("plane"), nodes=NODES) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> RealCluster:
+    return request.getfixturevalue("quiet" if request.path.name in QUIET else "own")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Staffed]:
-    flags: tuple[str, ...] = ("--nodeimage-creation-delay=0", *getattr(request.module, "FLAGS", ()))
+    flags = ("--nodeimage-creation-delay=0",)
     watched: tuple[Resource, ...] = getattr(request.module, "WATCHED", (POD, CLONE_SET))
     async with fleet(cluster, (*SERVICES, "jobs"), flags) as services, agents(cluster, services) as on:
         with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched) as recorder:
@@ -93,4 +126,4 @@ def front(staffed: Staffed) -> Iterator[Front]:
 def space(request: pytest.FixtureRequest) -> Workspace:
     """A fresh namespace, named after the test; in files that use `staffed` with everything at work in it."""
     shared: Running | Staffed = request.getfixturevalue("staffed" if "staffed" in request.fixturenames else "running")
-    return fresh(shared.cluster, shared.recorder, request.node.name)
+    return fresh(shared.cluster, shared.recorder, request.node.nodeid)

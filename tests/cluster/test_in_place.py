@@ -18,7 +18,6 @@ from tests.support.workspace import (
 )
 
 IN_PLACE: Json = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
-FLAGS = ("--feature-gates=InPlaceWorkloadVerticalScaling=true",)
 PATIENCE = 60  # seconds: containers have a grace period of 30
 
 

@@ -12,7 +12,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.fleet import Fleet
-from tests.support.schedule import Spread
+from tests.support.schedule import Units, file_of
 from tests.support.shared_plane import shared_plane
 
 HERE = Path(__file__).parent
@@ -35,14 +35,14 @@ WHOLE_FILES = 3
 """Workers at files with planes of their own, as long as there is something else to do."""
 
 
-def spread(nodeid: str) -> bool:
-    """Whether the test may run on any worker, whoever runs the rest of its file."""
-    return nodeid.partition("::")[0].endswith(tuple(f"/{HERE.name}/{file}" for file in SPREAD))
+def unit(nodeid: str) -> str:
+    """What a worker gets with this test: nothing else, or its file."""
+    return nodeid if file_of(nodeid).endswith(tuple(f"/{HERE.name}/{file}" for file in SPREAD)) else file_of(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    return Spread(config, log, spread, WHOLE_FILES) if config.getoption("dist") == "loadscope" else None
+    return Units(config, log, unit, WHOLE_FILES) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def order(item: pytest.Item) -> int:
         path = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
-        return 2 if spread(item.nodeid) else 0 if path.startswith(LONG) else 1
+        return 2 if unit(item.nodeid) == item.nodeid else 0 if path.startswith(LONG) else 1
 
     items.sort(key=order)
 

@@ -6,10 +6,14 @@ from typing import Any, cast
 import pytest
 from xdist.remote import Producer
 
-from tests.support.schedule import Spread
+from tests.support.schedule import Units, file_of
 
 FILES = [f"t/own_{file}.py::test_{number}" for file in "abc" for number in range(4)]
 SINGLES = [f"t/spread.py::test_{number}" for number in range(12)]
+
+
+def unit(name: str) -> str:
+    return name if name in SINGLES else file_of(name)
 
 
 class Worker:
@@ -35,7 +39,7 @@ class Run:
             getvalue={"tx": ["popen"] * workers}.__getitem__, option=SimpleNamespace(loadscopereorder=False)
         )
         log = Producer("test", enabled=False)
-        self.scheduler = Spread(cast("pytest.Config", config), log, lambda one: "spread" in one, whole)
+        self.scheduler = Units(cast("pytest.Config", config), log, unit, whole)
         self.workers = [Worker(f"gw{number}") for number in range(workers)]
         for worker in cast("list[Any]", self.workers):
             self.scheduler.add_node(worker)
