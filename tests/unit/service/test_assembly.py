@@ -143,7 +143,9 @@ async def test_a_service_may_only_answer() -> None:
 
 async def test_a_controller_is_made_of_its_spec() -> None:
     options = spec.Options(Options, lambda settings, version: Options(version, settings.shards))
-    other = msgspec.structs.replace(SPEC, name="others", primary=Watch(POD, Thing), options=options)
+    other = msgspec.structs.replace(
+        SPEC, name="others", primary=Watch(POD, Thing), off=lambda settings, gates: "", options=options
+    )
     api = FakeApi()
     assembly = await served(SPEC, other, other, api=api, gates="CloneSetShortHash=true", shards=3)
     assert [one.controller.resource for one in assembly._served] == [CLONE_SET, POD, POD]
