@@ -9,16 +9,22 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from flotilla_cloneset.cloneset.revisions import RECIPE
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Chain, Patch
 from flotilla_common.gates import Gates
-from flotilla_common.workload.inplace import UpdateSpec, refresh, start
+from flotilla_common.workload.inplace import InPlaceContext, UpdateSpec, refresh, start
 from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.predicates import is_settled
 from tests.support.cluster import Cluster, control_plane, eventually
 
-NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-GATES = Gates.parse("InPlaceWorkloadVerticalScaling=true")
-VERSION = "v1.36.3"
+CONTEXT = InPlaceContext(
+    recipe=RECIPE,
+    lifecycle=None,
+    gates=Gates.parse("InPlaceWorkloadVerticalScaling=true"),
+    server_version="v1.36.3",
+    now=datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC),
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -75,11 +81,11 @@ def send(cluster: Cluster, chain: Chain) -> None:
 
 def begin(pod: Pod, spec: UpdateSpec) -> Chain:
     labels = {"controller-revision-hash": spec.revision}
-    return start(pod, spec, revision_labels=labels, gates=GATES, server_version=VERSION, now=NOW)
+    return start(pod, spec, CONTEXT, revision_labels=labels)
 
 
 def settle(cluster: Cluster, pod: Pod) -> Pod:
-    outcome = refresh(pod, lifecycle=None, on_target=True, wanted=False, gates=GATES, server_version=VERSION, now=NOW)
+    outcome = refresh(pod, CONTEXT, on_target=True, wanted=False)
     send(cluster, outcome.chain)
     assert len(outcome.chain) == 1
     return read(cluster, pod.metadata.name)
@@ -91,7 +97,7 @@ async def test_one_status_patch_settles_a_new_pod(cluster: Cluster, pod: Pod) ->
     assert settled.state == "Normal"
     assert settled.metadata.annotations["lifecycle.apps.kruise.io/timestamp"] == "2026-03-01T12:00:00Z"
     assert {kind: settled.conditions[kind].status for kind in settled.gates} == dict.fromkeys(settled.gates, "True")
-    assert settled.settled
+    assert is_settled(settled)
 
 
 @pytest.mark.asyncio(loop_scope="module")
