@@ -23,7 +23,7 @@ from tests.simulation.perturbation.play import run
 from tests.simulation.scenarios import every_scenario
 from tests.simulation.scenarios.manifests import cloneset
 from tests.simulation.scenarios.steps import REPOSITORY
-from tests.simulation.world import SERVICES, SETTINGS, World, simulate
+from tests.simulation.world import SETTINGS, World, services, simulate
 
 VERBS = {"replace": "update"}
 """Verbs of the client that have another name in roles."""
@@ -106,7 +106,7 @@ def used(service: str) -> set[Right]:
 def declared(service: str) -> Iterator[tuple[Right, Access]]:
     """What the service says that it does."""
     settings = Settings()
-    for access in SERVICES[service]().access:
+    for access in services()[service]().access:
         namespace = getattr(settings, access.namespace) if access.namespace else ""
         for verb in access.verbs:
             yield (verb, access.resource, access.subresource, namespace), access
@@ -123,13 +123,13 @@ def texts(rights: Iterable[Right]) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", services())
 def test_nothing_is_done_that_is_not_declared(service: str) -> None:
     rights = [right for right, _ in declared(service)]
     assert texts(done for done in used(service) if not any(covers(right, done) for right in rights)) == []
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", services())
 def test_nothing_is_declared_that_is_never_done(service: str) -> None:
     done = used(service)
     idle = [

@@ -47,11 +47,6 @@ from tests.simulation.uneven import UnevenBus, UnevenWire
 
 T = TypeVar("T")
 
-SERVICES: Mapping[str, Callable[[], Service]] = {
-    point.name: point.load() for point in entry_points(group="flotilla.services") if point.name != "webhook"
-}
-"""What can run as a process. The webhook answers from within the apiserver (`apiserver.webhooks`)."""
-
 REPLICAS = {"watcher": 1, "cloneset": 1}
 """What does, unless a run asks for something else."""
 
@@ -81,6 +76,13 @@ looks of one that waits for something."""
 
 QUIET_SECONDS = SETTINGS.lease_duration + 2 * SETTINGS.lease_retry_period
 """The same once a process has died, stood still or come back: a replica that is gone has been replaced meanwhile."""
+
+
+def services() -> Mapping[str, Callable[[], Service]]:
+    """What can run as a process: all that is installed. The webhook answers from within the apiserver
+    (`apiserver.webhooks`)."""
+    points = entry_points(group="flotilla.services")
+    return {point.name: point.load() for point in points if point.name != "webhook"}
 
 
 class Unsettled(Exception):
@@ -119,6 +121,7 @@ class World:
         self.machines: dict[str, Machine] = {}
         self._agents: dict[str, Process] = {}
         self.cluster = Cluster(self.server, wire=self.wire)
+        self._services = services()
         self._served = (replicas or REPLICAS).keys() - {AGENT}
         for name, count in (replicas or REPLICAS).items():
             for number in range(count):
@@ -226,8 +229,8 @@ class World:
         """A service as it is installed here. If no gate is changed, the watcher publishes what the others mirror and no
         more: every resource costs a lease that is renewed and a stream that is looked after each second."""
         if name != "watcher" or self.settings.feature_gates:
-            return SERVICES[name]()
-        parts = [part for service in self._served for part in SERVICES[service]().parts]
+            return self._services[name]()
+        parts = [part for service in self._served for part in self._services[service]().parts]
         return watcher_service(list(mirrored(parts, SETTINGS.gates())))
 
     def _running(self) -> Iterable[Process]:

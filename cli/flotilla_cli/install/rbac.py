@@ -7,7 +7,6 @@ alone.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
 
 from flotilla_cli.install.kind_roles import view_role
 from flotilla_cli.services import load_all
@@ -43,7 +42,6 @@ def objects() -> list[Json]:
     return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), view_role()]
 
 
-@cache
 def _access() -> dict[str, tuple[Access, ...]]:
     return {service.name: service.access for service in load_all() if service.access}
 

@@ -12,10 +12,9 @@ import msgspec
 
 from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
-from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import BUILT_IN
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
+from flotilla_common.installed import published
 
 REMEMBERED = 5000
 """Objects whose last version is kept to tell what a change changed: about 20 MB of pods."""
@@ -44,6 +43,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, Json] = OrderedDict()
+        self._kinds = {resource.id: resource.kind for resource in published()}  # objects from a LIST do not name theirs
 
     def read(self, message: Message, now: datetime) -> Line | None:
         """The line for a message that arrived `now`; None for a marker, or a message that cannot be read."""
@@ -77,7 +77,7 @@ class Reader:
             at=now,
             stream="kube",
             service="watcher",
-            kind=text(body.get("kind")) or _kind(resource),
+            kind=text(body.get("kind")) or self._kinds.get(resource, resource.rpartition(".")[2]),
             namespace=text(meta.get("namespace")) or ("" if namespace == "_" else namespace),
             name=text(meta.get("name")) or name,
             what=operation.lower(),
@@ -92,12 +92,6 @@ class Reader:
         self._seen.move_to_end(subject)
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
-
-
-def _kind(identity: str) -> str:
-    """The kind of the resource with that `id`: objects from a LIST do not name theirs."""
-    known = (*BUILT_IN, *(kind.resource for kind in catalogue.KINDS))
-    return next((resource.kind for resource in known if resource.id == identity), identity.rpartition(".")[2])
 
 
 def _act(body: Json, now: datetime) -> Line:

@@ -6,6 +6,7 @@ Services never import each other; they find each other's declarations by entry p
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.spec import Part
 from flotilla_common.gates import Gates
@@ -15,6 +16,12 @@ def installed_parts() -> Mapping[str, tuple[Part, ...]]:
     """What each installed service of controllers is made of, by its name."""
     points = sorted(entry_points(group="flotilla.parts"), key=lambda point: point.name)
     return {point.name: point.load() for point in points}
+
+
+def published() -> tuple[Resource, ...]:
+    """What the watcher publishes: our own kinds, and what else the installed services mirror."""
+    parts = [part for service in installed_parts().values() for part in service]
+    return tuple(dict.fromkeys((*mirrored(parts), *(kind.resource for kind in catalogue.KINDS))))
 
 
 def mirrored(parts: Iterable[Part], gates: Gates | None = None) -> Iterable[Resource]:

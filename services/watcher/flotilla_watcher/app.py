@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from flotilla_common.access import LEASES, reading
-from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import TOKEN_REVIEW, Resource
 from flotilla_common.bus.permissions import publisher_permissions
 from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Access
-from flotilla_common.installed import installed_parts, mirrored
+from flotilla_common.installed import published
 from flotilla_common.node.reports import FOLLOW
 from flotilla_common.service import Context, Service
 from flotilla_watcher.node_copies import NodeCopies
@@ -25,12 +24,6 @@ from flotilla_watcher.resource_watch import ResourceWatch
 
 LOOK_SECONDS = 0.25
 """How often the held leases are compared with the running watches."""
-
-
-def published() -> tuple[Resource, ...]:
-    """Our own kinds, and what else the installed services mirror."""
-    parts = [part for service in installed_parts().values() for part in service]
-    return tuple(dict.fromkeys((*mirrored(parts), *(kind.resource for kind in catalogue.KINDS))))
 
 
 async def run(context: Context, resources: Sequence[Resource]) -> None:

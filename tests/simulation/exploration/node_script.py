@@ -18,7 +18,7 @@ from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import ApiError
 from flotilla_common.workload.predicates import is_serving
 from tests.simulation.perturbation.fault import Fault, Place
-from tests.simulation.perturbation.kinds import CHANNEL, CONTROLLERS, KINDS
+from tests.simulation.perturbation.kinds import CONTROLLERS, KINDS, Kind, copied
 from tests.simulation.scenarios.manifests import cloneset, running
 from tests.simulation.scenarios.node_steps import SetNode, StartAgent, StopAgent
 from tests.simulation.scenarios.pull_manifests import ONE, THREE, TWO, job, left_over
@@ -117,10 +117,16 @@ def _fault(dice: random.Random) -> Fault:
     name = dice.choice(kinds)
     kind = KINDS[name]
     service = dice.choice(kind.services).replace(CONTROLLERS, "jobs")
-    resources = ("pods", "imagepulljobs", *CHANNEL) if kind.per_resource else kind.resources
+    resources = _resources(kind)
     number = f"-{dice.randint(1, len(NODES))}" if service == "agent" else "-0"
     writer = f"{service}{number}" if service else ""
     return Fault(name, writer, dice.randrange(NUMBERS[kind.place]), dice.choice(resources) if resources else "")
+
+
+def _resources(kind: Kind) -> Sequence[str]:
+    if kind.per_resource:
+        return ("pods", "imagepulljobs", *copied())
+    return copied() if kind.per_copied else ()
 
 
 def _job(dice: random.Random, _: int) -> Step:

@@ -6,8 +6,9 @@ from datetime import datetime
 import msgspec
 
 from tests.simulation.history import Version
-from tests.simulation.oracles import availability, claims, fencing, lifecycle, ownership, population, pulls
+from tests.simulation.oracles import availability, claims, fencing, lifecycle, ownership, population
 from tests.simulation.oracles.scene import SIGHT, Scene, Step
+from tests.simulation.scenarios import every_rule
 
 Rule = Callable[[Scene, Step], Iterator[str]]
 
@@ -25,9 +26,9 @@ RULES: Sequence[Callable[[], Rule]] = (
     lambda: ownership.one_revision_per_template,
     lambda: fencing.holds_the_lease,
     claims.ClaimsKept,
-    pulls.Pulls,
 )
-"""Makes every rule anew for a history: some remember what they saw."""
+"""Of all workloads; what holds for one kind only is told by its scenarios (`every_rule`). Made anew for each history:
+some remember what they saw."""
 
 MOST_TOLD = 5
 """Breaches that are told of one run: the first ones say what happened."""
@@ -51,7 +52,7 @@ class Judge:
         """`epoch`: the wall time of fake second 0. `blind`: fake seconds that controllers may lag behind."""
         self.breaches: list[Breach] = []
         self.scene = Scene(epoch, blind)
-        self._rules = [make() for make in RULES]
+        self._rules = [make() for make in (*RULES, *every_rule())]
 
     def take(self, version: Version) -> None:
         """One version more."""

@@ -17,7 +17,8 @@ from flotilla_common.api.resources import CLAIM, LEASE, POD, REVISION
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.predicates import is_serving
 from tests.simulation.history import Version
-from tests.simulation.oracles.terms import READERS, Terms
+from tests.simulation.oracles.terms import Reader, Terms
+from tests.simulation.scenarios import every_reader
 
 SIGHT = 0.05
 """Fake seconds until a change has surely reached a controller: four messages of a millisecond, and its own writes in
@@ -52,7 +53,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 class Workload:
     """One workload object through its life, with the pods that it controls."""
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: Version, read: Reader) -> None:
+        self._read = read
         self.resource = version.resource
         self.namespace = version.namespace
         self.name = version.name
@@ -70,7 +72,7 @@ class Workload:
     def change(self, at: float, document: Json | None) -> None:
         """The object changed, or is gone."""
         if document is not None:
-            self._terms.append((at, READERS[self.resource](document)))
+            self._terms.append((at, self._read(document)))
         if self.ended is None and (document is None or self.terms.terminating):
             self.ended = at
 
@@ -116,6 +118,7 @@ class Scene:
         self.at = 0.0
         self.blind = blind
         self._epoch = epoch
+        self._readers = every_reader()
 
     @property
     def now(self) -> datetime:
@@ -129,7 +132,7 @@ class Scene:
     def take(self, version: Version) -> Step:
         """Move on by one version."""
         self.at = version.at
-        if version.resource in READERS:
+        if version.resource in self._readers:
             return self._workload(version)
         if version.resource == POD:
             return self._pod(version)
@@ -154,7 +157,7 @@ class Scene:
     def _workload(self, version: Version) -> Step:
         workload = self.workloads.get(version.uid)
         if workload is None:
-            workload = self.workloads[version.uid] = Workload(version)
+            workload = self.workloads[version.uid] = Workload(version, self._readers[version.resource])
         workload.change(version.at, version.after)
         return Step(version=version, workload=workload)
 

@@ -7,8 +7,9 @@ from contextvars import Context
 from typing import TypeVar
 
 from flotilla_common.api.resources import LEASE
+from flotilla_common.installed import published
 from flotilla_nodeagent.cri.errors import Unavailable
-from flotilla_watcher.app import lease_name, published
+from flotilla_watcher.app import lease_name
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.perturbation.fault import Fault

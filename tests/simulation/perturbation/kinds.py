@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.bus.jetstream import DELIVERY_HEARTBEAT_SECONDS
 from flotilla_common.bus.nats import ACK_SECONDS
 from flotilla_nodeagent.channel.reader import SILENCE_SECONDS as READER_SILENCE
@@ -73,7 +72,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     blind: float = SIGHT
     services: Sequence[str] = (CONTROLLERS,)  # whose points these are; "" for the bus and the scenario
     per_resource: bool = False  # once for every resource whose events matter
-    resources: Sequence[str] = ()  # once for each of these whose events matter
+    per_copied: bool = False  # once for every one of these that nodes get copies of
     with_agents: bool = False  # concerns nobody else
     ends_channel: bool = False  # node agents can do nothing from then on
     swept: bool = True  # at every point of every scenario; others are for tests of their own, and for exploration
@@ -83,7 +82,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 BOTH = (CONTROLLERS, "watcher")
 NOBODY = ("",)
 AGENTS = (AGENT,)
-CHANNEL = (NODE_IMAGE.plural, RECREATE_REQUEST.plural)
+
 LATE = HOLD_SECONDS + SIGHT
 
 KINDS: Mapping[str, Kind] = {
@@ -186,7 +185,7 @@ KINDS: Mapping[str, Kind] = {
         outage=FAILOVER_SECONDS,
         blind=FAILOVER_SECONDS + 1,
         services=AGENTS,
-        resources=CHANNEL,
+        per_copied=True,
         drawn=False,
     ),
     "watcher-gone-wiped": Kind(
@@ -196,7 +195,7 @@ KINDS: Mapping[str, Kind] = {
         outage=FAILOVER_SECONDS + UNHEARD_SECONDS,
         blind=FAILOVER_SECONDS + UNHEARD_SECONDS,
         services=AGENTS,
-        resources=CHANNEL,
+        per_copied=True,
         drawn=False,
     ),
     "bus-dead": Kind(strike=strikes.KillBus, place=Place.STEP, outage=10, blind=11, services=NOBODY, ends_channel=True),
@@ -209,6 +208,11 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 """Every kind of fault by name."""
+
+
+def copied() -> Sequence[str]:
+    """The kinds whose objects node agents get copies of, by plural."""
+    return [kind.resource.plural for kind in catalogue.KINDS if kind.node_route is not None]
 
 
 def _concerns(kind: Kind, service: str, services: Sequence[str]) -> bool:
@@ -259,4 +263,4 @@ def faults_at(
 def _resources(kind: Kind, watched: Sequence[str]) -> Sequence[str]:
     if kind.per_resource:
         return watched
-    return [one for one in kind.resources if one in watched] if kind.resources else [""]
+    return [one for one in copied() if one in watched] if kind.per_copied else [""]

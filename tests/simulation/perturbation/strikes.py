@@ -8,8 +8,8 @@ from contextvars import Context
 from typing import TypeVar
 
 from flotilla_common.bus.subjects import kube_stream
+from flotilla_common.installed import published
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_watcher.app import published
 from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.perturbation.fault import Fault

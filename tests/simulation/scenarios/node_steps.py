@@ -8,7 +8,7 @@ from flotilla_common.api.resources import NODE
 from flotilla_common.bus import subjects
 from flotilla_common.control.plan import Json
 from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport
-from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Stage, Step, until
+from tests.simulation.scenarios.steps import NAMESPACE_NAME, Stage, Step, resource_of, until
 
 
 class AddNode(Step):
@@ -98,7 +98,7 @@ class WaitStatus(Step):
 
     async def play(self, stage: Stage) -> None:
         def reached() -> bool:
-            document = stage.sight.get(KINDS[self.kind], NAMESPACE_NAME, self.name)
+            document = stage.sight.get(resource_of(self.kind), NAMESPACE_NAME, self.name)
             status: Json = (document or {}).get("status", {})
             enough = all(status.get(member, 0) >= value for member, value in self.least.items())
             return enough and (not self.completed or "completionTime" in status)

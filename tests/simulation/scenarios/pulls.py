@@ -1,5 +1,6 @@
 """Jobs that pull one image: how many nodes at once, failures, second jobs, ends (imagepull.md §5, §8)."""
 
+from tests.simulation.oracles.pulls import Pulls
 from tests.simulation.scenarios.node_steps import SetNode, WaitStatus, WaitTag
 from tests.simulation.scenarios.pull_manifests import ONE, SERVICES, TWO, Pulled, everywhere, job
 from tests.simulation.scenarios.scenario import Ending, Scenario
@@ -115,3 +116,5 @@ SCENARIOS = (
         ),
     ),
 )
+
+RULES = (Pulls,)

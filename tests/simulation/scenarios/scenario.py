@@ -8,7 +8,7 @@ from flotilla_common.api.resources import CLAIM, POD, REVISION, Resource
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.workload.predicates import is_serving
 from tests.simulation.scenarios.sight import image_of
-from tests.simulation.scenarios.steps import KINDS, NAMESPACE_NAME, Stage, Step
+from tests.simulation.scenarios.steps import NAMESPACE_NAME, Stage, Step, resource_of
 from tests.simulation.world import CALM_SECONDS
 
 
@@ -88,7 +88,7 @@ class Scenario(Frozen):
     @property
     def resource(self) -> Resource:
         """The workload's resource."""
-        return KINDS[self.kind]
+        return resource_of(self.kind)
 
     def problems(self, stage: Stage) -> list[str]:
         """How the end differs from what was promised."""

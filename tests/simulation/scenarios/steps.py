@@ -11,12 +11,8 @@ from typing import Protocol
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
-from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD, REVISION, SECRET, Resource
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NAMESPACE, NODE, POD, REVISION, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import Api, ApiError
@@ -35,9 +31,12 @@ REPOSITORY = "registry.test/shop:"
 MERGE = "application/merge-patch+json"
 
 QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
-_OF_NODES = (NODE, NODE_IMAGE, IMAGE_PULL_JOB, IMAGE_LIST_PULL_JOB, RECREATE_REQUEST, SECRET)
-KINDS = {resource.kind: resource for resource in (CLONE_SET, POD, CLAIM, REVISION, NAMESPACE, QUOTA, *_OF_NODES)}
-"""The kinds that steps speak of."""
+_BUILT_IN = {one.kind: one for one in (POD, CLAIM, REVISION, CONFIG_MAP, SECRET, NODE, NAMESPACE, QUOTA)}
+
+
+def resource_of(kind: str) -> Resource:
+    """The resource of one of Kubernetes' kinds or of ours, as steps name it. Raises LookupError."""
+    return _BUILT_IN.get(kind) or catalogue.called(kind).resource
 
 
 class Stalled(Exception):
@@ -110,7 +109,7 @@ class Create(Step):
     refused: str = ""
 
     async def play(self, stage: Stage) -> None:
-        resource = KINDS[self.document["kind"]]
+        resource = resource_of(self.document["kind"])
         await _expect(
             stage.world.api.create(resource, _namespace(resource), msgspec.json.encode(self.document)), self.refused
         )
@@ -127,7 +126,7 @@ class Change(Step):
 
     async def play(self, stage: Stage) -> None:
         body = msgspec.json.encode(self.patch)
-        resource = KINDS[self.kind]
+        resource = resource_of(self.kind)
         call = stage.world.api.patch(
             resource, _namespace(resource), self.name, body, MERGE, subresource=self.subresource
         )
@@ -143,7 +142,7 @@ class Remove(Step):
 
     async def play(self, stage: Stage) -> None:
         try:
-            resource = KINDS[self.kind]
+            resource = resource_of(self.kind)
             await stage.world.delete(resource, _namespace(resource), self.name, self.propagation)
         except ApiError as error:
             if error.code != 404:
@@ -254,7 +253,7 @@ class WaitGone(Step):
     kind: str = "CloneSet"
 
     async def play(self, stage: Stage) -> None:
-        resource = KINDS[self.kind]
+        resource = resource_of(self.kind)
         await until(stage, lambda: stage.sight.get(resource, _namespace(resource), self.name) is None, str(self))
 
 
@@ -283,7 +282,7 @@ class Wait(Step):
         await until(stage, reached, str(self))
 
     def _seen(self, stage: Stage) -> bool:
-        workload = stage.sight.get(KINDS[self.kind], NAMESPACE_NAME, self.owner)
+        workload = stage.sight.get(resource_of(self.kind), NAMESPACE_NAME, self.owner)
         if workload is None:
             return False
         return workload.get("status", {}).get("observedGeneration") == workload["metadata"]["generation"]

@@ -11,11 +11,11 @@ from flotilla_cli.tail import row
 from flotilla_cli.traffic.changes import changed_paths
 from flotilla_cli.traffic.filters import matches
 from flotilla_cli.traffic.lines import Line, Reader
-from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import BUILT_IN, NODE, POD, Resource
+from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
+from flotilla_common.installed import published
 
 NOW = datetime(2026, 5, 4, 12, 0, 0, 123000, tzinfo=UTC)
 POD_BODY: dict[str, Any] = {
@@ -101,9 +101,7 @@ def test_cluster_scoped_object():
     assert (line.kind, line.namespace, line.name) == ("Node", "", "n1")
 
 
-@pytest.mark.parametrize(
-    "resource", [*BUILT_IN, *(kind.resource for kind in catalogue.KINDS)], ids=lambda resource: resource.plural
-)
+@pytest.mark.parametrize("resource", published(), ids=lambda resource: resource.plural)
 def test_objects_of_a_list_have_a_kind(resource: Resource):
     subject = subjects.kube(resource, "shop" if resource.namespaced else "", "x")
     assert read(Message(subject=subject, data=b"{}", headers={"op": "ADDED"})).kind == resource.kind

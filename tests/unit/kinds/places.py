@@ -1,6 +1,7 @@
 """Where a kind has to appear, by the place's name. Each function says whether it does.
 
-`GENERATED` places are made from the catalogue: a line there is enough. For `WRITTEN` ones somebody writes a file.
+Places `OF_KINDS` are made from the catalogue, those `OF_CONTROLLERS` from the specs that installed services list. For
+`WRITTEN` ones somebody writes a file.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,26 +14,28 @@ import msgspec
 from click.shell_completion import ShellComplete
 
 from flotilla_cli import renderers
-from flotilla_cli.install import kind_roles
+from flotilla_cli.install import kind_roles, rbac
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.kinds import find_kind
 from flotilla_cli.main import main
-from flotilla_cli.services import installed
+from flotilla_cli.services import bus_permissions, controllers, installed
 from flotilla_cli.traffic.lines import Reader
 from flotilla_common.api import crds, kinds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.resources import Resource
 from flotilla_common.api.webhooks import mutating_entries, paths, validating_entries
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
 from flotilla_common.gates import Gates
+from flotilla_common.installed import published
 from flotilla_common.settings import known_flags
 from flotilla_common.settings.ignored import WORKERS
-from flotilla_watcher.app import published
 from flotilla_watcher.routes import routes
 from flotilla_webhook import access
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.kinds import kind_handlers
+from tests.simulation.world import services
 from tests.unit.webhook.fakes import FakeApi, tools
 
 ROOT = Path(__file__).parents[3]
@@ -110,12 +113,16 @@ def completion(kind: Kind) -> bool:
 
 
 def tail(kind: Kind) -> bool:
-    message = Message(subject=subjects.kube(kind.resource, "", "x"), data=b"{}", headers={"op": "ADDED"})
+    return _named_in_tail(kind.resource)
+
+
+def _named_in_tail(resource: Resource) -> bool:
+    message = Message(subject=subjects.kube(resource, "", "x"), data=b"{}", headers={"op": "ADDED"})
     line = Reader().read(message, datetime(2026, 1, 1, tzinfo=UTC))
-    return line is not None and line.kind == kind.name
+    return line is not None and line.kind == resource.kind
 
 
-GENERATED: dict[str, Place] = {
+OF_KINDS: dict[str, Place] = {
     "CRDs (api/crds)": crd,
     "objects of an installation (cli/install/manifests.py)": installation,
     "webhook entries (api/webhooks.py)": webhook_entries,
@@ -123,7 +130,7 @@ GENERATED: dict[str, Place] = {
     "conversion (webhook/conversion.py)": conversion,
     "CRDs whose conversion is kept right (webhook/access.py)": conversion_is_kept_right,
     "view role (cli/install/kind_roles.py)": view_role,
-    "what the watcher publishes (watcher/app.py)": watcher,
+    "what the watcher publishes (installed.py)": watcher,
     "what nodes get copies of (watcher/routes.py)": node_copies,
     "flag for its workers (settings)": worker_flag,
     "words of the command line (cli/kinds.py)": words,
@@ -132,15 +139,57 @@ GENERATED: dict[str, Place] = {
 }
 
 
+def service(kind: Kind) -> bool:
+    return kind.service in installed()
+
+
+def planned(kind: Kind) -> bool:
+    return kind.resource in controllers()
+
+
+def role(kind: Kind) -> bool:
+    """The service's account may read the kind."""
+    name = rbac.account(kind.service)
+    roles = [one for one in rbac.objects() if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", name)]
+    rules = [rule for one in roles for rule in one["rules"] if kind.resource.group in rule["apiGroups"]]
+    return any(kind.resource.plural in rule["resources"] and "watch" in rule["verbs"] for rule in rules)
+
+
+def on_the_bus(kind: Kind) -> bool:
+    return kind.service in bus_permissions()
+
+
+def mirrors(kind: Kind) -> bool:
+    """The watcher publishes what its controller reads."""
+    spec = controllers().get(kind.resource)
+    return spec is not None and {watch.resource for watch in spec.all_watches if not watch.private} <= {*published()}
+
+
+def dependents_in_tail(kind: Kind) -> bool:
+    spec = controllers().get(kind.resource)
+    return spec is not None and all(_named_in_tail(watch.resource) for watch in spec.all_watches if not watch.private)
+
+
+def simulated(kind: Kind) -> bool:
+    return kind.service in services()
+
+
+OF_CONTROLLERS: dict[str, Place] = {
+    "the service that it names (an entry point of flotilla.services)": service,
+    "its controller: bundle and replay (an entry point of flotilla.parts)": planned,
+    "role of its service (cli/install/rbac.py)": role,
+    "permissions of its service on the bus (cli/services.py)": on_the_bus,
+    "what its controller reads, from the watcher (installed.py)": mirrors,
+    "names of its dependents in tail (cli/traffic/lines.py)": dependents_in_tail,
+    "processes of the simulation (tests/simulation/world.py)": simulated,
+}
+
+
 def folder(kind: Kind) -> bool:
     parts = ["types", "kind", "crd", *(["admission"] if kind.rules().admission.handlers else [])]
     parts += ["conversion"] if kind.rules().convert else []
     place = Path(kinds.__path__[0]) / kind.singular
     return all((place / f"{part}.py").is_file() for part in parts)
-
-
-def service(kind: Kind) -> bool:
-    return kind.service in installed()
 
 
 def flag_of_the_reference(kind: Kind) -> bool:
@@ -163,7 +212,6 @@ def scenario(kind: Kind) -> bool:
 
 WRITTEN: dict[str, Place] = {
     "its folder (api/kinds)": folder,
-    "the service that it names (an entry point of flotilla.services)": service,
     "flags of install.md §4 (settings/ignored.py)": flag_of_the_reference,
     "how get shows it (cli/renderers)": renderer,
     "a page of its own, or its name in the title of one (docs)": page,

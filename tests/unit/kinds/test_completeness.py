@@ -3,29 +3,31 @@
 from typing import Any
 
 import jsonpatch
-import msgspec
 import pytest
 
+from flotilla_cli.install import rbac
+from flotilla_cli.services import bus_permissions
 from flotilla_common.api import crds
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
 from flotilla_common.gates import Gates
+from flotilla_common.installed import published
 from flotilla_common.settings import SettingsError, load
 from flotilla_webhook.kinds import kind_handlers
-from tests.unit.kinds import places, sample
+from tests.sample.added import added
+from tests.sample.kind import KIND
+from tests.unit.kinds import places
 from tests.unit.webhook.fakes import FakeApi, tools
 
-EVERYWHERE = places.GENERATED | places.WRITTEN
+GENERATED = places.OF_KINDS | places.OF_CONTROLLERS
+EVERYWHERE = GENERATED | places.WRITTEN
 DOCUMENT: dict[str, Any] = {"apiVersion": "policy.kruise.io/v1beta1", "kind": "Sample", "metadata": {"name": "s"}}
+LARGE = DOCUMENT | {"spec": {"size": 10}}
 
-
-@pytest.fixture
-def added(monkeypatch: pytest.MonkeyPatch) -> Kind:
-    """The sample, in the catalogue."""
-    monkeypatch.setattr(catalogue, "KINDS", (*catalogue.KINDS, sample.KIND))
-    return sample.KIND
+__all__ = ["added"]
 
 
 @pytest.mark.parametrize("kind", catalogue.KINDS, ids=lambda kind: kind.name)
@@ -43,16 +45,15 @@ def test_no_word_means_two_kinds() -> None:
     assert len(words) == len(set(words))
 
 
-@pytest.mark.parametrize("place", places.GENERATED)
+@pytest.mark.parametrize("place", GENERATED)
 def test_a_new_kind_appears_by_itself(place: str, added: Kind) -> None:
-    assert places.GENERATED[place](added)
+    assert GENERATED[place](added)
 
 
 @pytest.mark.parametrize("place", EVERYWHERE)
 def test_what_is_in_no_catalogue_is_nowhere(place: str) -> None:
-    """So each place is one that a kind can be missing from. The sample's service is one that exists."""
-    stranger = msgspec.structs.replace(sample.KIND, service="samples")
-    assert not EVERYWHERE[place](stranger)
+    """So each place is one that a kind can be missing from."""
+    assert not EVERYWHERE[place](KIND)
 
 
 def test_the_definition_of_a_new_kind(added: Kind) -> None:
@@ -87,7 +88,7 @@ def test_the_entries_of_a_new_kind(added: Kind) -> None:
 @pytest.mark.parametrize(
     ("gates", "refusal"),
     [
-        pytest.param("", (422, "no sample is good enough"), id="on"),
+        pytest.param("", (422, "10 is more than 9"), id="on"),
         pytest.param("WorkloadSpread=false", (403, "feature-gate WorkloadSpread is not enabled"), id="off"),
     ],
 )
@@ -96,7 +97,8 @@ async def test_the_admission_of_a_new_kind(gates: str, refusal: tuple[int, str],
     request = Request(uid="u", operation="CREATE", object=DOCUMENT)
     mutated = await handlers["/mutate-policy-kruise-io-v1alpha1-sample"](request)
     assert jsonpatch.apply_patch(DOCUMENT, [one.document() for one in mutated.patch])["spec"] == {"size": 1}
-    answer = await handlers["/validate-policy-kruise-io-sample"](request)
+    large = Request(uid="u", operation="CREATE", object=LARGE)
+    answer = await handlers["/validate-policy-kruise-io-sample"](large)
     assert (answer.code, answer.message) == refusal
 
 
@@ -104,6 +106,27 @@ def test_the_flag_of_a_new_kind(added: Kind) -> None:
     assert load({}, {}).workers_of(added) == 7
     assert load({"sample-workers": "9"}, {}).workers_of(added) == 9
     assert load({}, {"FLOTILLA_SAMPLE_WORKERS": "8"}).workers_of(added) == 8
+
+
+def test_the_rights_of_a_new_controller(added: Kind) -> None:
+    (role,) = (
+        one for one in rbac.objects() if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", "flotilla-samples")
+    )
+    rights = {
+        (resource, verb)
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if resource != "events"
+    }
+    assert rights == {
+        *((resource, verb) for resource in ("configmaps", "samples") for verb in ("get", "list", "watch")),
+        *(("configmaps", verb) for verb in ("create", "delete")),
+        ("samples/status", "patch"),
+        ("samples/finalizers", "update"),
+    }
+    assert "act.v1.samples.>" in bus_permissions()["samples"].publish
+    assert CONFIG_MAP in published()
 
 
 def test_a_flag_of_no_kind_is_unknown() -> None:

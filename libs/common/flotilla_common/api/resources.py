@@ -59,6 +59,3 @@ MUTATING = Resource(
 VALIDATING = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
 )
-
-BUILT_IN = (POD, NODE, NAMESPACE, CLAIM, REVISION)
-"""What the watcher publishes besides our own kinds."""

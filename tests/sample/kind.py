@@ -1,25 +1,25 @@
 """A kind that does not exist, in the other group, with everything that a kind can have."""
 
-from datetime import timedelta
-
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.crds.definition import AGE, Version
 from flotilla_common.api.crds.schema import integer, struct
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.kind import Kind, Workers
 from flotilla_common.api.kinds.node_route import NodeRoute
 from flotilla_common.api.kinds.rules import WRITES, Admission, Rules
 from flotilla_common.api.meta import metadata_of
-from flotilla_common.api.resources import POD, Resource
+from flotilla_common.api.resources import CONFIG_MAP, Resource
 
+LARGEST = 9
 SAMPLES = Resource("policy.kruise.io", "v1beta1", "samples", "Sample")
 
 
 def _version(name: str) -> Version:
     spec = struct("What is wanted.", {"size": integer("How large it is.")})
-    return Version(name, spec, struct("What was last seen.", {}), (AGE,))
+    status = struct("What was last seen.", {"size": integer("How large it was.")})
+    return Version(name, spec, status, (AGE,))
 
 
 def _convert(document: Json, version: str) -> Json:
@@ -28,18 +28,18 @@ def _convert(document: Json, version: str) -> Json:
 
 async def _mutate(request: Request, tools: Tools) -> Answer:
     document = request.object or {}
-    until = tools.now() + timedelta(days=1)
-    return patched(operations(document, document | {"spec": {"size": 1}, "until": until.isoformat()}))
+    return patched(operations(document, document | {"spec": {"size": 1, **member(document, "spec")}}))
 
 
 async def _validate(request: Request, tools: Tools) -> Answer:
-    return ALLOWED if request.operation == "DELETE" else error(422, "no sample is good enough")
+    size = member(request.object or {}, "spec").get("size", 0)
+    return ALLOWED if request.operation == "DELETE" or size <= LARGEST else error(422, f"{size} is more than {LARGEST}")
 
 
 KIND = Kind(
     resource=SAMPLES,
     doc="A Sample shows that a kind appears wherever kinds appear.",
-    service="cloneset",
+    service="samples",
     rules=lambda: Rules(
         schema=_version,
         convert=_convert,
@@ -51,5 +51,5 @@ KIND = Kind(
     workers=Workers(7, "sample"),
     made_by_us=True,
     node_route=NodeRoute(lambda body: metadata_of(body).labels.get("node", "")),
-    parts=(POD,),
+    parts=(CONFIG_MAP,),
 )
