@@ -11,6 +11,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.ordered import OrderedFollow
 from tests.support.broker import Broker, broker
 from tests.support.cluster import eventually
 
@@ -184,6 +185,7 @@ async def test_a_consumer_that_vanishes_is_replaced_without_loss(bus: NatsBus, n
     follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
     await bus.publish(subject("a"), b"1")
     await eventually(lambda: len(reader.messages) == 1)
+    assert isinstance(follow, OrderedFollow)
     await bus._stream.delete_consumer(SPEC.name, follow._consumer)
     for number in range(20):
         await bus.publish(subject(f"b{number}"), b"2")
