@@ -8,7 +8,6 @@ import msgspec
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, patched
 from flotilla_common.api.documents import Json, is_object
-from flotilla_common.api.kinds.kind import Kind
 
 T = TypeVar("T")
 
@@ -18,13 +17,10 @@ def decoded(document: Json, model: type[T]) -> T:
     return msgspec.convert(_without_nulls(document), model)
 
 
-def document_of(kind: Kind, request: Request, decode: Callable[[Json], object]) -> Json:
-    """The object of the request. Raises Refused for what cannot be read as an object of the kind."""
+def document_of(request: Request, decode: Callable[[Json], object]) -> Json:
+    """The object of the request. Raises Refused for one that cannot be read."""
     if request.object is None:
         raise Refused(400, "there is no object in the request")
-    version = request.object.get("apiVersion")
-    if version not in kind.api_versions:
-        raise Refused(400, f"unsupported version {version}")
     try:
         decode(request.object)
     except ValueError as fault:
@@ -32,9 +28,9 @@ def document_of(kind: Kind, request: Request, decode: Callable[[Json], object]) 
     return request.object
 
 
-def defaulted(kind: Kind, request: Request, model: type[object], default: Callable[[Json], Json]) -> Answer:
+def defaulted(request: Request, model: type[object], default: Callable[[Json], Json]) -> Answer:
     """Defaults as a patch. Raises Refused."""
-    document = document_of(kind, request, lambda it: decoded(it, model))
+    document = document_of(request, lambda it: decoded(it, model))
     return patched(operations(document, default(document)))
 
 

@@ -14,14 +14,13 @@ from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.cloneset import validation as rules
 from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
-from flotilla_common.api.kinds.cloneset.kind import KIND
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import POD
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch in the version of the request."""
-    document = document_of(KIND, request, rules.check_types)
+    document = document_of(request, rules.check_types)
     return patched(operations(document, default_cloneset(document, request.old_object, tools.gates)))
 
 
@@ -30,7 +29,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
     and will not work as it was meant."""
     if request.operation == "DELETE":
         return await tools.deletion_protection(request)
-    document = document_of(KIND, request, rules.check_types)
+    document = document_of(request, rules.check_types)
     old = request.old_object if request.operation == "UPDATE" else None
     namespace, name = identity(document, request)
     try:

@@ -17,7 +17,6 @@ from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.containerrecreaterequest import validation as rules
 from flotilla_common.api.kinds.containerrecreaterequest.conversion import strip
 from flotilla_common.api.kinds.containerrecreaterequest.identity import identified
-from flotilla_common.api.kinds.containerrecreaterequest.kind import KIND
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.api.versions import V1BETA1
 
@@ -27,7 +26,7 @@ async def mutate(request: Request, tools: Tools) -> Answer:
     creating = request.operation == "CREATE"
     if not creating and (request.operation != "UPDATE" or request.sub_resource):
         return ALLOWED
-    document = document_of(KIND, request, rules.check_types)
+    document = document_of(request, rules.check_types)
     if creating:
         return _answer(document, await _identified(request, document, tools))
     if problem := rules.change_problem(document, request.old_object or {}):

@@ -4,7 +4,6 @@ from flotilla_common.api.admission.plain import defaulted, judged
 from flotilla_common.api.admission.review import Answer, Request, denied
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.kinds.imagepulljob.defaults import default_pull_job
-from flotilla_common.api.kinds.imagepulljob.kind import KIND
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
 from flotilla_common.api.kinds.imagepulljob.validation import pull_job_problem, secrets_changed
 
@@ -12,7 +11,7 @@ from flotilla_common.api.kinds.imagepulljob.validation import pull_job_problem, 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults; old clients also get the finalizer."""
     creating = request.operation == "CREATE"
-    return defaulted(KIND, request, ImagePullJob, lambda it: default_pull_job(it, creating=creating))
+    return defaulted(request, ImagePullJob, lambda it: default_pull_job(it, creating=creating))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:

@@ -4,14 +4,13 @@ from flotilla_common.api.admission.plain import defaulted, judged
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.kinds.nodeimage.defaults import default_node_image
-from flotilla_common.api.kinds.nodeimage.kind import KIND
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.kinds.nodeimage.validation import node_image_problem
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Limits, times and order of tags."""
-    return defaulted(KIND, request, NodeImage, lambda it: default_node_image(it, tools.now()))
+    return defaulted(request, NodeImage, lambda it: default_node_image(it, tools.now()))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
