@@ -113,6 +113,11 @@ class Mirror:
         """The newest version of the object could not be decoded; its table at best holds an older one."""
         return uid in self._intakes[resource].undecodable
 
+    def holds(self, resource: Resource, key: tuple[str, str], uid: str) -> bool:
+        """The object with this uid is there under its namespace and name, readable or not."""
+        held = self._intakes[resource].table.get(*key)
+        return (held is not None and held.metadata.uid == uid) or self.is_undecodable(resource, uid)
+
     def on_undecodable(self, resource: Resource, listener: OnUndecodable) -> None:
         """Call `listener` for every object that cannot be decoded, once per version."""
         self._intakes[resource].listen(listener)
