@@ -18,8 +18,8 @@ SAMPLES = Resource("policy.kruise.io", "v1beta1", "samples", "Sample")
 
 
 def _version(name: str) -> Version:
-    spec = struct("What is wanted.", {"size": integer("How large it is.")})
-    return Version(name, spec, struct("What was last seen.", {}), (AGE,))
+    spec = struct("What is wanted.", size=integer("How large it is."))
+    return Version(name, spec, struct("What was last seen."), (AGE,))
 
 
 def _convert(document: Json, version: str) -> Json:
