@@ -83,17 +83,8 @@ class Bus(Protocol):
         """See to it that the streams exist, now and after a wiped bus; runs until cancelled, raises nothing."""
         ...
 
-    async def publish(
-        self,
-        subject: str,
-        data: bytes,
-        headers: Mapping[str, str] | None = None,
-        *,
-        expect_last_sequence: int | None = None,
-        ttl_seconds: float | None = None,
-    ) -> int:
-        """Store a message in the stream that owns the subject; returns its sequence. With a TTL the stream forgets it
-        after that time. PublishRefused, BusError."""
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Store a message in the stream that owns the subject; returns its sequence. Raises BusError."""
         ...
 
     async def send(
@@ -106,15 +97,13 @@ class Bus(Protocol):
         ttl_seconds: float | None = None,
     ) -> Awaitable[int]:
         """`publish` in two steps: returns when the message is on its way, behind those sent before it; awaiting the
-        result waits for its sequence. BusError (at once when the bus is down), then PublishRefused, BusError."""
+        result waits for its sequence. With a TTL the stream forgets the message after that time.
+
+        Raises BusError, at once when the bus is down; later also PublishRefused."""
         ...
 
-    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def publish_soon(self, subject: str, data: bytes) -> None:
         """Fire and forget, for act, why and heartbeats: never blocks, drops when the bus is down."""
-        ...
-
-    async def last_sequence(self, stream: str) -> int:
-        """The sequence of the newest message that the stream ever stored."""
         ...
 
     async def stream_state(self, stream: str) -> StreamState | None:
