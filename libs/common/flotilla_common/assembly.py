@@ -5,7 +5,7 @@ The order of starting is here: mirror first, then leases, then, for gained shard
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -92,12 +92,15 @@ class Assembly:
         self._served: list[_Served] = []
         self._parts = 0
         self._recorders: list[Recorder] = []
-        self._beside: list[Callable[[], Awaitable[None]]] = []
+        self._beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._planning: dict[str, Planning] = {}  # by the plural of the kind, for recordings
         self._server_version = ""
 
     async def serve(self, part: Part) -> None:
-        """Run the part, unless settings or gates say otherwise. To be called before `run`. BusError."""
+        """Run the part, unless settings or gates say otherwise. To be called before `run`.
+
+        Raises BusError when the bus cannot take its answers.
+        """
         context = self.context
         if why := part.why_off(context.settings, context.gates):
             context.health.ready(part.name, ok=True, why=why)
@@ -136,7 +139,7 @@ class Assembly:
             for recorder in self._recorders:
                 group.create_task(recorder.run())
             for task in self._beside:
-                group.create_task(_run(task))
+                group.create_task(task())
             await self.mirror.synced()
             context.started()
             leading = group.create_task(self.shards.run())
@@ -271,7 +274,3 @@ class Assembly:
         _, late = await asyncio.wait(flushes, timeout=LAST_EVENTS_SECONDS)
         for flush in late:
             flush.cancel()
-
-
-async def _run(task: Callable[[], Awaitable[None]]) -> None:
-    await task()

@@ -1,6 +1,6 @@
 """The wiring of a part of a running service: tables of its mirror, its shards, the bus, the apiserver."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -35,7 +35,7 @@ class LiveWiring:
         mirror: Mirror,
         shards: Shards,
         *,
-        beside: Callable[[Callable[[], Awaitable[None]]], None],
+        beside: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         recorder: Callable[[str], Recorder],
         executor: Callable[[Recorder], Executor],
     ) -> None:

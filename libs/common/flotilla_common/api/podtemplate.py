@@ -136,20 +136,12 @@ def _typed(value: Any, wanted: type[Any], zero: Any) -> Any:
     return value
 
 
-def _quantity(value: Any) -> JsonValue:
-    return "0" if value is None else quantity.canonical(str(value))
-
-
-def _int_or_string(value: Any) -> JsonValue:
-    return _typed(value, str, "") if isinstance(value, str) else _typed(value, int, 0)
-
-
 _SCALARS = {
     "string": _Kind(lambda value: _typed(value, str, "")),
     "bool": _Kind(lambda value: _typed(value, bool, False)),
     "int": _Kind(lambda value: _typed(value, int, 0)),
-    "quantity": _Kind(_quantity, omit_empty=False),
-    "intorstring": _Kind(_int_or_string, omit_empty=False),
+    "quantity": _Kind(lambda value: "0" if value is None else quantity.canonical(str(value)), omit_empty=False),
+    "intorstring": _Kind(lambda value: value if isinstance(value, str) else _typed(value, int, 0), omit_empty=False),
     "time": _Kind(lambda value: value, omit_empty=False),
     "any": _Kind(lambda value: value),
 }

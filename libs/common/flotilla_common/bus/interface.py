@@ -76,7 +76,7 @@ class Bus(Protocol):
     def connected(self) -> bool: ...
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create the stream, or bring its limits up to date. BusError."""
+        """Create the stream, or bring its limits up to date. Raises BusError when it cannot."""
         ...
 
     async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
@@ -84,7 +84,8 @@ class Bus(Protocol):
         ...
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
-        """Store a message in the stream that owns the subject; returns its sequence. Raises BusError."""
+        """Store a message in the stream that owns the subject; returns its sequence. Raises BusError when it may not be
+        stored."""
         ...
 
     async def send(
@@ -99,7 +100,8 @@ class Bus(Protocol):
         """`publish` in two steps: returns when the message is on its way, behind those sent before it; awaiting the
         result waits for its sequence. With a TTL the stream forgets the message after that time.
 
-        Raises BusError, at once when the bus is down; later also PublishRefused."""
+        Raises BusError when the bus is down, or later no answer comes; the result also raises PublishRefused.
+        """
         ...
 
     def publish_soon(self, subject: str, data: bytes) -> None:
@@ -120,7 +122,7 @@ class Bus(Protocol):
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         """Hand over everything that the stream holds under the filter, oldest first, and return. A stream that does
-        not exist holds nothing. BusError."""
+        not exist holds nothing. Raises BusError when it cannot be read to its end."""
         ...
 
     async def follow(
@@ -136,12 +138,12 @@ class Bus(Protocol):
     ) -> Delivery:
         """Have the stream's messages sent to an inbox, for a reader that may not ask for it himself: those after the
         sequence `after` if the stream is still the one `created` then, else the last one of every subject and all that
-        follow. It ends a while after nobody listens any more. BusError."""
+        follow. It ends a while after nobody listens any more. Raises BusError when the server refuses."""
         ...
 
     async def delivering(self, stream: str) -> set[str]:
         """The inboxes to which messages of the stream are sent (see `deliver`), without those to which nobody has
-        listened for a while. BusError."""
+        listened for a while. Raises BusError when the server does not tell."""
         ...
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
@@ -149,7 +151,7 @@ class Bus(Protocol):
         ...
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        """Ask a service. BusError when nobody answers in time."""
+        """Ask a service. Raises BusError when nobody answers in time."""
         ...
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:

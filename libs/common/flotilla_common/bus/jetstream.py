@@ -112,7 +112,7 @@ _decode_ack = msgspec.json.Decoder(_Ack).decode
 
 
 def acknowledged(message: Msg) -> int:
-    """The sequence in a publish acknowledgement. PublishRefused, JetStreamError."""
+    """The sequence in a publish acknowledgement. Raises PublishRefused or JetStreamError when it is a refusal."""
     ack = _decode_ack(message.data)
     if ack.error is None:
         return ack.seq
@@ -128,7 +128,7 @@ class JetStream:
         self._replies = replies
 
     async def stream_info(self, name: str) -> StreamInfo:
-        """StreamMissing, BusError."""
+        """How the stream is. Raises StreamMissing when there is none, BusError when nobody answers."""
         return await self._call(f"STREAM.INFO.{name}", {}, StreamInfo)
 
     async def subjects(self, name: str) -> set[str]:

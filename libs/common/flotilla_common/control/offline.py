@@ -4,7 +4,7 @@ The controller's own code gathers and plans; only who feeds the tables differs. 
 apiserver is answered from the recording: what is not in it does not exist.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -118,5 +118,5 @@ class _RecordedWiring:
     def reported(self, obj: Object) -> Report | None:
         return None if self.inbox is None else self.inbox.latest(obj)
 
-    def beside(self, task: Callable[[], Awaitable[None]]) -> None:
+    def beside(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Nothing runs beside a plan that is made again."""

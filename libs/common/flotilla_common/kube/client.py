@@ -123,7 +123,7 @@ class KubeClient:
     async def watch(
         self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
     ) -> AsyncIterator[WatchEvent]:
-        """See `Api.watch`. Silence beyond SILENCE_SECONDS, or half a line at the end, is Unreachable."""
+        """See `Api.watch`. Raises Unreachable also after a silence of SILENCE_SECONDS, or half a line at the end."""
         params = {
             "watch": "1",
             "allowWatchBookmarks": "true",

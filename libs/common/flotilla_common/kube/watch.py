@@ -63,7 +63,7 @@ async def lines(chunks: Chunks) -> AsyncIterator[bytes]:
 
 
 async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
-    """Decoded events. An ERROR event becomes ApiError: code 410 says that the history is gone."""
+    """Decoded events. Raises ApiError for an ERROR event: code 410 says that the history is gone."""
     async for line in lines(chunks):
         if not line:
             continue

@@ -44,8 +44,9 @@ class _Options:
         self.defaults: dict[str, object] = {}
         for field in fields(Settings):
             if field.name == "workers":
-                self.by_field |= {name: _of_workers(kind) for name, kind in self.workers.items()}
-                self.defaults |= {name: kind.workers.default for name, kind in self.workers.items()}
+                for name, kind in self.workers.items():
+                    side_by_side = Option("replicas", f"{kind.name}s planned side by side.", readers.integer(1))
+                    self.by_field[name], self.defaults[name] = side_by_side, kind.workers.default
             else:
                 self.by_field[field.name], self.defaults[field.name] = field.metadata[OPTION], field.default
         self.flags: dict[str, str] = {}
@@ -58,10 +59,6 @@ class _Options:
 def _first_flag(field: str, option: Option) -> str:
     """The flag by which the documentation calls a setting."""
     return option.flag or field.replace("_", "-")
-
-
-def _of_workers(kind: Kind) -> Option:
-    return Option("replicas", f"{kind.name}s planned side by side.", readers.integer(1))
 
 
 _options_with = cache(_Options)
@@ -149,12 +146,12 @@ def _from_file(file: Path | None, problems: list[str]) -> Texts:
     if file is None:
         return {}
     try:
-        document = _document(file.read_bytes())
+        document: dict[str, _Value] | None = msgspec.yaml.decode(file.read_bytes(), type=dict[str, _Value] | None)
     except (OSError, msgspec.MsgspecError) as error:
         problems.append(f"settings file {file}: {error}")
         return {}
     found: Texts = {}
-    for key, value in document.items():
+    for key, value in (document or {}).items():
         name = key.replace("_", "-")
         field = _options().flags.get(name)
         if field is not None:
@@ -162,11 +159,6 @@ def _from_file(file: Path | None, problems: list[str]) -> Texts:
         elif name not in ignored.FLAGS:
             problems.append(_unknown(f"setting in {file}", name, list(_options().flags)))
     return found
-
-
-def _document(content: bytes) -> dict[str, _Value]:
-    document: dict[str, _Value] | None = msgspec.yaml.decode(content, type=dict[str, _Value] | None)
-    return document or {}
 
 
 def _as_text(value: _Value) -> str:

@@ -85,8 +85,7 @@ class RevisionOwner(Frozen):
 def cached_canonical(canonical: Callable[[bytes], bytes], data: bytes) -> bytes:
     """`canonical(data)`: templates are asked for in every pass, and hardly ever change.
 
-    Raises:
-        ValueError: the data cannot be read.
+    Raises ValueError: the data cannot be read.
     """
     return canonical(data)
 
@@ -105,11 +104,7 @@ def template_data(template: bytes | msgspec.Raw) -> bytes:
 
 
 def canonical_template_data(data: bytes) -> bytes:
-    """`RevisionRecipe.canonical` of such a kind.
-
-    Raises:
-        ValueError: there is no readable template in the data.
-    """
+    """`RevisionRecipe.canonical` of such a kind. Raises ValueError: there is no readable template in the data."""
     try:
         template = msgspec.json.decode(data, type=_Data).spec.template
     except msgspec.DecodeError as error:

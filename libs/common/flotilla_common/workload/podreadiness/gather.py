@@ -39,15 +39,15 @@ class Gatherer:
         self._waiting = waiting_index([kind for kind in merging if wiring.settings.serves(kind.kind)])
         self._pods = wiring.table(PODS)
         self._pods.add_index(WAITING, self._waiting)
-        wiring.wake(PODS, lambda old, new: _keys(new) if self.concerns(new) else ())
+        wiring.wake(PODS, lambda old, new: [_key(new)] if new is not None and self.concerns(new) else ())
 
-    def concerns(self, pod: Pod | None) -> bool:
+    def concerns(self, pod: Pod) -> bool:
         """Whether the pod needs a condition from us."""
-        return pod is not None and WAITING in self._waiting(pod)
+        return WAITING in self._waiting(pod)
 
     def keys(self) -> list[Key]:
         """The pods that wait now."""
-        return [(pod.metadata.namespace, pod.metadata.name) for pod in self._pods.by_index(WAITING, WAITING)]
+        return [_key(pod) for pod in self._pods.by_index(WAITING, WAITING)]
 
     def gather(self, key: Key, memory: Memory) -> PodSnapshot | None:
         """The pod; None when it is gone or does not wait any more."""
@@ -55,5 +55,5 @@ class Gatherer:
         return PodSnapshot(pod) if pod is not None and self.concerns(pod) else None
 
 
-def _keys(pod: Pod | None) -> Iterable[Key]:
-    return () if pod is None else ((pod.metadata.namespace, pod.metadata.name),)
+def _key(pod: Pod) -> Key:
+    return pod.metadata.namespace, pod.metadata.name

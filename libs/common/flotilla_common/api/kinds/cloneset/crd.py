@@ -32,9 +32,19 @@ _COLUMNS = (
 
 def version(name: str) -> Version:
     """One version of the CRD."""
+    policy = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
     if name == "v1alpha1":
-        return Version(name, _spec(_alpha_scale(), _alpha_update()), _status(), _COLUMNS)
-    return Version(name, _spec(_beta_scale(), _beta_update()), _status(), _COLUMNS)
+        scale = _scale(disablePVCReuse=boolean("Do not reuse the claims of pods that are gone. Default: false."))
+        update = struct("How pods get a new template.", type=policy, **_rollout())
+        return Version(name, _spec(scale, update), _status(), _COLUMNS)
+    scale = _scale(
+        enablePVCReuse=boolean("Reuse the claims of pods that others deleted.", default=False),
+        excludePreparingDelete=boolean("Pods that wait for deletion do not count as existing. Default: false."),
+    )
+    rolling = struct("The limits and the order of a rolling update.", podUpdatePolicy=policy, **_rollout())
+    kind = string("RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate.")
+    update = struct("How pods get a new template.", type=kind, rollingUpdate=rolling)
+    return Version(name, _spec(scale, update), _status(), _COLUMNS)
 
 
 def _spec(scale: Schema, update: Schema) -> Schema:
@@ -84,37 +94,15 @@ def _scale(**version_fields: Schema) -> Schema:
     )
 
 
-def _alpha_scale() -> Schema:
-    return _scale(disablePVCReuse=boolean("Do not reuse the claims of pods that are gone. Default: false."))
-
-
-def _beta_scale() -> Schema:
-    return _scale(
-        enablePVCReuse=boolean("Reuse the claims of pods that others deleted.", default=False),
-        excludePreparingDelete=boolean("Pods that wait for deletion do not count as existing. Default: false."),
-    )
-
-
-def _alpha_update() -> Schema:
-    kind = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
-    return struct("How pods get a new template.", type=kind, **_rollout())
-
-
-def _beta_update() -> Schema:
-    policy = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
-    rolling = struct("The limits and the order of a rolling update.", podUpdatePolicy=policy, **_rollout())
-    kind = string("RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate.")
-    return struct("How pods get a new template.", type=kind, rollingUpdate=rolling)
-
-
 def _rollout() -> dict[str, Schema]:
+    term = struct("One label to spread.", key=string("The label's key."), value=string("The label's value."))
     return {
         "partition": int_or_string("How many pods stay on old revisions. Default: 0."),
         "maxUnavailable": int_or_string("How many pods may be unavailable while updating. Default: 20%."),
         "maxSurge": int_or_string("How many pods beyond replicas may exist while updating. Default: 0."),
         "paused": boolean("Stops updates; scaling goes on. Default: false."),
         "priorityStrategy": _priority(),
-        "scatterStrategy": array("Labels whose pods are spread evenly over the order of the update.", _scatter_term()),
+        "scatterStrategy": array("Labels whose pods are spread evenly over the order of the update.", term),
         "inPlaceUpdateStrategy": _in_place(),
     }
 
@@ -134,10 +122,6 @@ def _priority() -> Schema:
         weightPriority=array("By the sum of weights.", weight),
         orderPriority=array("By the number in a label; earlier keys go before later ones.", key),
     )
-
-
-def _scatter_term() -> Schema:
-    return struct("One label to spread.", key=string("The label's key."), value=string("The label's value."))
 
 
 def _in_place() -> Schema:

@@ -14,12 +14,9 @@ _COLUMNS = (
 
 def version(name: str) -> Version:
     """One version of the CRD."""
-    return Version(name, _spec(), _status(), _COLUMNS)
-
-
-def _spec() -> Schema:
     images = strings("The images to pull; at most 255.")
-    return struct("What is wanted.", ("images", "completionPolicy"), images=images, **imagepull.template())
+    spec = struct("What is wanted.", ("images", "completionPolicy"), images=images, **imagepull.template())
+    return Version(name, spec, _status(), _COLUMNS)
 
 
 def _status() -> Schema:

@@ -16,12 +16,9 @@ _MESSAGE = Column("MESSAGE", "string", ".status.message")
 
 def version(name: str) -> Version:
     """One version of the CRD."""
-    return Version(name, _spec(), _status(), (*_COLUMNS, _MESSAGE) if name == "v1alpha1" else _COLUMNS)
-
-
-def _spec() -> Schema:
     image = string("The image to pull, with tag or digest.")
-    return struct("What is wanted.", ("image", "completionPolicy"), image=image, **imagepull.template())
+    spec = struct("What is wanted.", ("image", "completionPolicy"), image=image, **imagepull.template())
+    return Version(name, spec, _status(), (*_COLUMNS, _MESSAGE) if name == "v1alpha1" else _COLUMNS)
 
 
 def _status() -> Schema:
