@@ -16,7 +16,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM
-from flotilla_common.control import metrics
+from flotilla_common.control import metrics, undecodable
 from flotilla_common.control.controller import Controller, Key, Memory, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
@@ -27,10 +27,9 @@ from flotilla_common.control.offline import Planning
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import ControllerSpec, Gatherer, Part, Responder
-from flotilla_common.control.undecodable import UndecodableReporter
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.live import LiveWiring
-from flotilla_common.mirror.intake import Undecodable
+from flotilla_common.mirror.intake import OnUndecodable, Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service
 
@@ -62,7 +61,7 @@ class _Served(msgspec.Struct, frozen=True):
     spec: ControllerSpec[Any]
     controller: Controller[Any]
     keys: Callable[[], list[Key]]
-    undecodable: UndecodableReporter
+    report: OnUndecodable
 
 
 class Assembly:
@@ -161,10 +160,10 @@ class Assembly:
             wiring.wake_itself(spec.primary)
         for watch in spec.watches:
             wiring.wake_owners(watch)
-        undecodable = UndecodableReporter(recorder, self._journal, self.shards)
-        self.mirror.on_undecodable(spec.resource, undecodable.report)
+        report = partial(undecodable.report, recorder=recorder, journal=self._journal, shards=self.shards)
+        self.mirror.on_undecodable(spec.resource, report)
         keys = wiring.table(spec.primary).keys if spec.keys is None else partial(spec.keys, gatherer)
-        self._served.append(_Served(spec, controller, keys, undecodable))
+        self._served.append(_Served(spec, controller, keys, report))
         gates = self.context.gates.changes()
         self._planning[spec.resource.plural] = Planning(gates=gates, options=msgspec.to_builtins(options) or {})
         if spec.reports is not None:
@@ -252,8 +251,8 @@ class Assembly:
     def _serve_shards(self, gained: frozenset[int]) -> None:
         for one in self._served:
             one.controller.enqueue_shards(one.keys(), gained)
-            for undecodable in self.mirror.undecodable(one.spec.resource):
-                one.undecodable.report(undecodable)
+            for found in self.mirror.undecodable(one.spec.resource):
+                one.report(found)
 
     def _note_undecodable(self, found: Undecodable) -> None:
         """A dependent that no controller here speaks for: its table keeps the version that it could read."""

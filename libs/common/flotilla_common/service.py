@@ -11,7 +11,7 @@ import dataclasses
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -208,10 +208,10 @@ def _taken_port(failure: Exception) -> PortTaken | None:
     return failure if isinstance(failure, PortTaken) else None
 
 
-def main(service: Service, arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
+def main(service: Service, arguments: Sequence[str] | None = None) -> int:
     """The entry point of a service's own container: settings from flags, environment and file."""
     try:
-        settings = _settings(sys.argv[1:] if arguments is None else arguments, os.environ if env is None else env)
+        settings = _settings(sys.argv[1:] if arguments is None else arguments)
     except SettingsError as error:
         for problem in error.problems:
             sys.stderr.write(f"error: {problem}\n")
@@ -219,9 +219,9 @@ def main(service: Service, arguments: Sequence[str] | None = None, env: Mapping[
     return run_process([service], settings)
 
 
-def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
+def _settings(arguments: Sequence[str]) -> Settings:
     flags, words = split_flags(arguments)
     if words:
         raise SettingsError([f"unexpected argument {word!r}" for word in words])
-    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
-    return load(flags, env, Path(config) if config else None)
+    config = flags.pop("config", None) or os.environ.get("FLOTILLA_CONFIG")
+    return load(flags, os.environ, Path(config) if config else None)

@@ -26,6 +26,9 @@ DELIVERY_HEARTBEAT_SECONDS = 5.0
 DELIVERY_INACTIVE_SECONDS = 30.0
 """How long the server keeps a delivery to which nobody listens: over a reconnect, not longer."""
 
+LAST_PER_SUBJECT = "last_per_subject"
+"""What the server calls the last message of every subject."""
+
 NOT_FOUND = frozenset({10059, 10037})
 """Error codes: stream not found, no message found."""
 
@@ -219,27 +222,40 @@ def stream_config(spec: StreamSpec) -> dict[str, Any]:
     }
 
 
-def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:
-    """The server's configuration of a consumer that sends to an inbox, from the last messages on or after a sequence.
-
-    Without flow control, which the reader would have to answer on a subject of the JetStream API: what one node gets
-    at once is small."""
+def consumer_config(
+    inbox: str, *, first: str, after: int | None, heartbeat: float, inactive: float, **more: Any
+) -> dict[str, Any]:
+    """The server's configuration of a consumer that sends to an inbox: what comes after a sequence, or without one what
+    the server calls `first`, and all that follows. `heartbeat` and `inactive` are seconds."""
     start: dict[str, Any] = (
-        {"deliver_policy": "last_per_subject"}
+        {"deliver_policy": first}
         if after is None
         else {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
     )
     return start | {
         "deliver_subject": inbox,
-        "filter_subjects": list(subject_filters),
         "ack_policy": "none",
         "max_deliver": 1,
         "replay_policy": "instant",
-        "idle_heartbeat": int(DELIVERY_HEARTBEAT_SECONDS * 1e9),
-        "inactive_threshold": int(DELIVERY_INACTIVE_SECONDS * 1e9),
+        "idle_heartbeat": int(heartbeat * 1e9),
+        "inactive_threshold": int(inactive * 1e9),
         "mem_storage": True,
         "num_replicas": 1,
+        **more,
     }
+
+
+def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:
+    """Of a consumer for a reader that may not make one himself. Without flow control, which he would have to answer on
+    a subject of the JetStream API: what one node gets at once is small."""
+    return consumer_config(
+        inbox,
+        first=LAST_PER_SUBJECT,
+        after=after,
+        heartbeat=DELIVERY_HEARTBEAT_SECONDS,
+        inactive=DELIVERY_INACTIVE_SECONDS,
+        filter_subjects=list(subject_filters),
+    )
 
 
 def parse_headers(encoded: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from prometheus_client import Counter
 from yarl import URL
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.clock import SystemClock
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
@@ -70,18 +70,8 @@ _decode_list = msgspec.json.Decoder(_List).decode
 class KubeClient:
     """The `Api` of one apiserver. Connects when first used; `close` when done."""
 
-    def __init__(
-        self,
-        config: ApiConfig,
-        *,
-        user_agent: str,
-        connections: int = CONNECTIONS,
-        timeout: float = REQUEST_SECONDS,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, config: ApiConfig, *, user_agent: str, timeout: float = REQUEST_SECONDS) -> None:
         self._config = config
-        self._clock = clock or SystemClock()
-        self._connections = connections
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         self._headers: dict[str, str] = {"User-Agent": user_agent, "Accept": "application/json", **config.headers}
@@ -133,7 +123,7 @@ class KubeClient:
         response = await self._open("GET", resource.path(namespace), params=params, timeout=self._watch_timeout)
         try:
             yield WatchEvent("BOOKMARK", bookmark(resource_version))
-            async for event in watch_events(Unhurried(response.content, self._clock)):
+            async for event in watch_events(Unhurried(response.content, SystemClock())):
                 yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"watch of {resource.plural}: {_told(error)}") from error
@@ -265,7 +255,7 @@ class KubeClient:
     def _connect(self) -> aiohttp.ClientSession:
         tls: ssl.SSLContext | bool = self._config.tls or True
         connector = aiohttp.TCPConnector(
-            limit=self._connections,
+            limit=CONNECTIONS,
             limit_per_host=0,
             ssl=tls,
             keepalive_timeout=KEEPALIVE_SECONDS,

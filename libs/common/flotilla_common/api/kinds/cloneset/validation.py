@@ -59,16 +59,12 @@ def check_types(document: Json) -> None:
     msgspec.json.decode(msgspec.json.encode(to_hub(document)), type=CloneSet)
 
 
-def validate(document: Json, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()) -> list[Fault]:
-    """All faults of a CloneSet. `template`: what is wrong with its pod template, `pods`: with its podsToDelete."""
-    return [*_spec_faults(document, template, pods)]
-
-
-def validate_update(
-    document: Json, old: Json, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()
+def validate(
+    document: Json, old: Json | None = None, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()
 ) -> list[Fault]:
-    """All faults of an update: what must not change, and everything of `validate`."""
-    return [*_change_faults(document, old), *_spec_faults(document, template, pods)]
+    """All faults of a CloneSet, and of what an update of `old` must not change. `template`: what is wrong with its pod
+    template, `pods`: with its podsToDelete."""
+    return [*(_change_faults(document, old) if old is not None else ()), *_spec_faults(document, template, pods)]
 
 
 def duplicated(names: Iterable[str]) -> list[str]:
