@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
-from flotilla_common.bus.interface import BusError, PublishRefused, StreamSpec
+from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.replies import Replies
 
 API_SECONDS = 5.0
@@ -99,10 +99,6 @@ class _Refusal(msgspec.Struct):
     error: _Error | None = None
 
 
-class _Ignored(msgspec.Struct):
-    pass
-
-
 T = TypeVar("T")
 
 
@@ -148,11 +144,11 @@ class JetStream:
     async def ensure_stream(self, spec: StreamSpec) -> None:
         """Create it, or bring it up to date."""
         try:
-            await self._call(f"STREAM.CREATE.{spec.name}", stream_config(spec), _Ignored)
+            await self._call(f"STREAM.CREATE.{spec.name}", stream_config(spec), dict)
         except JetStreamError as error:
             if error.code != IN_USE:
                 raise
-            await self._call(f"STREAM.UPDATE.{spec.name}", stream_config(spec), _Ignored)
+            await self._call(f"STREAM.UPDATE.{spec.name}", stream_config(spec), dict)
 
     async def create_consumer(self, stream: str, config: dict[str, Any]) -> str:
         """An ephemeral consumer; returns its name."""
@@ -170,23 +166,23 @@ class JetStream:
                 return set(found)
 
     async def delete_consumer(self, stream: str, name: str) -> None:
-        await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, _Ignored)
+        await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, dict)
 
-    async def last_message(self, stream: str, subject: str) -> tuple[str, bytes, dict[str, str], int] | None:
-        """(subject, data, headers, sequence) of the newest message of a subject, as the stream's leader has it."""
+    async def last_message(self, stream: str, subject: str) -> Message | None:
+        """The newest message of a subject, as the stream's leader has it."""
         return await self._message(stream, {"last_by_subj": subject})
 
     async def holds(self, stream: str, subject_filter: str) -> bool:
         """Whether the stream holds any message under the filter."""
         return await self._message(stream, {"seq": 1, "next_by_subj": subject_filter}) is not None
 
-    async def _message(self, stream: str, query: dict[str, Any]) -> tuple[str, bytes, dict[str, str], int] | None:
+    async def _message(self, stream: str, query: dict[str, Any]) -> Message | None:
         try:
-            found = await self._call(f"STREAM.MSG.GET.{stream}", query, _StoredMessage)
+            stored = (await self._call(f"STREAM.MSG.GET.{stream}", query, _StoredMessage)).message
         except StreamMissing:
             return None
-        stored = found.message
-        return stored.subject, base64.b64decode(stored.data), parse_headers(stored.hdrs), stored.seq
+        data, headers = base64.b64decode(stored.data), parse_headers(stored.hdrs)
+        return Message(subject=stored.subject, data=data, headers=headers, sequence=stored.seq)
 
     async def _call(self, subject: str, request: dict[str, Any], reply: type[T]) -> T:
         def read(message: Msg) -> T:

@@ -155,11 +155,7 @@ class NatsBus:
         return await self._stream.subjects(stream)
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
-        found = await self._stream.last_message(stream, subject)
-        if found is None:
-            return None
-        name, data, headers, sequence = found
-        return Message(subject=name, data=data, headers=headers, sequence=sequence)
+        return await self._stream.last_message(stream, subject)
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         if not await self._stream.holds(stream, subject_filter):

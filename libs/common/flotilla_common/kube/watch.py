@@ -20,7 +20,9 @@ long to start a container."""
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
 
-class _Status(msgspec.Struct, frozen=True):
+class Status(msgspec.Struct, frozen=True):
+    """The parts of a Status that an error is made of."""
+
     code: int = 500
     reason: str = ""
     message: str = ""
@@ -72,7 +74,7 @@ async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
         except msgspec.MsgspecError as error:
             raise Unreachable(f"the watch sent something else than an event: {error}") from error
         if event.type == "ERROR":
-            status = msgspec.json.decode(event.object, type=_Status)
+            status = msgspec.json.decode(event.object, type=Status)
             raise ApiError(status.code, status.reason, status.message, body=bytes(event.object))
         yield event
 

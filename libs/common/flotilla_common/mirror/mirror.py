@@ -7,12 +7,13 @@ A service adds its tables, runs the mirror, waits until it is synced, and before
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
+from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror import metrics
@@ -26,17 +27,11 @@ TEND_SECONDS = 1.0
 """How often the feeds look at the state of the bus."""
 
 
-class Readiness(Protocol):
-    """Where the mirror says whether it is synced."""
-
-    def ready(self, name: str, ok: bool, why: str = "") -> None: ...
-
-
 class Mirror:
     """The tables of one service."""
 
     def __init__(
-        self, *, api: Api, bus: Bus, clock: Clock, health: Readiness | None = None, fallback_after: float = 30.0
+        self, *, api: Api, bus: Bus, clock: Clock, health: Health | None = None, fallback_after: float = 30.0
     ) -> None:
         self._api = api
         self._bus = bus
