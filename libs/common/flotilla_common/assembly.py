@@ -96,10 +96,8 @@ class Assembly:
         self._server_version = ""
 
     async def serve(self, part: Part) -> None:
-        """Run the part, unless settings or gates say otherwise. To be called before `run`.
-
-        Raises BusError when the bus cannot take its answers.
-        """
+        """Run the part, unless settings or gates say otherwise. To be called before `run`. Raises BusError when the bus
+        cannot take its answers."""
         context = self.context
         if why := part.why_off(context.settings, context.gates):
             context.health.ready(part.name, ok=True, why=why)

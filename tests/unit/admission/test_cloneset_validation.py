@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.fields import ForeignError, invalid
+from flotilla_common.api.admission.fields import Fault, invalid
 from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
 from flotilla_common.api.kinds.cloneset.validation import (
     check_types,
@@ -233,7 +233,7 @@ def test_progress_deadline(version: str, deadline: int, ready: int, expected: li
 
 
 def test_what_others_found_comes_in() -> None:
-    template, pod = ForeignError("spec.template.x", "bad"), invalid("spec.scaleStrategy.podsToDelete", "p", "gone")
+    template, pod = Fault("spec.template.x", "bad"), invalid("spec.scaleStrategy.podsToDelete", "p", "gone")
     assert validate(cloneset(V1ALPHA1), None, [template], [pod]) == [template, pod]
     twice = cloneset(V1ALPHA1, scaleStrategy={"podsToDelete": ["p", "p"]})
     assert pod not in validate(twice, None, [], [pod])

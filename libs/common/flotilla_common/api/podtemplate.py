@@ -41,10 +41,8 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 def canonical_template(template: bytes | msgspec.Raw) -> Json:
-    """The template as core/v1 types would write it: what revisions hold and hash.
-
-    Raises ValueError when it is no JSON object or null, or a known member has the wrong type.
-    """
+    """The template as core/v1 types would write it: what revisions hold and hash. Raises ValueError when it is no JSON
+    object or null, or a known member has the wrong type."""
     return canonical_object("PodTemplateSpec", template)
 
 

@@ -118,17 +118,13 @@ class Mirror:
         self._intakes[resource].listen(listener)
 
     async def resync(self, resources: Sequence[Resource]) -> None:
-        """One consistent LIST of each resource: afterwards the tables are at least as new as this call.
-
-        Raises ApiError or Unreachable when one is not answered.
-        """
+        """One consistent LIST of each resource: afterwards the tables are at least as new as this call. Raises ApiError
+        or Unreachable when one is not answered."""
         await asyncio.gather(*(self.read_owned(resource, self.namespace_of(resource)) for resource in resources))
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
-        """Read one object directly; None when it does not exist (or does not decode).
-
-        Raises ApiError or Unreachable when there is no answer.
-        """
+        """Read one object directly; None when it does not exist (or does not decode). Raises ApiError or Unreachable
+        when there is no answer."""
         intake = self._intakes[resource]
         held = intake.table.get(namespace, name)
         try:
@@ -143,9 +139,7 @@ class Mirror:
 
     async def read_owned(self, resource: Resource, namespace: str = "") -> None:
         """One consistent LIST of a namespace (all of them when empty), taken in as a whole: what it lacks is gone.
-
-        Raises ApiError or Unreachable when there is no answer.
-        """
+        Raises ApiError or Unreachable when there is no answer."""
         intake = self._intakes[resource]
         objects: list[Any] = []
         token, version = "", ""

@@ -92,10 +92,8 @@ def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[s
 
 
 def load(flags: Mapping[str, str | None], env: Mapping[str, str], file: Path | None = None) -> Settings:
-    """The settings of this process. A flag whose value is None was not given; an empty one is the bare flag.
-
-    Raises SettingsError with all problems: unknown names, unreadable values, settings that contradict each other.
-    """
+    """The settings of this process. A flag whose value is None was not given; an empty one is the bare flag. Raises
+    SettingsError with all problems: unknown names, unreadable values, settings that contradict each other."""
     problems: list[str] = []
     texts = _from_file(file, problems) | _from_environment(env, problems) | _from_flags(flags, problems)
     values: dict[str, Any] = {}

@@ -73,10 +73,8 @@ class RevisionOwner(Frozen):
 
 @lru_cache(maxsize=4096)
 def cached_canonical(canonical: Callable[[bytes], bytes], data: bytes) -> bytes:
-    """`canonical(data)`: templates are asked for in every pass, and hardly ever change.
-
-    Raises ValueError: the data cannot be read.
-    """
+    """`canonical(data)`: templates are asked for in every pass, and hardly ever change. Raises ValueError: the data
+    cannot be read."""
     return canonical(data)
 
 

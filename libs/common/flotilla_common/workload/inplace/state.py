@@ -144,10 +144,8 @@ def encode_grace(spec: UpdateSpec, seconds: int) -> str:
 
 
 def state_of_update(pod: Pod) -> InPlaceState | None:
-    """The state of the pod's latest in-place update, if there was one.
-
-    Raises ValueError: the annotation cannot be read.
-    """
+    """The state of the pod's latest in-place update, if there was one. Raises ValueError: the annotation cannot be
+    read."""
     text = _annotation(pod, IN_PLACE_STATE, LEGACY_IN_PLACE_STATE)
     return _decode_state(text) if text else None
 

@@ -6,6 +6,7 @@ apiserver's own business: it has judged it before it asks a validating webhook.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -13,7 +14,6 @@ import msgspec
 from flotilla_common.api.admission.fields import (
     NON_NEGATIVE,
     Fault,
-    ForeignError,
     forbidden,
     invalid,
     not_supported,
@@ -69,10 +69,7 @@ def validate(
 
 def duplicated(names: Iterable[str]) -> list[str]:
     """Names that occur more than once, each once."""
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    return [name for name, count in seen.items() if count > 1]
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def newly_to_delete(document: Json, old: Json | None) -> list[str]:
@@ -98,7 +95,7 @@ def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
         try:
             canonical_object("PersistentVolumeClaimTemplate", msgspec.json.encode(claim))
         except ValueError as error:
-            yield ForeignError(path, f"Invalid value: {error}")
+            yield Fault(path, f"Invalid value: {error}")
         if not member(claim, "metadata").get("name"):
             yield required(f"{path}.metadata.name", "it is the name of the pods' volume")
 
