@@ -6,12 +6,11 @@ were given to nodes go on working.
 
 import asyncio
 import contextlib
+import dataclasses
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 from urllib.parse import urlsplit
-
-import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_bus_dir
@@ -36,7 +35,7 @@ def embedded_bus(settings: Settings, program: Callable[[str], Path]) -> Generato
             require_free(port, "the bus", "--nats-listen")
         server = asyncio.run(start_nats(folder.absolute(), port, program=program, bound=True, host=host))
         stack.callback(server.stop)
-        yield msgspec.structs.replace(settings, nats_url=server.url, nats_creds=server.credentials)
+        yield dataclasses.replace(settings, nats_url=server.url, nats_creds=server.credentials)
 
 
 def listen_address(text: str) -> tuple[str, int]:

@@ -5,6 +5,7 @@ URL an embedded nats-server is started and ends with the command. Settings are t
 """
 
 import asyncio
+import dataclasses
 import os
 import signal
 import sys
@@ -12,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import msgspec
 import structlog
 from structlog.contextvars import bind_contextvars
 
@@ -114,7 +114,7 @@ def _split(services: list[Service], settings: Settings, flags: Sequence[str]) ->
     process holds its leases, and need not wait for them to expire."""
     logs.configure(settings.log_level, settings.log_format)
     if not settings.replica:
-        settings = msgspec.structs.replace(settings, replica=SystemEntropy().token())
+        settings = dataclasses.replace(settings, replica=SystemEntropy().token())
     bind_contextvars(replica=settings.replica)
     return asyncio.run(_supervise([service.name for service in services], settings, flags))
 

@@ -90,15 +90,17 @@ async def test_pipelined_messages_are_fenced_one_by_one(bus: NatsBus) -> None:
     sent = [await bus.send(subject(f"p{number}"), b"x", expect_last_sequence=number) for number in range(200)]
     assert await asyncio.gather(*sent) == list(range(1, 201))
     with pytest.raises(PublishRefused):
-        await bus.publish(subject("rival"), b"x", expect_last_sequence=7)
+        await (await bus.send(subject("rival"), b"x", expect_last_sequence=7))
     broken = [await bus.send(subject(f"q{number}"), b"x", expect_last_sequence=199 + number) for number in range(3)]
     outcomes = await asyncio.gather(*broken, return_exceptions=True)
     assert all(isinstance(outcome, PublishRefused) for outcome in outcomes[:1])
-    assert await bus.last_sequence(SPEC.name) <= 202
+    state = await bus.stream_state(SPEC.name)
+    assert state is not None
+    assert state.last_sequence <= 202
 
 
 async def test_a_message_with_a_ttl_expires(bus: NatsBus) -> None:
-    await bus.publish(subject("gone"), b"x", ttl_seconds=1)
+    await (await bus.send(subject("gone"), b"x", ttl_seconds=1))
     await bus.publish(subject("stays"), b"x")
     found = await bus.get_last(SPEC.name, subject("gone"))
     assert found is not None

@@ -5,6 +5,7 @@ uses would be one too many. All scenarios are played once, and a life that has w
 services read by themselves, resizes, limits of history and age, and an end in good order.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from functools import cache
 
@@ -47,7 +48,7 @@ LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
 REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
-SHARED = msgspec.structs.replace(SETTINGS, shards=2, feature_gates="InPlaceWorkloadVerticalScaling=true")
+SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates="InPlaceWorkloadVerticalScaling=true")
 """Replicas that share work say that they are there, and take it back when they end."""
 
 

@@ -10,6 +10,7 @@ Everything in it depends on the seed alone: the same body with the same seed mak
 """
 
 import asyncio
+import dataclasses
 import logging
 import random
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
@@ -269,7 +270,7 @@ def simulate(
     order of simultaneous steps depend on the seed.
     """
     if gates:
-        settings = msgspec.structs.replace(settings, feature_gates=gates)
+        settings = dataclasses.replace(settings, feature_gates=gates)
 
     async def main(loop: SimulatedLoop) -> T:
         world = World(

@@ -77,16 +77,8 @@ class FakeBus:
         for spec in specs:
             await self.ensure_stream(spec)
 
-    async def publish(
-        self,
-        subject: str,
-        data: bytes,
-        headers: Mapping[str, str] | None = None,
-        *,
-        expect_last_sequence: int | None = None,
-        ttl_seconds: float | None = None,
-    ) -> int:
-        return await (await self.send(subject, data, headers, expect_last_sequence=expect_last_sequence))
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
+        return await (await self.send(subject, data, headers))
 
     async def send(
         self,
@@ -128,11 +120,8 @@ class FakeBus:
             raise BusError("no acknowledgement")
         return stream.sequence
 
-    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def publish_soon(self, subject: str, data: bytes) -> None:
         """Nobody listens."""
-
-    async def last_sequence(self, stream: str) -> int:
-        return self.streams[stream].sequence
 
     async def stream_state(self, stream: str) -> StreamState | None:
         if not self.connected:

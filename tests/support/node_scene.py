@@ -1,11 +1,10 @@
 """A node with its agent on it, in simulated time: the agent is the real one, everything around it is not."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from flotilla_common.api.keys import RECREATE_ACTIVE, RECREATE_NODE_NAME, RECREATE_POD_UID
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
@@ -38,7 +37,7 @@ class Scene:
         self.clock = SimulatedClock(loop)
         self.status = Status()
         self.node_logins: Sequence[LoginSource] = ()
-        self._settings = msgspec.structs.replace(
+        self._settings = dataclasses.replace(
             settings or Settings(), node=NODE, node_state_dir=str(folder), cri_socket="/fake.sock"
         )
         self._domain: Domain | None = None

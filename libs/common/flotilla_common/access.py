@@ -1,11 +1,10 @@
 """What a service does at the apiserver, from what its parts declare: the rights that its ServiceAccount needs."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from flotilla_common.api.resources import EVENT, LEASE, Resource
 from flotilla_common.control.spec import ControllerSpec, Part
-from flotilla_common.control.watches import Access, Watch
+from flotilla_common.control.watches import Access
 
 READ = ("get", "list", "watch")
 
@@ -34,10 +33,7 @@ def _of_part(part: Part) -> Iterable[Access]:
     for watch in part.all_watches:
         yield Access(watch.resource, (*READ, *watch.writes), namespace=watch.private)
         yield from (Access(watch.resource, ("patch",), subresource=name) for name in watch.subresources)
-    if isinstance(part, ControllerSpec) and any(_blocks_owner(watch, part.resource) for watch in part.watches):
+    made = [watch.owner for watch in part.all_watches if "create" in watch.writes]
+    if isinstance(part, ControllerSpec) and part.resource in made:
+        # Whoever makes objects with blockOwnerDeletion must be allowed to set finalizers of their owner.
         yield Access(part.resource, ("update",), subresource="finalizers")
-
-
-def _blocks_owner(watch: Watch[Any], owner: Resource) -> bool:
-    """Whoever makes objects with blockOwnerDeletion must be allowed to set finalizers of their owner."""
-    return watch.owner == owner and "create" in watch.writes

@@ -5,7 +5,7 @@ The order of starting is here: mirror first, then leases, then, for gained shard
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM
-from flotilla_common.control import metrics
+from flotilla_common.control import metrics, undecodable
 from flotilla_common.control.controller import Controller, Key, Memory, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
@@ -27,10 +27,9 @@ from flotilla_common.control.offline import Planning
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import ControllerSpec, Gatherer, Part, Responder
-from flotilla_common.control.undecodable import UndecodableReporter
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.live import LiveWiring
-from flotilla_common.mirror.intake import Undecodable
+from flotilla_common.mirror.intake import OnUndecodable, Undecodable
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.service import Context, Service
 
@@ -62,7 +61,7 @@ class _Served(msgspec.Struct, frozen=True):
     spec: ControllerSpec[Any]
     controller: Controller[Any]
     keys: Callable[[], list[Key]]
-    undecodable: UndecodableReporter
+    report: OnUndecodable
 
 
 class Assembly:
@@ -92,12 +91,13 @@ class Assembly:
         self._served: list[_Served] = []
         self._parts = 0
         self._recorders: list[Recorder] = []
-        self._beside: list[Callable[[], Awaitable[None]]] = []
+        self._beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._planning: dict[str, Planning] = {}  # by the plural of the kind, for recordings
         self._server_version = ""
 
     async def serve(self, part: Part) -> None:
-        """Run the part, unless settings or gates say otherwise. To be called before `run`. BusError."""
+        """Run the part, unless settings or gates say otherwise. To be called before `run`. Raises BusError when the bus
+        cannot take its answers."""
         context = self.context
         if why := part.why_off(context.settings, context.gates):
             context.health.ready(part.name, ok=True, why=why)
@@ -136,7 +136,7 @@ class Assembly:
             for recorder in self._recorders:
                 group.create_task(recorder.run())
             for task in self._beside:
-                group.create_task(_run(task))
+                group.create_task(task())
             await self.mirror.synced()
             context.started()
             leading = group.create_task(self.shards.run())
@@ -158,10 +158,10 @@ class Assembly:
             wiring.wake_itself(spec.primary)
         for watch in spec.watches:
             wiring.wake_owners(watch)
-        undecodable = UndecodableReporter(recorder, self._journal, self.shards)
-        self.mirror.on_undecodable(spec.resource, undecodable.report)
+        report = partial(undecodable.report, recorder=recorder, journal=self._journal, shards=self.shards)
+        self.mirror.on_undecodable(spec.resource, report)
         keys = wiring.table(spec.primary).keys if spec.keys is None else partial(spec.keys, gatherer)
-        self._served.append(_Served(spec, controller, keys, undecodable))
+        self._served.append(_Served(spec, controller, keys, report))
         gates = self.context.gates.changes()
         self._planning[spec.resource.plural] = Planning(gates=gates, options=msgspec.to_builtins(options) or {})
         if spec.reports is not None:
@@ -249,8 +249,8 @@ class Assembly:
     def _serve_shards(self, gained: frozenset[int]) -> None:
         for one in self._served:
             one.controller.enqueue_shards(one.keys(), gained)
-            for undecodable in self.mirror.undecodable(one.spec.resource):
-                one.undecodable.report(undecodable)
+            for found in self.mirror.undecodable(one.spec.resource):
+                one.report(found)
 
     def _note_undecodable(self, found: Undecodable) -> None:
         """A dependent that no controller here speaks for: its table keeps the version that it could read."""
@@ -271,7 +271,3 @@ class Assembly:
         _, late = await asyncio.wait(flushes, timeout=LAST_EVENTS_SECONDS)
         for flush in late:
             flush.cancel()
-
-
-async def _run(task: Callable[[], Awaitable[None]]) -> None:
-    await task()

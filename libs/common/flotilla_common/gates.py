@@ -5,8 +5,6 @@ The table below is the whole catalogue. `Gates.parse` reads the users' `--featur
 whose order matters: switching the pod webhook or the node agent off takes with it whatever cannot work without them.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
 _BETA_ON = (
@@ -101,15 +99,15 @@ class Gates(msgspec.Struct, frozen=True):
         Raises ValueError for an unknown name or a value that is no boolean.
         """
         explicit = _read(text)
-        enabled: set[str] = set(_DEFAULT_ON)
+        gates = dict.fromkeys(_DEFAULT_ON, True)
         kinds = {kind.strip() for kind in custom_resource_enable.split(",")} - {""}
         if kinds and "SidecarSet" not in kinds:
-            enabled.discard("PodWebhook")
+            gates["PodWebhook"] = False
         for stage, members in _STAGES.items():
             if stage in explicit:
-                _switch(enabled, dict.fromkeys(members, explicit[stage]))
-        _switch(enabled, {name: on for name, on in explicit.items() if name in NAMES})
-        return cls(frozenset(_derive(enabled)))
+                gates |= dict.fromkeys(members, explicit.pop(stage))
+        gates |= explicit
+        return cls(frozenset(_derive({name for name, on in gates.items() if on})))
 
     def on(self, name: str) -> bool:
         """Whether the gate is on. Raises KeyError for a name that is no gate: a slip in the code, not in the input."""
@@ -120,10 +118,6 @@ class Gates(msgspec.Struct, frozen=True):
     def changes(self) -> str:
         """The gates that differ from the defaults, as `parse` reads them; empty when none does."""
         return ",".join(f"{name}={str(name in self.enabled).lower()}" for name in sorted(self.enabled ^ _DEFAULT_ON))
-
-    def text(self) -> str:
-        """All gates as `parse` reads them, sorted by name: for logs, and to hand the same set to a child process."""
-        return ",".join(f"{name}={str(name in self.enabled).lower()}" for name in sorted(NAMES))
 
 
 def _read(text: str) -> dict[str, bool]:
@@ -140,14 +134,6 @@ def _read(text: str) -> dict[str, bool]:
             raise ValueError(f"invalid value of feature gate {name}: {value!r} is not true or false")
         explicit[name] = _BOOLEANS[value]
     return explicit
-
-
-def _switch(enabled: set[str], settings: Mapping[str, bool]) -> None:
-    for name, on in settings.items():
-        if on:
-            enabled.add(name)
-        else:
-            enabled.discard(name)
 
 
 def _derive(enabled: set[str]) -> set[str]:

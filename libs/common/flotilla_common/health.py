@@ -45,10 +45,8 @@ class Health:
 
 
 async def serve(health: Health, *, health_port: int, metrics_port: int, host: str = "0.0.0.0") -> list[web.AppRunner]:  # noqa: S104 - probes come from outside the pod
-    """Serve the endpoints; a port of 0 leaves its endpoints out. The runners are to be cleaned up by the caller.
-
-    Raises PortTaken.
-    """
+    """Serve the endpoints; a port of 0 leaves its endpoints out. The runners are to be cleaned up by the caller. Raises
+    PortTaken."""
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")

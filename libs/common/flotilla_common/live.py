@@ -1,13 +1,12 @@
 """The wiring of a part of a running service: tables of its mirror, its shards, the bus, the apiserver."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
-from flotilla_common.clock import Clock
 from flotilla_common.control.absence import AbsenceCheck
 from flotilla_common.control.controller import Controller, Key
 from flotilla_common.control.events import Recorder
@@ -16,14 +15,12 @@ from flotilla_common.control.inbox import Inbox, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Watch, owner_keys
 from flotilla_common.control.wiring import Handler
-from flotilla_common.gates import Gates
 from flotilla_common.kube.installed import is_installed
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Report
 from flotilla_common.node.serving import serve_reports
 from flotilla_common.service import Context
-from flotilla_common.settings import Settings
 
 T = TypeVar("T", bound=Object)
 M = TypeVar("M", bound=msgspec.Struct)
@@ -38,10 +35,13 @@ class LiveWiring:
         mirror: Mirror,
         shards: Shards,
         *,
-        beside: Callable[[Callable[[], Awaitable[None]]], None],
+        beside: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         recorder: Callable[[str], Recorder],
         executor: Callable[[Recorder], Executor],
     ) -> None:
+        self.gates = context.gates
+        self.settings = context.settings
+        self.clock = context.clock
         self._context = context
         self._mirror = mirror
         self._shards = shards
@@ -50,21 +50,9 @@ class LiveWiring:
         self.executor = executor
         self._tables: dict[Resource, Table[Any]] = {}
         self._unwatched: dict[Resource, Table[Any]] = {}
-        self._absences: dict[Resource, AbsenceCheck] = {}
+        self._absences = AbsenceCheck(mirror, context.clock, self.again)
         self._inbox: Inbox[Any, Any] | None = None
         self._controller: Controller[Any] | None = None
-
-    @property
-    def gates(self) -> Gates:
-        return self._context.gates
-
-    @property
-    def settings(self) -> Settings:
-        return self._context.settings
-
-    @property
-    def clock(self) -> Clock:
-        return self._context.clock
 
     async def watch(self, watch: Watch[Any]) -> None:
         """Mirror the resource, if it is to be watched here."""
@@ -116,10 +104,7 @@ class LiveWiring:
         self.wake(watch, lambda old, new: [(obj.metadata.namespace, obj.metadata.name) for obj in (new or old,) if obj])
 
     def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
-        check = self._absences.get(watch.resource)
-        if check is None:
-            check = self._absences[watch.resource] = self._absence_check(watch)
-        return check.surely_gone(key, uid, asker)
+        return self._absences.surely_gone(watch.resource, key, uid, asker)
 
     def reported(self, obj: Object) -> Report | None:
         return None if self._inbox is None else self._inbox.latest(obj)
@@ -130,12 +115,7 @@ class LiveWiring:
 
     def receive(self, primary: Watch[Any], reports: StatusReports[Any, Any]) -> None:
         """Keep the reports about the objects until they are written."""
-        resource = primary.resource
-
-        async def read(namespace: str, name: str) -> object:
-            return await self.read(resource, namespace, name)
-
-        self._inbox = Inbox(self.table(primary), reports, clock=self.clock, owns=self.owns, read=read, again=self.again)
+        self._inbox = Inbox(self, primary, reports)
 
     async def serve_reports(self, reports: StatusReports[Any, Any]) -> None:
         """Answer the reports."""
@@ -145,15 +125,3 @@ class LiveWiring:
     async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
         queue = self._context.service if by_any_replica else ""
         await serve_reports(self._context.bus, kind, body, handler, queue=queue)
-
-    def _absence_check(self, watch: Watch[Any]) -> AbsenceCheck:
-        table, resource = self.table(watch), watch.resource
-
-        async def read(namespace: str, name: str) -> object:
-            return await self.read(resource, namespace, name)
-
-        def held(key: Key, uid: str) -> bool:
-            obj = table.get(*key)
-            return (obj is not None and obj.metadata.uid == uid) or self._mirror.is_undecodable(resource, uid)
-
-        return AbsenceCheck(clock=self.clock, read=read, held=held, again=self.again)

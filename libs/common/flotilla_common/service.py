@@ -7,10 +7,12 @@ in `run_process`.
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -55,34 +57,22 @@ APISERVER_RETRY_SECONDS = 2.0
 """How long to wait for an apiserver that is not there yet."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Context:
     """What a running service is given."""
 
-    def __init__(
-        self,
-        *,
-        service: str,
-        settings: Settings,
-        gates: Gates,
-        api: Api,
-        bus: Bus,
-        clock: Clock,
-        entropy: Entropy,
-        health: Health,
-        replica: str,
-    ) -> None:
-        self.service = service
-        self.settings = settings
-        self.gates = gates
-        self.api = api
-        self.bus = bus
-        self.clock = clock
-        self.entropy = entropy
-        self.health = health
-        self.replica = replica
-        self.log = structlog.get_logger()
-        self.vitals: dict[str, Callable[[], object]] = {}
-        """Figures for the heartbeat by name: lag, shards held, …"""
+    service: str
+    settings: Settings
+    gates: Gates
+    api: Api
+    bus: Bus
+    clock: Clock
+    entropy: Entropy
+    health: Health
+    replica: str
+    log: structlog.stdlib.BoundLogger = field(default_factory=structlog.get_logger)
+    vitals: dict[str, Callable[[], object]] = field(default_factory=dict[str, Callable[[], object]])
+    """Figures for the heartbeat by name: lag, shards held, …"""
 
     def started(self) -> None:
         """The service works: from now on its readiness is that of its parts."""
@@ -181,7 +171,7 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
     code."""
     logs.configure(settings.log_level, settings.log_format)
     if not settings.replica:
-        settings = msgspec.structs.replace(settings, replica=SystemEntropy().token())
+        settings = dataclasses.replace(settings, replica=SystemEntropy().token())
     bind_contextvars(service="+".join(service.name for service in services), replica=settings.replica)
     log = structlog.get_logger()
 
@@ -199,40 +189,29 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
     except ConfigError as error:
         log.error("no way to the cluster", error=str(error))  # noqa: TRY400 - the message names file and field
         return 2
-    except PortTaken as error:
-        return _no_port(log, error)
-    except ExceptionGroup as errors:
-        if ports := _only_ports(errors):
-            return _no_port(log, ports[0])
-        log.error("service failed", exc_info=errors)  # noqa: TRY400 - structlog takes the exception itself
+    except (PortTaken, ExceptionGroup) as failure:
+        if (taken := _taken_port(failure)) is not None:
+            log.error("a port cannot be had", error=str(taken))  # noqa: TRY400 - the message names the port
+            return 2
+        log.error("service failed", exc_info=failure)  # noqa: TRY400 - structlog takes the exception itself
         return 1
     return 0
 
 
-def _no_port(log: structlog.stdlib.BoundLogger, error: PortTaken) -> int:
-    """Say in one line which port is taken. Returns the exit code."""
-    log.error("a port cannot be had", error=str(error))
-    return 2
+def _taken_port(failure: Exception) -> PortTaken | None:
+    """The first of the taken ports, if the services failed for nothing else."""
+    while isinstance(failure, ExceptionGroup):
+        ports, others = cast("ExceptionGroup[Exception]", failure).split(PortTaken)
+        if ports is None or others is not None:
+            return None
+        failure = ports.exceptions[0]
+    return failure if isinstance(failure, PortTaken) else None
 
 
-def _only_ports(errors: ExceptionGroup[Exception]) -> list[PortTaken]:
-    """The taken ports, if the services failed for nothing else."""
-    found: list[PortTaken] = []
-    for error in errors.exceptions:
-        if isinstance(error, ExceptionGroup):
-            inner = _only_ports(cast("ExceptionGroup[Exception]", error))
-        else:
-            inner = [error] if isinstance(error, PortTaken) else []
-        if not inner:
-            return []
-        found += inner
-    return found
-
-
-def main(service: Service, arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
+def main(service: Service, arguments: Sequence[str] | None = None) -> int:
     """The entry point of a service's own container: settings from flags, environment and file."""
     try:
-        settings = _settings(sys.argv[1:] if arguments is None else arguments, os.environ if env is None else env)
+        settings = _settings(sys.argv[1:] if arguments is None else arguments)
     except SettingsError as error:
         for problem in error.problems:
             sys.stderr.write(f"error: {problem}\n")
@@ -240,9 +219,9 @@ def main(service: Service, arguments: Sequence[str] | None = None, env: Mapping[
     return run_process([service], settings)
 
 
-def _settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
+def _settings(arguments: Sequence[str]) -> Settings:
     flags, words = split_flags(arguments)
     if words:
         raise SettingsError([f"unexpected argument {word!r}" for word in words])
-    config = flags.pop("config", None) or env.get("FLOTILLA_CONFIG")
-    return load(flags, env, Path(config) if config else None)
+    config = flags.pop("config", None) or os.environ.get("FLOTILLA_CONFIG")
+    return load(flags, os.environ, Path(config) if config else None)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from flotilla_common.api.admission.fields import Fault, ForeignError
+from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.pod_template import fill_host_ports
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, member
@@ -46,7 +46,7 @@ class DryRunValidator:
             if refusal.code == 422:
                 return Verdict(faults=_translate(refusal))
             if refusal.code == 400:  # a member has a type that pods do not have
-                return Verdict(faults=[ForeignError("spec.template", f"Invalid value: {refusal.message}")])
+                return Verdict(faults=[Fault("spec.template", f"Invalid value: {refusal.message}")])
             if _namespace_is_going(refusal):
                 return Verdict()  # the write itself meets the same namespace, and its own answer is the better one
             raise
@@ -106,8 +106,8 @@ class _Status(msgspec.Struct, frozen=True):
 def _translate(refusal: ApiError) -> list[Fault]:
     details = msgspec.json.decode(refusal.body or b"{}", type=_Status).details
     causes = details.causes if details else []
-    faults = [ForeignError(f"spec.{cause.field}", cause.message) for cause in causes if cause.field.startswith(_OURS)]
-    return list(faults) or [ForeignError("spec.template", f"Invalid value: {refusal.message}")]
+    faults = [Fault(f"spec.{cause.field}", cause.message) for cause in causes if cause.field.startswith(_OURS)]
+    return faults or [Fault("spec.template", f"Invalid value: {refusal.message}")]
 
 
 def _namespace_is_going(refusal: ApiError) -> bool:

@@ -81,19 +81,8 @@ class SimulatedBus:
                 self._log.warning("streams cannot be made sure of", error=str(error))
             await self._clock.sleep(STREAMS_SECONDS)
 
-    async def publish(
-        self,
-        subject: str,
-        data: bytes,
-        headers: Mapping[str, str] | None = None,
-        *,
-        expect_last_sequence: int | None = None,
-        ttl_seconds: float | None = None,
-    ) -> int:
-        sent = await self.send(
-            subject, data, headers, expect_last_sequence=expect_last_sequence, ttl_seconds=ttl_seconds
-        )
-        return await sent
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
+        return await (await self.send(subject, data, headers))
 
     async def send(
         self,
@@ -115,13 +104,10 @@ class SimulatedBus:
             way=Way.PUBLISH,
         )
 
-    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def publish_soon(self, subject: str, data: bytes) -> None:
         if self.connected:
-            message = Message(subject=subject, data=data, headers=dict(headers or {}))
+            message = Message(subject=subject, data=data)
             self._connection.post(Way.SOON, subject, lambda: self._server.accept(message))
-
-    async def last_sequence(self, stream: str) -> int:
-        return await self._connection.ask(f"info {stream}", lambda: self._server.stream(stream).last_sequence)
 
     async def stream_state(self, stream: str) -> StreamState | None:
         return await self._connection.ask(f"info {stream}", lambda: self._server.state(stream))

@@ -1,6 +1,6 @@
 """The real node agent as a simulated process."""
 
-import msgspec
+import dataclasses
 
 from flotilla_common.health import Health
 from flotilla_common.service import Context, Service
@@ -21,7 +21,7 @@ def agent_of(machine: Machine) -> Service:
         status = _Status(context.health)
         context.started()
         await app.run(
-            settings=msgspec.structs.replace(context.settings, node=machine.name, cri_socket=SOCKET),
+            settings=dataclasses.replace(context.settings, node=machine.name, cri_socket=SOCKET),
             bus=context.bus,
             clock=context.clock,
             entropy=context.entropy,

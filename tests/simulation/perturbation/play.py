@@ -1,9 +1,8 @@
 """Plays one scenario with what goes wrong in it, and judges what came of it."""
 
+import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
-
-import msgspec
 
 from flotilla_common.api.resources import EVENT, LEASE
 from flotilla_common.kube.interface import ApiError
@@ -29,7 +28,7 @@ CONVERGENCE_SECONDS = 10.0
 STILL_SECONDS = 5.0
 """How long a settled world is watched for writes that nobody needs."""
 
-PROMPT = msgspec.structs.replace(SETTINGS, nodeimage_creation_delay=0)
+PROMPT = dataclasses.replace(SETTINGS, nodeimage_creation_delay=0)
 """Nodes that have just become ready are served at once."""
 
 TOUCH = {"metadata": {"annotations": {"touched": "yes"}}}

@@ -13,11 +13,10 @@ from flotilla_common.api.kinds.cloneset.conversion import (
     PARALLELISM,
     POLICIES,
     TIMEOUT,
-    V1ALPHA1,
-    V1BETA1,
     convert,
     to_hub,
 )
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 
 
 def document(version: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.admission.fields import ForeignError, invalid
+from flotilla_common.api.admission.fields import Fault, invalid
 from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
 from flotilla_common.api.kinds.cloneset.validation import (
     check_types,
     newly_to_delete,
     template_changed,
     validate,
-    validate_update,
 )
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 from flotilla_common.gates import Gates
@@ -234,19 +233,19 @@ def test_progress_deadline(version: str, deadline: int, ready: int, expected: li
 
 
 def test_what_others_found_comes_in() -> None:
-    template, pod = ForeignError("spec.template.x", "bad"), invalid("spec.scaleStrategy.podsToDelete", "p", "gone")
-    assert validate(cloneset(V1ALPHA1), [template], [pod]) == [template, pod]
+    template, pod = Fault("spec.template.x", "bad"), invalid("spec.scaleStrategy.podsToDelete", "p", "gone")
+    assert validate(cloneset(V1ALPHA1), None, [template], [pod]) == [template, pod]
     twice = cloneset(V1ALPHA1, scaleStrategy={"podsToDelete": ["p", "p"]})
-    assert pod not in validate(twice, [], [pod])
+    assert pod not in validate(twice, None, [], [pod])
 
 
 @pytest.mark.parametrize("version", BOTH)
 def test_only_the_selector_is_immutable(version: str) -> None:
     old = cloneset(version)
     new = cloneset(version, replicas=5, minReadySeconds=9, volumeClaimTemplates=[{}], lifecycle={"preDelete": {}})
-    assert validate_update(new, old) == []
+    assert validate(new, old) == []
     moved = cloneset(version, selector={"matchExpressions": [{"key": "app", "operator": "Exists"}]})
-    assert [str(fault)[:16] for fault in validate_update(moved, old)] == ["spec: Forbidden:"]
+    assert [str(fault)[:16] for fault in validate(moved, old)] == ["spec: Forbidden:"]
 
 
 def in_place_update(version: str, **pod: Any) -> list[str]:
@@ -254,7 +253,7 @@ def in_place_update(version: str, **pod: Any) -> list[str]:
     old = cloneset(version, updateStrategy=strategy)
     template = {"metadata": {"labels": {"app": "a", "new": "label"}}, "spec": TEMPLATE["spec"] | pod}
     new = cloneset(version, updateStrategy=strategy, template=template)
-    return [str(fault) for fault in validate_update(new, old)]
+    return [str(fault) for fault in validate(new, old)]
 
 
 def test_in_place_only_updates() -> None:

@@ -101,11 +101,6 @@ def test_unknown_name_is_a_slip_in_the_code() -> None:
         Gates.parse("").on("NoSuchGate")
 
 
-def test_text_reads_back() -> None:
-    gates = Gates.parse("AllAlpha=true,KruiseDaemon=false")
-    assert Gates.parse(gates.text()) == gates
-
-
 @pytest.mark.parametrize(
     ("text", "changes"),
     [

@@ -1,12 +1,17 @@
 """The apiserver is asked before an object that the mirror lacks is taken for gone."""
 
 import asyncio
+from typing import cast
 
 import pytest
 
+from flotilla_common.api.resources import POD as THINGS
+from flotilla_common.api.resources import Resource
 from flotilla_common.control import absence
 from flotilla_common.control.absence import AbsenceCheck
+from flotilla_common.control.controller import Key
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.mirror.mirror import Mirror
 from tests.support.fake_clock import FakeClock
 
 POD = ("ns", "p")
@@ -21,20 +26,18 @@ class Asked:
         self.reads = 0
         self.told: list[str] = []
         self.clock = FakeClock()
-        self.check = AbsenceCheck(
-            clock=self.clock,
-            read=self._read,
-            held=lambda _, uid: uid == self.held,
-            again=lambda _, name: self.told.append(name),
-        )
+        self.check = AbsenceCheck(cast("Mirror", self), self.clock, lambda _, name: self.told.append(name))
 
     def surely_gone(self, asker: str = "r") -> bool:
-        return self.check.surely_gone(POD, "p1", ("ns", asker))
+        return self.check.surely_gone(THINGS, POD, "p1", ("ns", asker))
 
     async def settle(self) -> None:
         await asyncio.gather(*self.check._asking.values())
 
-    async def _read(self, namespace: str, name: str) -> object:
+    def holds(self, resource: Resource, key: Key, uid: str) -> bool:
+        return uid == self.held
+
+    async def read(self, resource: Resource, namespace: str, name: str) -> object:
         self.reads += 1
         answer = self.answers.pop(0) if self.answers else ""
         if isinstance(answer, Exception):
@@ -93,7 +96,7 @@ async def test_only_so_many_answers_are_remembered(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(absence, "REMEMBERED", 2)
     asked = Asked()
     for uid in ("p1", "p2", "p3"):
-        asked.check.surely_gone(POD, uid, ("ns", "r"))
+        asked.check.surely_gone(THINGS, POD, uid, ("ns", "r"))
         await asked.settle()
-    assert [uid for uid in ("p1", "p2", "p3") if asked.check.surely_gone(POD, uid, ("ns", "r"))] == ["p2", "p3"]
+    assert [uid for uid in ("p1", "p2", "p3") if asked.check.surely_gone(THINGS, POD, uid, ("ns", "r"))] == ["p2", "p3"]
     await asked.settle()

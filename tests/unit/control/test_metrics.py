@@ -1,5 +1,7 @@
 """Names and labels that existing dashboards use (install.md §10), and what moves them."""
 
+from typing import Any, cast
+
 import prometheus_client
 import pytest
 from prometheus_client import REGISTRY
@@ -7,11 +9,12 @@ from prometheus_client import REGISTRY
 import flotilla_common.kube.client
 import flotilla_common.service
 from flotilla_cloneset.metrics import export_scale_expectation_leakage
+from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control import metrics
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import KeyedQueue
-from flotilla_common.mirror import metrics as mirror_metrics
+from flotilla_common.mirror.mirror import Mirror
 from tests.unit.control.fakes import ManualClock, NoChance
 
 SERIES = [
@@ -48,12 +51,12 @@ def moved() -> None:
     """Everything has been used once, so that every family has a series."""
     prometheus_client.disable_created_metrics()
     controller = metrics.ControllerMetrics("test-controller", ManualClock(), 3)
-    with controller.running() as result:
-        result.set("success")
+    with controller.running():
+        controller.ended("success")
     controller.planned(0.001)
     metrics.report_leadership(lambda: True)
     metrics.WriteMetrics("test").count("Pod", "patch", "Ok")
-    mirror_metrics.report(POD, objects=lambda: 7, lag=lambda: 0.5, undecodable=lambda: 0, direct=lambda: False)
+    Mirror(api=cast("Any", None), bus=cast("Any", None), clock=ManualClock()).add(POD, Pod)
     flotilla_common.kube.client.REQUESTS.labels("200", "localhost", "GET").inc()
     flotilla_common.service.BUS_CONNECTED.set(1)
     export_scale_expectation_leakage()

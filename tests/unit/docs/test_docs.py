@@ -227,7 +227,7 @@ def test_examples_are_valid(document: Json):
     rules.check_types(document)
     assert document["apiVersion"] in (V1BETA1, "apps.kruise.io/v1alpha1")
     defaulted = default_cloneset(document, None, Gates.parse(""))
-    assert not rules.validate(defaulted, [], [])
+    assert not rules.validate(defaulted)
 
 
 def requests() -> list[Json]:

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
-from flotilla_common.control.controller import Key
 from flotilla_common.control.inbox import Inbox
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_common.node.serving import Sender
@@ -24,28 +23,17 @@ def said(phase: str = "Pulling") -> NodeImageReport:
     return NodeImageReport(uid="uid-n1", status=node_image("n1", [tag("J")], [entry(phase)]).status)
 
 
-def inbox(wiring: FakeWiring, planned: list[Key]) -> Inbox[NodeImage, NodeImageReport]:
-    async def read(namespace: str, name: str) -> object:
-        return await wiring.read(IMAGES.resource, namespace, name)
-
+def inbox(wiring: FakeWiring) -> Inbox[NodeImage, NodeImageReport]:
     assert CONTROLLER.reports is not None
-    table = wiring.table(IMAGES)
     wiring.put(IMAGES, node_image("n1", [tag("J")]))
-    return Inbox(
-        table,
-        CONTROLLER.reports,
-        clock=wiring.clock,
-        owns=wiring.owns,
-        read=read,
-        again=lambda namespace, name: planned.append((namespace, name)),
-    )
+    return Inbox(wiring, IMAGES, CONTROLLER.reports)
 
 
 async def test_a_report_is_answered_when_the_status_says_it() -> None:
-    wiring, planned = FakeWiring(), list[Key]()
-    answer = asyncio.create_task(inbox(wiring, planned).receive(HERE, said()))
+    wiring = FakeWiring()
+    answer = asyncio.create_task(inbox(wiring).receive(HERE, said()))
     await asyncio.sleep(0)
-    assert (planned, answer.done()) == ([("", "n1")], False)
+    assert (wiring.replanned, answer.done()) == ([("", "n1")], False)
     written = node_image("n1", [tag("J")], [entry("Pulling")], resourceVersion="9")
     status = reported(written, said().status)  # with counts
     wiring.put(IMAGES, msgspec.structs.replace(written, status=status))
@@ -69,12 +57,12 @@ async def test_a_report_is_answered_when_the_status_says_it() -> None:
     ],
 )
 async def test_what_is_refused(sender: Sender, report: NodeImageReport, why: str) -> None:
-    wiring, planned = FakeWiring(), list[Key]()
-    assert await inbox(wiring, planned).receive(sender, report) == Answer(why=why)
-    assert planned == []
+    wiring = FakeWiring()
+    assert await inbox(wiring).receive(sender, report) == Answer(why=why)
+    assert wiring.replanned == []
 
 
 async def test_another_replica_answers_for_its_nodes() -> None:
     wiring = FakeWiring()
     wiring.mine = False
-    assert await inbox(wiring, []).receive(HERE, said()) is None
+    assert await inbox(wiring).receive(HERE, said()) is None

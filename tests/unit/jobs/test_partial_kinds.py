@@ -2,6 +2,7 @@
 agents' reports on pods (install.md §6, nodeagent.md §7)."""
 
 import asyncio
+import dataclasses
 
 import msgspec
 import pytest
@@ -77,7 +78,7 @@ def test_reports_on_pods_are_served(enabled: str, missing: tuple[Resource, ...])
         events = [one.document for one in world.server.store.table(EVENT).objects.values()]
         assert ("Killing", NAME) in {(one["reason"], one["involvedObject"]["name"]) for one in events}
 
-    settings = msgspec.structs.replace(SETTINGS, custom_resource_enable=enabled)
+    settings = dataclasses.replace(SETTINGS, custom_resource_enable=enabled)
     simulate(body, replicas={"watcher": 1, "jobs": 1}, settings=settings)
 
 
@@ -89,5 +90,5 @@ def test_without_anything_to_do_it_idles(gates: str) -> None:
         await world.clock.sleep(10)
         assert not [call for call in world.history.calls[before:] if call.writer == "jobs-0"]
 
-    settings = msgspec.structs.replace(SETTINGS, custom_resource_enable="CloneSet", feature_gates=gates)
+    settings = dataclasses.replace(SETTINGS, custom_resource_enable="CloneSet", feature_gates=gates)
     simulate(body, replicas={"watcher": 1, "jobs": 1}, settings=settings)

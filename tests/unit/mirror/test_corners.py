@@ -181,11 +181,6 @@ async def test_a_reading_that_finds_nothing_takes_the_object_that_was_held_and_n
     assert bench.held == {"a": "7"}
 
 
-async def test_a_selector_alone_does_not_say_what_the_list_speaks_for() -> None:
-    with pytest.raises(ValueError, match=r"^a label selector needs `within`$"):
-        await Bench().mirror.read_owned(POD, label_selector="app=web")
-
-
 def test_the_memory_of_what_is_gone_is_bounded_and_loses_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_module, "DELETED_MEMORY", 2)
     table = Table[Thing]()

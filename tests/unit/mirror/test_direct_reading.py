@@ -129,8 +129,8 @@ class PagedApi:
         self.asked: list[tuple[object, ...]] = []
         self.error: ApiError | None = None
 
-    async def list(self, resource: object, namespace: str, *, label_selector: str, limit: int, token: str) -> Page:
-        self.asked.append((resource, namespace, label_selector, limit, token))
+    async def list(self, resource: object, namespace: str, *, limit: int, token: str) -> Page:
+        self.asked.append((resource, namespace, limit, token))
         return self.pages.pop(0)
 
     async def get(self, resource: object, namespace: str, name: str) -> bytes:
@@ -155,7 +155,7 @@ async def test_all_pages_are_one_list_at_the_version_of_the_last() -> None:
         mirror.written(POD, body(name, version))
     await mirror.read_owned(POD, "ns")
     assert names(table) == {"a", "b", "new"}
-    assert api.asked == [(POD, "ns", "", PAGE_SIZE, ""), (POD, "ns", "", PAGE_SIZE, "more")]
+    assert api.asked == [(POD, "ns", PAGE_SIZE, ""), (POD, "ns", PAGE_SIZE, "more")]
 
 
 async def test_a_list_of_one_namespace_says_nothing_about_others() -> None:
@@ -165,22 +165,6 @@ async def test_a_list_of_one_namespace_says_nothing_about_others() -> None:
     assert names(table) == {"a"}
     await mirror.read_owned(POD)
     assert names(table) == set()
-
-
-async def test_a_narrow_list_speaks_only_for_what_is_within() -> None:
-    api = PagedApi(Page([], "50", ""))
-    mirror, table = mirrored(api)
-    mirror.written(POD, body("a", 1))
-    mirror.written(POD, body("b", 1))
-    await mirror.read_owned(POD, "ns", "app=a", lambda obj: obj.metadata.name == "a")
-    assert names(table) == {"b"}
-    assert api.asked == [(POD, "ns", "app=a", PAGE_SIZE, "")]
-
-
-async def test_a_narrow_list_has_to_say_what_it_speaks_for() -> None:
-    mirror, _ = mirrored(PagedApi())
-    with pytest.raises(ValueError, match="a label selector needs `within`"):
-        await mirror.read_owned(POD, label_selector="app=a")
 
 
 async def test_a_list_without_a_version_is_older_than_everything() -> None:
@@ -243,7 +227,7 @@ async def test_the_mirror_says_what_it_waits_for() -> None:
     mirror._look()
     assert health.said == [("mirror", False, "waiting for pods, persistentvolumeclaims")]
     for feed in mirror._feeds.values():
-        feed._bus._synced = True  # type: ignore[attr-defined]
+        feed._bus.synced = True  # type: ignore[attr-defined]
     mirror._look()
     assert health.said[-1] == ("mirror", True, "")
     await mirror.synced(0.01)

@@ -10,7 +10,7 @@ from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_common.workload.podreadiness.controller import pod_readiness
-from flotilla_common.workload.podreadiness.gather import PODS, WAITING, Gatherer, waiting_index
+from flotilla_common.workload.podreadiness.gather import PODS, Gatherer
 from flotilla_common.workload.podreadiness.plan import PodSnapshot, plan
 from tests.support.wiring import FakeWiring
 from tests.unit.control.fakes import START
@@ -64,9 +64,8 @@ def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
 
 
 def test_without_clonesets_their_pods_are_ours() -> None:
-    unmerged = waiting_index(merging=())
     owned = pod(owner="apps.kruise.io/v1beta1/CloneSet")
-    assert list(unmerged(owned)) == [WAITING]
+    assert Gatherer(FakeWiring(), merging=()).concerns(owned)
     wiring = FakeWiring()
     wiring.settings = Settings(custom_resource_enable="NodeImage")
     gatherer = gatherer_over(wiring)

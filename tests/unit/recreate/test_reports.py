@@ -6,12 +6,14 @@ import msgspec
 import pytest
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
+from flotilla_common.api.resources import Resource
 from flotilla_common.control import inbox
 from flotilla_common.control.inbox import Inbox
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate.controller import CONTROLLER
+from flotilla_jobs.containerrecreate.gather import REQUESTS
 from tests.unit.recreate.world import Json, World, request_document, state
 
 HERE = Sender("n", "ns", "r")
@@ -29,16 +31,13 @@ class Replica:
         self.unseen: Json | None = None
         self.trouble: Exception | None = None
         assert CONTROLLER.reports is not None
-        self.inbox = Inbox[ContainerRecreateRequest, RecreateReport](
-            self.world.requests,
-            CONTROLLER.reports,
-            clock=self.world.wiring.clock,
-            owns=lambda _namespace, _name: self.mine,
-            read=self._read,
-            again=lambda _, name: self.planned.append(name),
-        )
+        wiring = self.world.wiring
+        wiring.owns = lambda namespace, name: self.mine  # type: ignore[method-assign]
+        wiring.read = self._read  # type: ignore[method-assign]
+        wiring.again = lambda namespace, name: self.planned.append(name)  # type: ignore[method-assign]
+        self.inbox: Inbox[ContainerRecreateRequest, RecreateReport] = Inbox(wiring, REQUESTS, CONTROLLER.reports)
 
-    async def _read(self, namespace: str, name: str) -> object:
+    async def _read(self, resource: Resource, namespace: str, name: str) -> object:
         self.read.append(name)
         if self.trouble:
             raise self.trouble

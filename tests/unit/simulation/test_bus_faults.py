@@ -131,11 +131,11 @@ def test_a_publication_that_arrives_twice_is_stored_twice_unless_it_is_fenced() 
         await desk.write("a")
         await asyncio.sleep(0.1)
         assert desk.read == "aa"
-        assert await desk.writer.publish(pod("b"), b"b", expect_last_sequence=2) == 3
+        assert await (await desk.writer.send(pod("b"), b"b", expect_last_sequence=2)) == 3
         await asyncio.sleep(0.1)
         assert desk.read == "aab"
         with pytest.raises(PublishRefused):
-            await desk.writer.publish(pod("c"), b"c", expect_last_sequence=2)
+            await (await desk.writer.send(pod("c"), b"c", expect_last_sequence=2))
 
     play(scene)
 

@@ -45,7 +45,7 @@ async def test_many_messages_in_order() -> None:
     await bench.put(*names)
     await bench.writer.flush()
     assert stored(bench.bus) == names
-    assert await bench.bus.last_sequence(SPEC.name) == 1 + len(names)
+    assert bench.bus.streams[SPEC.name].sequence == 1 + len(names)
 
 
 @pytest.mark.parametrize("fault", ["lose_acks", "drop"])

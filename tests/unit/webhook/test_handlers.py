@@ -5,7 +5,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from flotilla_common.api.admission.fields import Fault, ForeignError
+from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.admission.review import Answer, Named, Request
 from flotilla_common.api.admission.tools import Verdict
@@ -89,7 +89,7 @@ async def test_undecodable(document: Json | None) -> None:
 
 async def test_faults_of_all_sources_in_one_answer() -> None:
     case = Case()
-    case.templates.answer = [ForeignError("spec.template.spec.x", "Required value")]
+    case.templates.answer = [Fault("spec.template.spec.x", "Required value")]
     answer = await case.validate(create(cloneset(replicas=-1)))
     assert (answer.allowed, answer.code) == (False, 422)
     assert answer.message == (

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from flotilla_common.api.differences import differences
 from flotilla_common.api.rollout import ScatterTerm
 from flotilla_common.workload.hashing import env_hash
 from flotilla_common.workload.inplace import completed
 from flotilla_common.workload.inplace.batches import apply_batch
-from flotilla_common.workload.inplace.diff import Op, differences
 from flotilla_common.workload.inplace.qos import qos_class
 from flotilla_common.workload.inplace.spec import UpdateSpec
 from flotilla_common.workload.inplace.state import InPlaceState
@@ -37,11 +37,11 @@ STATE = "apps.kruise.io/inplace-update-state"
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param({"a": 1}, {"a": 1, "b": 2}, [(Op.ADD, ("b",), 2)], id="added"),
-        pytest.param({"a": [1]}, {"a": [1, 2]}, [(Op.ADD, ("a", 1), 2)], id="a longer array"),
-        pytest.param({"a": {}}, {"a": []}, [(Op.REPLACE, ("a",), [])], id="an object becomes an array"),
-        pytest.param({"a": [1]}, {"a": "x"}, [(Op.REPLACE, ("a",), "x")], id="an array becomes a text"),
-        pytest.param({"a": None}, {"a": {"b": 1}}, [(Op.REPLACE, ("a",), {"b": 1})], id="nothing becomes an object"),
+        pytest.param({"a": 1}, {"a": 1, "b": 2}, [("add", ("b",), 2)], id="added"),
+        pytest.param({"a": [1]}, {"a": [1, 2]}, [("add", ("a", 1), 2)], id="a longer array"),
+        pytest.param({"a": {}}, {"a": []}, [("replace", ("a",), [])], id="an object becomes an array"),
+        pytest.param({"a": [1]}, {"a": "x"}, [("replace", ("a",), "x")], id="an array becomes a text"),
+        pytest.param({"a": None}, {"a": {"b": 1}}, [("replace", ("a",), {"b": 1})], id="nothing becomes an object"),
     ],
 )
 def test_differences(old: Any, new: Any, expected: list[Any]) -> None:

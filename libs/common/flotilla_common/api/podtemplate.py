@@ -41,10 +41,8 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 def canonical_template(template: bytes | msgspec.Raw) -> Json:
-    """The template as core/v1 types would write it: what revisions hold and hash.
-
-    Raises ValueError when it is no JSON object or null, or a known member has the wrong type.
-    """
+    """The template as core/v1 types would write it: what revisions hold and hash. Raises ValueError when it is no JSON
+    object or null, or a known member has the wrong type."""
     return canonical_object("PodTemplateSpec", template)
 
 
@@ -136,20 +134,12 @@ def _typed(value: Any, wanted: type[Any], zero: Any) -> Any:
     return value
 
 
-def _quantity(value: Any) -> JsonValue:
-    return "0" if value is None else quantity.canonical(str(value))
-
-
-def _int_or_string(value: Any) -> JsonValue:
-    return _typed(value, str, "") if isinstance(value, str) else _typed(value, int, 0)
-
-
 _SCALARS = {
     "string": _Kind(lambda value: _typed(value, str, "")),
     "bool": _Kind(lambda value: _typed(value, bool, False)),
     "int": _Kind(lambda value: _typed(value, int, 0)),
-    "quantity": _Kind(_quantity, omit_empty=False),
-    "intorstring": _Kind(_int_or_string, omit_empty=False),
+    "quantity": _Kind(lambda value: "0" if value is None else quantity.canonical(str(value)), omit_empty=False),
+    "intorstring": _Kind(lambda value: value if isinstance(value, str) else _typed(value, int, 0), omit_empty=False),
     "time": _Kind(lambda value: value, omit_empty=False),
     "any": _Kind(lambda value: value),
 }

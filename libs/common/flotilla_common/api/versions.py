@@ -1,4 +1,32 @@
 """The versions that the kinds of apps.kruise.io are written in; v1beta1 is the hub of every conversion."""
 
+import copy
+from collections.abc import Callable
+
+from flotilla_common.api.documents import Json, mapping, text
+
 V1ALPHA1 = "apps.kruise.io/v1alpha1"
 V1BETA1 = "apps.kruise.io/v1beta1"
+
+Step = Callable[[Json], None]
+"""Changes the fields of a document from those of one version to those of the other."""
+
+
+def converted(kind: str, document: Json, version: str, to_beta: Step, to_alpha: Step) -> Json:
+    """The object in the wanted `group/version`, as a new document. Raises ValueError for a version that is none of the
+    two."""
+    source = text(document.get("apiVersion"))
+    steps = {(V1ALPHA1, V1BETA1): to_beta, (V1BETA1, V1ALPHA1): to_alpha}
+    if (source, version) not in steps:
+        raise ValueError(f"cannot convert {kind} from {source} to {version}")
+    result = copy.deepcopy(document)
+    result["apiVersion"] = version
+    steps[source, version](result)
+    return result
+
+
+def annotate(document: Json, annotations: dict[str, str]) -> None:
+    """Add annotations to the document, if there are any: where an older version keeps what it has no fields for."""
+    if annotations:
+        metadata = document.setdefault("metadata", {})
+        metadata["annotations"] = mapping(metadata.get("annotations")) | annotations

@@ -23,37 +23,37 @@ _NOT_KUBE_SYSTEM = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "
 _NOT_OURS = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]}
 
 
-def mutating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SERVICE) -> list[Json]:
+def mutating_entries(gates: Gates) -> list[Json]:
     """The mutating entries that the gates call for, without caBundle, reached through the Service."""
     entries = _kind_entries("mutate")
     if gates.on("KruisePodReadinessGate"):
         entries.insert(0, _pod_entry())
-    return [_reached_through(entry, namespace, service) for entry in entries]
+    return entries
 
 
-def validating_entries(gates: Gates, namespace: str = NAMESPACE, service: str = SERVICE) -> list[Json]:
+def validating_entries(gates: Gates) -> list[Json]:
     """The validating entries that the gates call for, without caBundle, reached through the Service."""
     entries = _kind_entries("validate")
     entries += [
-        _protection("vbuiltindeployment.kb.io", "/validate-apps-deployment", ("apps",), ("v1",), "deployments"),
-        _protection("vbuiltinreplicaset.kb.io", "/validate-apps-replicaset", ("apps",), ("v1",), "replicasets"),
-        _protection("vbuiltinstatefulset.kb.io", "/validate-apps-statefulset", ("apps",), ("v1",), "statefulsets"),
+        _protection("vbuiltindeployment.kb.io", "/validate-apps-deployment", "apps", "deployments"),
+        _protection("vbuiltinreplicaset.kb.io", "/validate-apps-replicaset", "apps", "replicasets"),
+        _protection("vbuiltinstatefulset.kb.io", "/validate-apps-statefulset", "apps", "statefulsets"),
         _protection(
             "vcustomresourcedefinition.kb.io",
             "/validate-customresourcedefinition",
-            ("apiextensions.k8s.io",),
-            ("v1", "v1beta1"),
+            "apiextensions.k8s.io",
             "customresourcedefinitions",
+            ("v1", "v1beta1"),
         ),
-        _protection("vnamespace.kb.io", "/validate-namespace", ("",), ("v1",), "namespaces"),
+        _protection("vnamespace.kb.io", "/validate-namespace", "", "namespaces"),
     ]
     if gates.on("ResourcesDeletionProtection"):
-        ingress = ("networking.k8s.io",), ("v1", "v1beta1"), "ingresses"
+        ingress = "networking.k8s.io", "ingresses", ("v1", "v1beta1")
         entries += [
             _protection("vingress.kb.io", "/validate-ingress", *ingress),
-            _protection("vservice.kb.io", "/validate-service", ("",), ("v1",), "services"),
+            _protection("vservice.kb.io", "/validate-service", "", "services"),
         ]
-    return [_reached_through(entry, namespace, service) for entry in entries]
+    return entries
 
 
 def bound(entry: Json, ca_bundle: str, url: str = "") -> Json:
@@ -85,7 +85,7 @@ def _kind_entries(verb: str) -> list[Json]:
     for kind in catalogue.KINDS:
         admission, resource = kind.rules().admission, kind.resource
         if verb in admission.handlers:
-            rule = _rule((resource.group,), kind.versions, resource.plural, *admission.operations(verb))
+            rule = _rule(resource.group, kind.versions, resource.plural, *admission.operations(verb))
             found.append(_entry(f"{verb[0]}{admission.name or kind.singular}.kb.io", paths(kind, verb)[0], rule))
     return found
 
@@ -95,24 +95,24 @@ def _pod_entry() -> Json:
     lacks = (
         "!has(object.spec.readinessGates) || !object.spec.readinessGates.exists(g, g.conditionType == 'KruisePodReady')"
     )
-    return _entry("mpod.kb.io", "/mutate-pod", _rule(("",), ("v1",), "pods", "CREATE")) | {
+    return _entry("mpod.kb.io", "/mutate-pod", _rule("", ("v1",), "pods", "CREATE")) | {
         "namespaceSelector": {"matchExpressions": [_NOT_OURS, _NOT_KUBE_SYSTEM]},
         "matchConditions": [{"name": "lacks-kruise-pod-ready", "expression": lacks}],
     }
 
 
-def _protection(name: str, path: str, groups: tuple[str, ...], versions: tuple[str, ...], resource: str) -> Json:
+def _protection(name: str, path: str, group: str, resource: str, versions: tuple[str, ...] = ("v1",)) -> Json:
     """Only labelled objects are asked about, and an outage of the webhook never blocks a deletion."""
-    return _entry(name, path, _rule(groups, versions, resource, "DELETE")) | {
+    return _entry(name, path, _rule(group, versions, resource, "DELETE")) | {
         "failurePolicy": "Ignore",
         "namespaceSelector": {"matchExpressions": [_NOT_KUBE_SYSTEM]},
         "objectSelector": {"matchExpressions": [{"key": DELETE_PROTECTION, "operator": "Exists"}]},
     }
 
 
-def _rule(groups: tuple[str, ...], versions: tuple[str, ...], resource: str, *operations: str) -> Json:
+def _rule(group: str, versions: tuple[str, ...], resource: str, *operations: str) -> Json:
     return {
-        "apiGroups": list(groups),
+        "apiGroups": [group],
         "apiVersions": list(versions),
         "resources": [resource],
         "operations": list(operations),
@@ -123,7 +123,7 @@ def _rule(groups: tuple[str, ...], versions: tuple[str, ...], resource: str, *op
 def _entry(name: str, path: str, rule: Json) -> Json:
     entry: Json = {
         "name": name,
-        "clientConfig": {"service": {"path": path, "port": 443}},
+        "clientConfig": {"service": {"path": path, "port": 443, "namespace": NAMESPACE, "name": SERVICE}},
         "rules": [rule],
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
@@ -134,8 +134,3 @@ def _entry(name: str, path: str, rule: Json) -> Json:
         "admissionReviewVersions": ["v1", "v1beta1"],
     }
     return entry | ({"reinvocationPolicy": "Never"} if name.startswith("m") else {})
-
-
-def _reached_through(entry: Json, namespace: str, service: str) -> Json:
-    client: Json = entry["clientConfig"]
-    return entry | {"clientConfig": {"service": client["service"] | {"namespace": namespace, "name": service}}}

@@ -49,9 +49,10 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def read_question(data: bytes) -> Question:
-    """The server's question. ValueError for what no server has signed."""
+    """The server's question. Raises ValueError when no server has signed it."""
     text = data.decode()
-    claims = msgspec.json.decode(verified(text, _issuer(text)), type=_Claims)
+    claims = msgspec.json.decode(claims_of(text), type=_Claims)
+    verified(text, claims.iss)
     asked = claims.nats
     if asked.server_id.id != claims.iss:
         raise ValueError("the token is not signed by the server that it names")
@@ -100,12 +101,3 @@ def _answer(question: Question, issuer: KeyPair, now: datetime, outcome: dict[st
         "nats": outcome | {"type": "authorization_response", "version": 2},
     }
     return issuer.sign(claims).encode()
-
-
-class _Issuer(msgspec.Struct):
-    iss: str = ""
-
-
-def _issuer(token: str) -> str:
-    """Who says that he signed it; whether he did is seen afterwards."""
-    return msgspec.json.decode(claims_of(token), type=_Issuer).iss

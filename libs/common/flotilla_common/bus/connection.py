@@ -92,14 +92,14 @@ class Connection:
             self._task = asyncio.get_running_loop().create_task(self._keep())
 
     def now(self) -> Client:
-        """The connected client. BusError when there is none."""
+        """The connected client. Raises BusError when there is none."""
         self.start()
         if self._client is None or not self._client.is_connected:
             raise BusError("not connected to the bus")
         return self._client
 
     async def ready(self, timeout: float) -> Client:
-        """The connected client, waited for. BusError when it takes too long."""
+        """The connected client, waited for. Raises BusError when it takes too long."""
         self.start()
         try:
             async with asyncio.timeout(timeout):

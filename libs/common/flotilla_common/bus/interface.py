@@ -76,24 +76,16 @@ class Bus(Protocol):
     def connected(self) -> bool: ...
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create the stream, or bring its limits up to date. BusError."""
+        """Create the stream, or bring its limits up to date. Raises BusError when it cannot."""
         ...
 
     async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
         """See to it that the streams exist, now and after a wiped bus; runs until cancelled, raises nothing."""
         ...
 
-    async def publish(
-        self,
-        subject: str,
-        data: bytes,
-        headers: Mapping[str, str] | None = None,
-        *,
-        expect_last_sequence: int | None = None,
-        ttl_seconds: float | None = None,
-    ) -> int:
-        """Store a message in the stream that owns the subject; returns its sequence. With a TTL the stream forgets it
-        after that time. PublishRefused, BusError."""
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Store a message in the stream that owns the subject; returns its sequence. Raises BusError when it may not be
+        stored."""
         ...
 
     async def send(
@@ -106,15 +98,14 @@ class Bus(Protocol):
         ttl_seconds: float | None = None,
     ) -> Awaitable[int]:
         """`publish` in two steps: returns when the message is on its way, behind those sent before it; awaiting the
-        result waits for its sequence. BusError (at once when the bus is down), then PublishRefused, BusError."""
+        result waits for its sequence. With a TTL the stream forgets the message after that time.
+
+        Raises BusError when the bus is down, or later no answer comes; the result also raises PublishRefused.
+        """
         ...
 
-    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def publish_soon(self, subject: str, data: bytes) -> None:
         """Fire and forget, for act, why and heartbeats: never blocks, drops when the bus is down."""
-        ...
-
-    async def last_sequence(self, stream: str) -> int:
-        """The sequence of the newest message that the stream ever stored."""
         ...
 
     async def stream_state(self, stream: str) -> StreamState | None:
@@ -131,7 +122,7 @@ class Bus(Protocol):
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         """Hand over everything that the stream holds under the filter, oldest first, and return. A stream that does
-        not exist holds nothing. BusError."""
+        not exist holds nothing. Raises BusError when it cannot be read to its end."""
         ...
 
     async def follow(
@@ -147,12 +138,12 @@ class Bus(Protocol):
     ) -> Delivery:
         """Have the stream's messages sent to an inbox, for a reader that may not ask for it himself: those after the
         sequence `after` if the stream is still the one `created` then, else the last one of every subject and all that
-        follow. It ends a while after nobody listens any more. BusError."""
+        follow. It ends a while after nobody listens any more. Raises BusError when the server refuses."""
         ...
 
     async def delivering(self, stream: str) -> set[str]:
         """The inboxes to which messages of the stream are sent (see `deliver`), without those to which nobody has
-        listened for a while. BusError."""
+        listened for a while. Raises BusError when the server does not tell."""
         ...
 
     async def subscribe(self, subject_filter: str, on_message: OnMessage) -> Follow:
@@ -160,7 +151,7 @@ class Bus(Protocol):
         ...
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
-        """Ask a service. BusError when nobody answers in time."""
+        """Ask a service. Raises BusError when nobody answers in time."""
         ...
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:

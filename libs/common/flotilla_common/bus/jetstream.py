@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
-from flotilla_common.bus.interface import BusError, PublishRefused, StreamSpec
+from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.replies import Replies
 
 API_SECONDS = 5.0
@@ -25,6 +25,9 @@ DELIVERY_HEARTBEAT_SECONDS = 5.0
 
 DELIVERY_INACTIVE_SECONDS = 30.0
 """How long the server keeps a delivery to which nobody listens: over a reconnect, not longer."""
+
+LAST_PER_SUBJECT = "last_per_subject"
+"""What the server calls the last message of every subject."""
 
 NOT_FOUND = frozenset({10059, 10037})
 """Error codes: stream not found, no message found."""
@@ -96,10 +99,6 @@ class _Refusal(msgspec.Struct):
     error: _Error | None = None
 
 
-class _Ignored(msgspec.Struct):
-    pass
-
-
 T = TypeVar("T")
 
 
@@ -112,7 +111,7 @@ _decode_ack = msgspec.json.Decoder(_Ack).decode
 
 
 def acknowledged(message: Msg) -> int:
-    """The sequence in a publish acknowledgement. PublishRefused, JetStreamError."""
+    """The sequence in a publish acknowledgement. Raises PublishRefused or JetStreamError when it is a refusal."""
     ack = _decode_ack(message.data)
     if ack.error is None:
         return ack.seq
@@ -128,7 +127,7 @@ class JetStream:
         self._replies = replies
 
     async def stream_info(self, name: str) -> StreamInfo:
-        """StreamMissing, BusError."""
+        """How the stream is. Raises StreamMissing when there is none, BusError when nobody answers."""
         return await self._call(f"STREAM.INFO.{name}", {}, StreamInfo)
 
     async def subjects(self, name: str) -> set[str]:
@@ -145,11 +144,11 @@ class JetStream:
     async def ensure_stream(self, spec: StreamSpec) -> None:
         """Create it, or bring it up to date."""
         try:
-            await self._call(f"STREAM.CREATE.{spec.name}", stream_config(spec), _Ignored)
+            await self._call(f"STREAM.CREATE.{spec.name}", stream_config(spec), dict)
         except JetStreamError as error:
             if error.code != IN_USE:
                 raise
-            await self._call(f"STREAM.UPDATE.{spec.name}", stream_config(spec), _Ignored)
+            await self._call(f"STREAM.UPDATE.{spec.name}", stream_config(spec), dict)
 
     async def create_consumer(self, stream: str, config: dict[str, Any]) -> str:
         """An ephemeral consumer; returns its name."""
@@ -167,23 +166,23 @@ class JetStream:
                 return set(found)
 
     async def delete_consumer(self, stream: str, name: str) -> None:
-        await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, _Ignored)
+        await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, dict)
 
-    async def last_message(self, stream: str, subject: str) -> tuple[str, bytes, dict[str, str], int] | None:
-        """(subject, data, headers, sequence) of the newest message of a subject, as the stream's leader has it."""
+    async def last_message(self, stream: str, subject: str) -> Message | None:
+        """The newest message of a subject, as the stream's leader has it."""
         return await self._message(stream, {"last_by_subj": subject})
 
     async def holds(self, stream: str, subject_filter: str) -> bool:
         """Whether the stream holds any message under the filter."""
         return await self._message(stream, {"seq": 1, "next_by_subj": subject_filter}) is not None
 
-    async def _message(self, stream: str, query: dict[str, Any]) -> tuple[str, bytes, dict[str, str], int] | None:
+    async def _message(self, stream: str, query: dict[str, Any]) -> Message | None:
         try:
-            found = await self._call(f"STREAM.MSG.GET.{stream}", query, _StoredMessage)
+            stored = (await self._call(f"STREAM.MSG.GET.{stream}", query, _StoredMessage)).message
         except StreamMissing:
             return None
-        stored = found.message
-        return stored.subject, base64.b64decode(stored.data), parse_headers(stored.hdrs), stored.seq
+        data, headers = base64.b64decode(stored.data), parse_headers(stored.hdrs)
+        return Message(subject=stored.subject, data=data, headers=headers, sequence=stored.seq)
 
     async def _call(self, subject: str, request: dict[str, Any], reply: type[T]) -> T:
         def read(message: Msg) -> T:
@@ -219,27 +218,40 @@ def stream_config(spec: StreamSpec) -> dict[str, Any]:
     }
 
 
-def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:
-    """The server's configuration of a consumer that sends to an inbox, from the last messages on or after a sequence.
-
-    Without flow control, which the reader would have to answer on a subject of the JetStream API: what one node gets
-    at once is small."""
+def consumer_config(
+    inbox: str, *, first: str, after: int | None, heartbeat: float, inactive: float, **more: Any
+) -> dict[str, Any]:
+    """The server's configuration of a consumer that sends to an inbox: what comes after a sequence, or without one what
+    the server calls `first`, and all that follows. `heartbeat` and `inactive` are seconds."""
     start: dict[str, Any] = (
-        {"deliver_policy": "last_per_subject"}
+        {"deliver_policy": first}
         if after is None
         else {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
     )
     return start | {
         "deliver_subject": inbox,
-        "filter_subjects": list(subject_filters),
         "ack_policy": "none",
         "max_deliver": 1,
         "replay_policy": "instant",
-        "idle_heartbeat": int(DELIVERY_HEARTBEAT_SECONDS * 1e9),
-        "inactive_threshold": int(DELIVERY_INACTIVE_SECONDS * 1e9),
+        "idle_heartbeat": int(heartbeat * 1e9),
+        "inactive_threshold": int(inactive * 1e9),
         "mem_storage": True,
         "num_replicas": 1,
+        **more,
     }
+
+
+def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:
+    """Of a consumer for a reader that may not make one himself. Without flow control, which he would have to answer on
+    a subject of the JetStream API: what one node gets at once is small."""
+    return consumer_config(
+        inbox,
+        first=LAST_PER_SUBJECT,
+        after=after,
+        heartbeat=DELIVERY_HEARTBEAT_SECONDS,
+        inactive=DELIVERY_INACTIVE_SECONDS,
+        filter_subjects=list(subject_filters),
+    )
 
 
 def parse_headers(encoded: str) -> dict[str, str]:

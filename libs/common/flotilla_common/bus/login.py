@@ -25,7 +25,8 @@ class Login(msgspec.Struct, frozen=True):
 
 
 def read_login(file: str, service: str = "") -> Login:
-    """What the file holds; an empty name is nobody. In a folder it is the service's file. OSError, ValueError."""
+    """What the file holds; an empty name is nobody. In a folder it is the service's file. Raises OSError when it cannot
+    be read, ValueError when it holds nothing of the kind."""
     if not file:
         return Login()
     if Path(file).is_dir():

@@ -20,7 +20,7 @@ class Awaited:
         self._ahead = 0
 
     def note(self, message: Message) -> None:
-        """A marker came. Only one that says that everything is there counts. DecodeError."""
+        """A marker came. Only one that says that everything is there counts. Raises DecodeError."""
         marker = _decode(message.data)
         if marker.state == subjects.SYNCED:
             self._marker, self._ahead = marker, message.pending + 1

@@ -90,7 +90,7 @@ class NatsBus:
         self._replies = Replies(self._connection, self._clock)
         self._stream = JetStream(self._replies)
         self._follows: list[Follow] = []
-        self._soon: asyncio.Queue[tuple[str, bytes, Mapping[str, str]]] = asyncio.Queue(SOON_LIMIT)
+        self._soon: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(SOON_LIMIT)
         self._sender: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(bus=name)
         self.dropped = 0
@@ -113,19 +113,8 @@ class NatsBus:
                 self._log.warning("streams cannot be made sure of", error=str(error))
             await self._clock.sleep(STREAMS_SECONDS)
 
-    async def publish(
-        self,
-        subject: str,
-        data: bytes,
-        headers: Mapping[str, str] | None = None,
-        *,
-        expect_last_sequence: int | None = None,
-        ttl_seconds: float | None = None,
-    ) -> int:
-        sent = await self.send(
-            subject, data, headers, expect_last_sequence=expect_last_sequence, ttl_seconds=ttl_seconds
-        )
-        return await sent
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
+        return await (await self.send(subject, data, headers))
 
     async def send(
         self,
@@ -143,23 +132,17 @@ class NatsBus:
             made["Nats-TTL"] = str(max(int(ttl_seconds), 1))
         return await self._replies.send(subject, data, acknowledged, timeout=ACK_SECONDS, headers=made)
 
-    def publish_soon(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def publish_soon(self, subject: str, data: bytes) -> None:
         if not self._connection.connected:
             self._drop()
             return
         try:
-            self._soon.put_nowait((subject, data, headers or {}))
+            self._soon.put_nowait((subject, data))
         except asyncio.QueueFull:
             self._drop()
             return
         if self._sender is None:
             self._sender = asyncio.get_running_loop().create_task(self._send_soon())
-
-    async def last_sequence(self, stream: str) -> int:
-        state = await self.stream_state(stream)
-        if state is None:
-            raise StreamMissing(f"stream {stream} does not exist")
-        return state.last_sequence
 
     async def stream_state(self, stream: str) -> StreamState | None:
         try:
@@ -172,11 +155,7 @@ class NatsBus:
         return await self._stream.subjects(stream)
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
-        found = await self._stream.last_message(stream, subject)
-        if found is None:
-            return None
-        name, data, headers, sequence = found
-        return Message(subject=name, data=data, headers=headers, sequence=sequence)
+        return await self._stream.last_message(stream, subject)
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         if not await self._stream.holds(stream, subject_filter):
@@ -283,9 +262,9 @@ class NatsBus:
 
     async def _send_soon(self) -> None:
         while True:
-            subject, data, headers = await self._soon.get()
+            subject, data = await self._soon.get()
             try:
-                await self._connection.now().publish(subject, data, headers=dict(headers) or None)
+                await self._connection.now().publish(subject, data)
             except (BusError, nats.errors.Error, OSError):
                 self._drop()
             finally:

@@ -33,7 +33,7 @@ class KeyPair:
 
     @classmethod
     def from_seed(cls, seed: str) -> "KeyPair":
-        """The key of a seed. ValueError."""
+        """The key of a seed. Raises ValueError for what is none."""
         raw = _decoded(seed)
         if raw[0] & 0xF8 != _SEED or len(raw) != 34:
             raise ValueError("not a seed")
@@ -56,7 +56,7 @@ class KeyPair:
 
 
 def verified(token: str, issuer: str) -> bytes:
-    """The claims of a token that the issuer (a public key) signed, as JSON. ValueError."""
+    """The claims of a token that the issuer (a public key) signed, as JSON. Raises ValueError for any other."""
     try:
         text, _, signature = token.rpartition(".")
         VerifyKey(_decoded(issuer)[1:]).verify(text.encode(), _unurl(signature))
@@ -66,7 +66,7 @@ def verified(token: str, issuer: str) -> bytes:
 
 
 def claims_of(token: str) -> bytes:
-    """The claims of a token, whoever signed it, as JSON. ValueError."""
+    """The claims of a token, whoever signed it, as JSON. Raises ValueError for what is no token."""
     parts = token.split(".")
     if len(parts) != 3:
         raise ValueError("not a token")

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import nats.errors
 import structlog
@@ -20,7 +19,7 @@ from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.connection import Connection, subscribe
 from flotilla_common.bus.interface import BusError, Message, OnMessage
-from flotilla_common.bus.jetstream import JetStream, StreamInfo, StreamMissing
+from flotilla_common.bus.jetstream import LAST_PER_SUBJECT, JetStream, StreamInfo, StreamMissing, consumer_config
 from flotilla_common.clock import Clock
 
 HEARTBEAT_SECONDS = 1.0
@@ -54,7 +53,7 @@ class OrderedFollow:
         subject_filter: str,
         on_message: OnMessage,
         on_reset: Callable[[], None],
-        deliver: str = "last_per_subject",
+        deliver: str = LAST_PER_SUBJECT,
     ) -> None:
         self._connection = connection
         self._jetstream = jetstream
@@ -144,28 +143,18 @@ class OrderedFollow:
         inbox, receive = client.new_inbox(), partial(self._receive, self._reading)
         self._subscription = await subscribe(client, inbox, receive)
         reading = self._reading
-        self._consumer = await self._jetstream.create_consumer(self._stream, self._config(inbox, resume))
+        config = consumer_config(
+            inbox,
+            first=self._deliver,
+            after=self._sequence if resume else None,
+            heartbeat=HEARTBEAT_SECONDS,
+            inactive=INACTIVE_SECONDS,
+            filter_subject=self._filter,
+            flow_control=True,
+        )
+        self._consumer = await self._jetstream.create_consumer(self._stream, config)
         self._heard = self._checked = self._clock.monotonic()
         self._attached = reading == self._reading  # unless it lost messages already
-
-    def _config(self, inbox: str, resume: bool) -> dict[str, Any]:
-        start: dict[str, Any] = (
-            {"deliver_policy": "by_start_sequence", "opt_start_seq": self._sequence + 1}
-            if resume
-            else {"deliver_policy": self._deliver}
-        )
-        return start | {
-            "deliver_subject": inbox,
-            "filter_subject": self._filter,
-            "ack_policy": "none",
-            "max_deliver": 1,
-            "replay_policy": "instant",
-            "flow_control": True,
-            "idle_heartbeat": int(HEARTBEAT_SECONDS * 1e9),
-            "inactive_threshold": int(INACTIVE_SECONDS * 1e9),
-            "mem_storage": True,
-            "num_replicas": 1,
-        }
 
     async def _drop(self) -> None:
         """Leave the old consumer behind. The server would forget it by itself."""

@@ -28,7 +28,7 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 def node_permissions(node: str) -> Permissions:
-    """Of the agent of one node. ValueError for what is no node's name."""
+    """Of the agent of one node. Raises ValueError for what is no node's name."""
     if not _NODE_NAME.fullmatch(node):
         raise ValueError(f"{node!r} is not the name of a node")
     own = subjects.token(node)

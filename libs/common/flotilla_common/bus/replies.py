@@ -60,7 +60,7 @@ class Replies:
     ) -> asyncio.Future[R]:
         """Send, and return the future of the converted reply. What `convert` raises is the future's exception.
 
-        BusError at once when there is no connection or the message is too big; later when no reply comes.
+        Raises BusError: there is no connection, or the message is too big. The future does when no reply comes.
         """
         client = self._connection.now()
         if client is not self._client:

@@ -9,8 +9,8 @@ from typing import Any
 
 
 class Trust(ssl.SSLContext):
-    """A client's context that believes what `file` holds at the time of each handshake. OSError, ssl.SSLError at once
-    when it holds nothing that can be believed."""
+    """A client's context that believes what `file` holds at the time of each handshake. Raises OSError or ssl.SSLError,
+    at once, when it holds nothing that can be believed."""
 
     file: str
 

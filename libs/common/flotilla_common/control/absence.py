@@ -6,13 +6,15 @@ other. Absence from the mirror is only a reason to ask.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import structlog
 
+from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.mirror.mirror import Mirror
 
 RETRY_SECONDS = 2.0
 """Between questions that were not answered."""
@@ -24,53 +26,44 @@ REMEMBERED = 10_000
 class AbsenceCheck:
     """Remembers what the apiserver has said about absent objects, each under its uid."""
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        read: Callable[[str, str], Awaitable[object]],
-        held: Callable[[Key, str], bool],
-        again: Callable[[str, str], None],
-    ) -> None:
-        """`read` brings an object into the mirror; `held` says whether it is there under the uid; `again` plans whoever
-        has asked."""
+    def __init__(self, mirror: Mirror, clock: Clock, again: Callable[[str, str], None]) -> None:
+        """`again` plans whoever has asked."""
+        self._mirror = mirror
         self._clock = clock
-        self._read = read
-        self._held = held
         self._again = again
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._askers: dict[str, dict[Key, None]] = {}  # who waits for the answer
         self._log = structlog.get_logger()
 
-    def surely_gone(self, key: Key, uid: str, asker: Key) -> bool:
+    def surely_gone(self, resource: Resource, key: Key, uid: str, asker: Key) -> bool:
         """The apiserver has said so. If it has not been asked yet, it is, and everybody who asked meanwhile is planned
         again after. What is held needs no question: an object that cannot be decoded would be asked for for ever."""
         if uid in self._gone:
             return True
-        if self._held(key, uid):
+        if self._mirror.holds(resource, key, uid):
             return False
         self._askers.setdefault(uid, {})[asker] = None
         if uid not in self._asking:
-            self._asking[uid] = asyncio.get_running_loop().create_task(self._ask(key, uid))
+            self._asking[uid] = asyncio.get_running_loop().create_task(self._ask(resource, key, uid))
         return False
 
-    async def _ask(self, key: Key, uid: str) -> None:
+    async def _ask(self, resource: Resource, key: Key, uid: str) -> None:
         try:
-            await self._answer(key)
+            await self._read(resource, key)
         finally:
             del self._asking[uid]
-        if not self._held(key, uid):
+        if not self._mirror.holds(resource, key, uid):
             self._gone[uid] = None
             if len(self._gone) > REMEMBERED:
                 self._gone.popitem(last=False)
         for asker in self._askers.pop(uid):
             self._again(*asker)
 
-    async def _answer(self, key: Key) -> None:
+    async def _read(self, resource: Resource, key: Key) -> None:
         while True:
             try:
-                await self._read(*key)
+                await self._mirror.read(resource, *key)
             except (ApiError, Unreachable) as error:
                 self._log.warning("cannot look an object up", object="/".join(key), error=str(error))
                 await self._clock.sleep(RETRY_SECONDS)

@@ -138,15 +138,16 @@ class Controller(Generic[S]):
 
     async def _work(self) -> None:
         while (key := await self.queue.get()) is not None:
-            with self._metrics.running() as result:
+            with self._metrics.running():
                 try:
-                    result.set(await self._reconcile(key))
+                    result = await self._reconcile(key)
                 except (ApiError, Unreachable) as error:
-                    result.set("error")
+                    result = "error"
                     delay = self.queue.retry(key)
                     self._log.warning("pass failed", object="/".join(key), error=str(error), retry_in=round(delay, 3))
                 finally:
                     self.queue.done(key)
+            self._metrics.ended(result)
 
     async def _reconcile(self, key: Key) -> str:
         """One pass; returns success, error, requeue or requeue_after for the metrics."""

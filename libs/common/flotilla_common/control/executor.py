@@ -7,7 +7,6 @@ reports it as unknown, and the controller reads the owner's objects before it pl
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -20,24 +19,9 @@ from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Json, Outcome, OutcomeKind, Patch, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.mirror.mirror import Mirror
 
 Fence = Callable[[], bool]
-
-
-class Store(Protocol):
-    """Where the mirror takes in the replies to our own writes."""
-
-    def written(self, resource: Resource, body: bytes) -> object:
-        """Take in the object that a write returned."""
-        ...
-
-    def deleted(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
-        """The object is surely gone."""
-        ...
-
-    async def read(self, resource: Resource, namespace: str, name: str) -> object:
-        """Read the object directly and take it in; absence is taken in as well."""
-        ...
 
 
 class Envelope(Model):
@@ -131,7 +115,7 @@ class Executor:
     """Sends the writes of one service."""
 
     def __init__(
-        self, *, api: Api, store: Store, clock: Clock, limiter: Limiter, recorder: Recorder, journal: Journal
+        self, *, api: Api, store: Mirror, clock: Clock, limiter: Limiter, recorder: Recorder, journal: Journal
     ) -> None:
         self._api = api
         self._store = store

@@ -5,17 +5,17 @@ report; the one that serves the object answers, the others are silent.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from typing import Generic, TypeVar
 
 import msgspec
 
 from flotilla_common.api.meta import Object
-from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.interface import ApiError, Unreachable
-from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
 
@@ -60,25 +60,13 @@ class _Waiting(Generic[R]):
 class Inbox(Generic[T, R]):
     """The last report about each object that is not in its status yet."""
 
-    def __init__(
-        self,
-        table: Table[T],
-        reports: StatusReports[T, R],
-        *,
-        clock: Clock,
-        owns: Callable[[str, str], bool],
-        read: Callable[[str, str], Awaitable[object]],
-        again: Callable[[str, str], None],
-    ) -> None:
-        """`owns`: whether this replica serves the object; `read` brings it into the mirror; `again` plans it."""
-        self._table = table
+    def __init__(self, wiring: Wiring, watch: Watch[T], reports: StatusReports[T, R]) -> None:
+        self._wiring = wiring
+        self._resource = watch.resource
+        self._table = wiring.table(watch)
         self._reports = reports
-        self._clock = clock
-        self._owns = owns
-        self._read = read
-        self._again = again
         self._waiting: dict[Key, _Waiting[R]] = {}
-        table.listen(self._on_change)
+        self._table.listen(self._on_change)
 
     def latest(self, obj: T) -> R | None:
         """What was reported about the object and may not be written yet."""
@@ -88,7 +76,7 @@ class Inbox(Generic[T, R]):
     async def receive(self, sender: Sender, report: R) -> Answer | None:
         """The answer to a report; None if another replica is to give it."""
         key = self._reports.key(sender)
-        if not self._owns(*key):
+        if not self._wiring.owns(*key):
             return None
         if why := self._reports.refusal(sender, report):
             return Answer(why=why)
@@ -108,17 +96,17 @@ class Inbox(Generic[T, R]):
         obj = self._table.get(*key)
         if obj is None or self._reports.refusal(sender, report) or self._reports.problem(obj, sender, report):
             return
-        if not self._reports.absorbed(obj, report, self._clock.now()):
+        if not self._absorbed(obj, report):
             self._waiting[key] = _Waiting(report, recorded=True)
 
     async def _find(self, key: Key, uid: str) -> T | None:
-        """The object of this uid; the agent may have heard of it before we have. Raises ApiError, Unreachable."""
+        """The object of this uid; the agent may have heard of it before we have. Raises ApiError or Unreachable."""
         for known in (True, False):
             obj = self._table.get(*key)
             if obj is not None and obj.metadata.uid == uid:
                 return obj
             if known:
-                await self._read(*key)
+                await self._wiring.read(self._resource, *key)
         return None
 
     async def _written(self, key: Key, report: R) -> Answer | None:
@@ -142,17 +130,20 @@ class Inbox(Generic[T, R]):
             obj = self._table.get(*key)
             if obj is None or obj.metadata.uid != waiting.report.uid:
                 return gone(waiting.report)
-            if self._reports.absorbed(obj, waiting.report, self._clock.now()):
+            if self._absorbed(obj, waiting.report):
                 return Answer(accepted=True, resource_version=obj.metadata.resource_version)
-            if not self._owns(*key):
+            if not self._wiring.owns(*key):
                 return None
             if not planned:
                 planned = True
-                self._again(*key)
+                self._wiring.again(*key)
             await waiting.changed.wait()
             waiting.changed.clear()
             if waiting.superseded:
                 return Answer(why="a newer report about the same object came", again=True)
+
+    def _absorbed(self, obj: T, report: R) -> bool:
+        return self._reports.absorbed(obj, report, self._wiring.clock.now())
 
     def _on_change(self, old: T | None, new: T | None) -> None:
         obj = new or old
@@ -163,7 +154,7 @@ class Inbox(Generic[T, R]):
         if waiting is None:
             return
         waiting.changed.set()
-        if waiting.recorded and (new is None or self._reports.absorbed(new, waiting.report, self._clock.now())):
+        if waiting.recorded and (new is None or self._absorbed(new, waiting.report)):
             del self._waiting[key]
 
 

@@ -4,6 +4,8 @@ Both are for people and tools (`flotilla tail`, `explain`, the console). Nothing
 are published without waiting, and nothing but the record is lost while the bus is down.
 """
 
+from collections import Counter
+
 import msgspec
 
 from flotilla_common.bus import subjects
@@ -32,15 +34,14 @@ class Journal:
 
     def act(self, subject: Subject, action: Action, outcome: Outcome, *, latency: float, trace: str) -> None:
         """A write and what became of it. `latency` is in seconds."""
-        verb = _verb(action)
-        self._writes.count(action.resource.kind, verb, outcome.kind.value)
+        self._writes.count(action.resource.kind, action.verb, outcome.kind.value)
         message: Json = {
             "at": rfc3339(self._clock),
             "service": self._service,
             "replica": self._replica,
             "sequence": self._next(),
             "trace": trace,
-            "action": verb,
+            "action": action.verb,
             "subresource": action.subresource if isinstance(action, Patch) else "",
             "kind": action.resource.kind,
             "namespace": action.namespace,
@@ -85,20 +86,6 @@ class Journal:
         return self._sent
 
 
-def _verb(action: Action) -> str:
-    match action:
-        case Create():
-            return "create"
-        case Patch():
-            return "patch"
-        case Delete():
-            return "delete"
-
-
 def _count(plan: Plan) -> dict[str, int]:
-    counts = {"create": 0, "patch": 0, "delete": 0}
-    for stage in plan.stages:
-        for chain in stage.chains:
-            for action in chain:
-                counts[_verb(action)] += 1
-    return counts
+    planned = Counter(action.verb for stage in plan.stages for chain in stage.chains for action in chain)
+    return {kind.verb: planned[kind.verb] for kind in (Create, Patch, Delete)}

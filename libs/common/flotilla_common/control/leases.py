@@ -149,8 +149,7 @@ class LeaseHold:
         """Delete the lease as it was last seen. False when it may be there still: somebody changed it, or there was no
         answer.
 
-        Raises:
-            ApiError: the apiserver refused it.
+        Raises ApiError: the apiserver refused it.
         """
         self._deadline = 0.0
         if self._lease is None:

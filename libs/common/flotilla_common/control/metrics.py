@@ -82,17 +82,6 @@ class QueueMetrics:
         return [now - since for since in self._busy.values()]
 
 
-class Result:
-    """The result of one pass, set by whoever knows it."""
-
-    def __init__(self) -> None:
-        self.value = "error"
-
-    def set(self, value: str) -> None:
-        """One of RESULTS."""
-        self.value = value
-
-
 class ControllerMetrics:
     """The metrics of one controller and its queue."""
 
@@ -104,13 +93,15 @@ class ControllerMetrics:
         WORKERS.labels(name).set(workers)
 
     @contextmanager
-    def running(self) -> Generator[Result]:
+    def running(self) -> Generator[None]:
         """Measure one pass."""
-        result = Result()
         with self._active.track_inprogress(), self._seconds.time():
-            yield result
-        self._results[result.value].inc()
-        if result.value == "error":
+            yield
+
+    def ended(self, result: str) -> None:
+        """A pass came to one of RESULTS."""
+        self._results[result].inc()
+        if result == "error":
             self._errors.inc()
 
 

@@ -4,7 +4,7 @@ The controller's own code gathers and plans; only who feeds the tables differs. 
 apiserver is answered from the recording: what is not in it does not exist.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -86,21 +86,10 @@ class _RecordedWiring:
         self._tables = {
             watch.resource: source.add(watch.resource, watch.type, watch.all_indexes)
             for watch in spec.all_watches
-            if self._is_watched(watch)
+            if not watch.gate or gates.on(watch.gate)
         }
-        self.inbox: Inbox[Any, Any] | None = None
-        if spec.reports is not None:
-            self.inbox = Inbox(
-                self._tables[spec.resource],
-                spec.reports,
-                clock=clock,
-                owns=self.owns,
-                read=lambda namespace, name: self.read(spec.resource, namespace, name),
-                again=self.again,
-            )
-
-    def _is_watched(self, watch: Watch[Any]) -> bool:
-        return not watch.gate or self.gates.on(watch.gate)
+        reports = spec.reports
+        self.inbox = None if reports is None else Inbox(self, spec.primary, reports)
 
     def table(self, watch: Watch[T]) -> Table[T]:
         return self._tables[watch.resource] if watch.resource in self._tables else Table[T](watch.all_indexes)
@@ -129,5 +118,5 @@ class _RecordedWiring:
     def reported(self, obj: Object) -> Report | None:
         return None if self.inbox is None else self.inbox.latest(obj)
 
-    def beside(self, task: Callable[[], Awaitable[None]]) -> None:
+    def beside(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Nothing runs beside a plan that is made again."""

@@ -7,7 +7,7 @@ test, printed, stored in a support bundle, and crashed between any two of its ac
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
 import msgspec
 
@@ -54,6 +54,7 @@ class Create(Effect, kw_only=True, tag="create"):
     """POST `body`. The name is deterministic, so a repeated create meets AlreadyExists instead of making a second
     object."""
 
+    verb: ClassVar[str] = "create"
     body: Json
 
 
@@ -70,6 +71,7 @@ class Patch(Effect, kw_only=True, tag="patch"):
     previous action of the chain returned: nobody may have written in between. `uid` guards against a namesake.
     """
 
+    verb: ClassVar[str] = "patch"
     body: Json
     uid: str = ""
     patch_type: PatchType = PatchType.STRATEGIC
@@ -81,6 +83,7 @@ class Patch(Effect, kw_only=True, tag="patch"):
 class Delete(Effect, kw_only=True, tag="delete"):
     """DELETE with a uid precondition, and a version precondition where the decision hung on it."""
 
+    verb: ClassVar[str] = "delete"
     uid: str
     resource_version: str = ""
 

@@ -4,7 +4,7 @@ A key is queued at most once and never handed to two workers at a time; a key th
 comes back afterwards. Keys can be due later (a plan's `wake_at`, back-off after a failure), and a worker that is
 done may hold its key back for a moment, so that a large workload is not planned once per pod event (DESIGN §5).
 
-Which of the ready keys is next is decided by an order (see `priority`); this module is the mechanism.
+Which of the ready keys is next is decided by `priority`; this module is the mechanism.
 
 Waiting workers are woken one at a time: whoever takes a key wakes the next one, if something is left to take. One timer
 for all of them fires when the next key is due. So a change wakes one worker, however many there are.
@@ -13,11 +13,13 @@ for all of them fires when the next key is due. So a change wakes one worker, ho
 import asyncio
 import heapq
 from collections.abc import Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from flotilla_common.clock import Clock, Entropy
+from flotilla_common.control.metrics import QueueMetrics
+from flotilla_common.control.priority import PriorityOrder
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,67 +32,20 @@ class Backoff(msgspec.Struct, frozen=True):
     most: float = 1000.0
 
 
-class Meter(Protocol):
-    """Hears what the queue does, for metrics."""
-
-    def queued(self, key: Hashable) -> None:
-        """The key became ready."""
-        ...
-
-    def taken(self, key: Hashable) -> None:
-        """A worker has the key."""
-        ...
-
-    def done(self, key: Hashable) -> None:
-        """The worker is finished with the key."""
-        ...
-
-    def retried(self) -> None:
-        """A key goes into back-off."""
-        ...
-
-
-class Order(Protocol[K]):
-    """The ready keys, and which of them is next. Times are monotonic seconds."""
-
-    def __len__(self) -> int: ...
-    def __contains__(self, key: K) -> bool: ...
-
-    def add(self, key: K, now: float) -> None:
-        """The key is ready. No effect if it is already."""
-        ...
-
-    def take(self, now: float) -> K | None:
-        """Remove and return the next key; None when none may be worked on now."""
-        ...
-
-    def done(self, key: K, now: float) -> None:
-        """The worker is finished with the key."""
-        ...
-
-    def next_free(self, now: float) -> float | None:
-        """When the next key may be taken; None when there is none."""
-        ...
-
-    def forget(self, key: K) -> None:
-        """The object of the key that is worked on is gone."""
-        ...
-
-
 JITTER = 0.1
 """Share of a back-off that is left to chance, so that keys that failed together do not return together."""
 
 
 class KeyedQueue(Generic[K]):
-    """Keys waiting for a worker. `order` says which ready key is next. Not thread-safe: one event loop."""
+    """Keys waiting for a worker. Not thread-safe: one event loop."""
 
     def __init__(
         self,
         clock: Clock,
         entropy: Entropy,
-        order: Order[K],
+        order: PriorityOrder[K],
         backoff: Backoff | None = None,
-        meter: Meter | None = None,
+        meter: QueueMetrics | None = None,
     ) -> None:
         self._clock = clock
         self._entropy = entropy

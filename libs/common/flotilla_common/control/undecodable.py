@@ -16,25 +16,15 @@ UNDECODABLE = "Undecodable"
 """The reason of the event, and the code on why.v1."""
 
 
-class UndecodableReporter:
-    """Reports for one controller; only the replica that serves the object speaks of it."""
-
-    def __init__(self, recorder: Recorder, journal: Journal, shards: Shards) -> None:
-        self._recorder = recorder
-        self._journal = journal
-        self._shards = shards
-        self._log = structlog.get_logger()
-
-    def report(self, undecodable: Undecodable) -> None:
-        """Say what is wrong with the object. The decoder's message names the field: `… - at `$.spec.replicas``."""
-        if not self._shards.owns(undecodable.namespace, undecodable.name):
-            return
-        subject = Subject(
-            undecodable.resource, undecodable.namespace, undecodable.name, undecodable.uid, undecodable.version
-        )
-        text = f"nothing is done until it is changed: cannot read it: {undecodable.error}"
-        self._log.warning(
-            "undecodable object", object=subject.key, kind=undecodable.resource.kind, error=undecodable.error
-        )
-        self._recorder.record(subject, Event(reason=UNDECODABLE, message=text, warning=True))
-        self._journal.why(subject, Plan(reasons=(Reason(code=UNDECODABLE, message=text),)), trace="")
+def report(found: Undecodable, recorder: Recorder, journal: Journal, shards: Shards) -> None:
+    """Say what is wrong with the object, if this replica serves it. The decoder's message names the field: `… - at
+    `$.spec.replicas``."""
+    if not shards.owns(found.namespace, found.name):
+        return
+    subject = Subject(found.resource, found.namespace, found.name, found.uid, found.version)
+    text = f"nothing is done until it is changed: cannot read it: {found.error}"
+    structlog.get_logger().warning(
+        "undecodable object", object=subject.key, kind=found.resource.kind, error=found.error
+    )
+    recorder.record(subject, Event(reason=UNDECODABLE, message=text, warning=True))
+    journal.why(subject, Plan(reasons=(Reason(code=UNDECODABLE, message=text),)), trace="")

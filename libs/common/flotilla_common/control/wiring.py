@@ -3,7 +3,7 @@
 The running service offers one implementation (`flotilla_common.live`), planning from a recording another (`offline`).
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -52,7 +52,7 @@ class Tables(Protocol):
         ...
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object:
-        """Bring an object into its table, from the apiserver itself. Raises ApiError, Unreachable."""
+        """Bring an object into its table, from the apiserver itself. Raises ApiError or Unreachable."""
         ...
 
 
@@ -60,7 +60,7 @@ class Wiring(Tables, Protocol):
     """For the gatherer of a controller."""
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
-        """Read an object that is not mirrored. Raises ApiError, Unreachable."""
+        """Read an object that is not mirrored. Raises ApiError or Unreachable."""
         ...
 
     def wake(self, watch: Watch[T], keys: Callable[[T | None, T | None], Iterable[Key]]) -> None:
@@ -80,7 +80,7 @@ class Wiring(Tables, Protocol):
         """What a node agent reported about the controller's object that may not be in its status yet."""
         ...
 
-    def beside(self, task: Callable[[], Awaitable[None]], /) -> None:
+    def beside(self, task: Callable[[], Coroutine[Any, Any, None]], /) -> None:
         """Run the task while the service works."""
         ...
 

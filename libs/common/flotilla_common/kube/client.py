@@ -7,7 +7,7 @@ apiserver said no (ApiError), or nobody knows (Unreachable).
 
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,11 +19,11 @@ from prometheus_client import Counter
 from yarl import URL
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.clock import SystemClock
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
-from flotilla_common.kube.watch import Unhurried, bookmark, watch_events
+from flotilla_common.kube.watch import Status, Unhurried, bookmark, watch_events
 
 CONNECTIONS = 128
 """Most connections at once: twice the writes that one process has under way (kube-max-writes), plus its watches."""
@@ -47,13 +47,6 @@ of unknown ones; nobody reads those warnings here, and users get those of their 
 REQUESTS = Counter("rest_client_requests_total", "Requests to the apiserver.", ["code", "host", "method"])
 
 
-class _Status(msgspec.Struct, frozen=True):
-    """The parts of a Status that an error is made of."""
-
-    reason: str = ""
-    message: str = ""
-
-
 class _ListMeta(msgspec.Struct, frozen=True):
     resource_version: str = msgspec.field(default="", name="resourceVersion")
     next_token: str = msgspec.field(default="", name="continue")
@@ -70,18 +63,8 @@ _decode_list = msgspec.json.Decoder(_List).decode
 class KubeClient:
     """The `Api` of one apiserver. Connects when first used; `close` when done."""
 
-    def __init__(
-        self,
-        config: ApiConfig,
-        *,
-        user_agent: str,
-        connections: int = CONNECTIONS,
-        timeout: float = REQUEST_SECONDS,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, config: ApiConfig, *, user_agent: str, timeout: float = REQUEST_SECONDS) -> None:
         self._config = config
-        self._clock = clock or SystemClock()
-        self._connections = connections
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS)
         self._watch_timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         self._headers: dict[str, str] = {"User-Agent": user_agent, "Accept": "application/json", **config.headers}
@@ -92,7 +75,7 @@ class KubeClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
-        return await self._request("GET", resource.path(namespace, name, subresource))
+        return await _read(self._open("GET", resource.path(namespace, name, subresource)))
 
     async def list(
         self,
@@ -113,7 +96,7 @@ class KubeClient:
             "continue": token,
             "resourceVersion": resource_version,
         }
-        answer = await self._request("GET", resource.path(namespace), params=params)
+        answer = await _read(self._open("GET", resource.path(namespace), params=params))
         try:
             found = _decode_list(answer)
         except msgspec.MsgspecError as error:  # from whatever stands in between: the apiserver writes no such thing
@@ -123,7 +106,7 @@ class KubeClient:
     async def watch(
         self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
     ) -> AsyncIterator[WatchEvent]:
-        """See `Api.watch`. Silence beyond SILENCE_SECONDS, or half a line at the end, is Unreachable."""
+        """See `Api.watch`. Raises Unreachable also after a silence of SILENCE_SECONDS, or half a line at the end."""
         params = {
             "watch": "1",
             "allowWatchBookmarks": "true",
@@ -133,7 +116,7 @@ class KubeClient:
         response = await self._open("GET", resource.path(namespace), params=params, timeout=self._watch_timeout)
         try:
             yield WatchEvent("BOOKMARK", bookmark(resource_version))
-            async for event in watch_events(Unhurried(response.content, self._clock)):
+            async for event in watch_events(Unhurried(response.content, SystemClock())):
                 yield event
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"watch of {resource.plural}: {_told(error)}") from error
@@ -142,7 +125,7 @@ class KubeClient:
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
         params = {**WRITE, "dryRun": "All"} if dry_run else WRITE
-        return await self._request("POST", resource.path(namespace), body, "application/json", params)
+        return await _read(self._open("POST", resource.path(namespace), body, "application/json", params))
 
     async def patch(
         self,
@@ -156,10 +139,12 @@ class KubeClient:
         params: Mapping[str, str] | None = None,
     ) -> bytes:
         given = {**WRITE, **params} if params else WRITE
-        return await self._request("PATCH", resource.path(namespace, name, subresource), body, content_type, given)
+        return await _read(self._open("PATCH", resource.path(namespace, name, subresource), body, content_type, given))
 
     async def replace(self, resource: Resource, namespace: str, name: str, body: bytes, subresource: str = "") -> bytes:
-        return await self._request("PUT", resource.path(namespace, name, subresource), body, "application/json", WRITE)
+        return await _read(
+            self._open("PUT", resource.path(namespace, name, subresource), body, "application/json", WRITE)
+        )
 
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""
@@ -168,31 +153,16 @@ class KubeClient:
         given = {key: value for key, value in conditions.items() if value}
         body = msgspec.json.encode({"preconditions": given}) if given else b""
         content_type = "application/json" if given else ""
-        return await self._request("DELETE", resource.path(namespace, name), body, content_type)
+        return await _read(self._open("DELETE", resource.path(namespace, name), body, content_type))
 
     async def raw(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:
         """Anything else; `path` may carry a query."""
-        return await self._request(method, path, body, headers=headers)
+        return await _read(self._open(method, path, body, headers=headers))
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        content_type: str = "",
-        params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> bytes:
-        response = await self._open(method, path, body, content_type, params, headers, self._timeout)
-        try:
-            return await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unreachable(f"{method} {path}: {_told(error)}") from error
 
     async def _open(
         self,
@@ -265,7 +235,7 @@ class KubeClient:
     def _connect(self) -> aiohttp.ClientSession:
         tls: ssl.SSLContext | bool = self._config.tls or True
         connector = aiohttp.TCPConnector(
-            limit=self._connections,
+            limit=CONNECTIONS,
             limit_per_host=0,
             ssl=tls,
             keepalive_timeout=KEEPALIVE_SECONDS,
@@ -308,6 +278,15 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
+async def _read(opening: Awaitable[aiohttp.ClientResponse]) -> bytes:
+    """The body of the answer."""
+    response = await opening
+    try:
+        return await response.read()
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise Unreachable(f"{response.method} {response.url.path}: {_told(error)}") from error
+
+
 def _told(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
@@ -319,9 +298,9 @@ async def _error(response: aiohttp.ClientResponse) -> Exception:
     except (aiohttp.ClientError, TimeoutError, OSError):
         body = b""
     try:
-        status = msgspec.json.decode(body, type=_Status)
+        status = msgspec.json.decode(body, type=Status)
     except msgspec.MsgspecError:  # a proxy's page, or plain text
-        status = _Status(message=body[:512].decode(errors="replace").strip())
+        status = Status(message=body[:512].decode(errors="replace").strip())
     return ApiError(response.status, status.reason, status.message, _retry_after(response), body)
 
 

@@ -53,7 +53,8 @@ class Api(Protocol):
         self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
     ) -> AsyncIterator[WatchEvent]:
         """Events after `resource_version`, until the server ends the watch. Begins with a bookmark of that version once
-        the server has accepted, so that a quiet watch can be told from none. ApiError 410 = start over."""
+        the server has accepted, so that a quiet watch can be told from none. Raises ApiError with code 410 when there
+        is no history from that version on."""
         ...
 
     async def create(self, resource: Resource, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes: ...

@@ -12,7 +12,7 @@ import structlog
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
-from flotilla_common.kube.interface import Api, ApiError, Unreachable, WatchEvent
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 PAGE_SIZE = 500
 """Objects per LIST page: about 2 MB of pods, so neither side holds a large cluster in one buffer."""
@@ -137,13 +137,10 @@ class Reflector:
     async def _watch(self) -> None:
         watch = self._api.watch(self._resource, self._version, namespace=self._namespace, timeout=WATCH_SECONDS)
         async for event in watch:
-            await self._take(event)
-
-    async def _take(self, event: WatchEvent) -> None:
-        head = decode_head(event.object).metadata
-        if event.type == "BOOKMARK":
-            await self._sink.progress(head.resource_version)
-        else:
-            await self._sink.event(event.type, head, event.object)
-        self._version = head.resource_version
-        self._sink.state("")
+            head = decode_head(event.object).metadata
+            if event.type == "BOOKMARK":
+                await self._sink.progress(head.resource_version)
+            else:
+                await self._sink.event(event.type, head, event.object)
+            self._version = head.resource_version
+            self._sink.state("")

@@ -20,7 +20,9 @@ long to start a container."""
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
 
-class _Status(msgspec.Struct, frozen=True):
+class Status(msgspec.Struct, frozen=True):
+    """The parts of a Status that an error is made of."""
+
     code: int = 500
     reason: str = ""
     message: str = ""
@@ -63,7 +65,7 @@ async def lines(chunks: Chunks) -> AsyncIterator[bytes]:
 
 
 async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
-    """Decoded events. An ERROR event becomes ApiError: code 410 says that the history is gone."""
+    """Decoded events. Raises ApiError for an ERROR event: code 410 says that the history is gone."""
     async for line in lines(chunks):
         if not line:
             continue
@@ -72,7 +74,7 @@ async def watch_events(chunks: Chunks) -> AsyncIterator[WatchEvent]:
         except msgspec.MsgspecError as error:
             raise Unreachable(f"the watch sent something else than an event: {error}") from error
         if event.type == "ERROR":
-            status = msgspec.json.decode(event.object, type=_Status)
+            status = msgspec.json.decode(event.object, type=Status)
             raise ApiError(status.code, status.reason, status.message, body=bytes(event.object))
         yield event
 

@@ -36,23 +36,18 @@ class BusSource:
         self._marker_subject = subjects.kube_marker(intake.resource)
         self._epoch = ""  # the epoch that was completed last
         self._seen: dict[str, set[str]] = {}  # uids by epoch that is not complete yet
-        self._synced = False
+        self.synced = False
+        """Everything that existed when the source began has been taken in."""
         self._awaited = Awaited()
-        self._heard = clock.monotonic()
+        self.heard = clock.monotonic()
+        """When (monotonic) the source last had proof that it is up to date."""
         self._follow: Follow | None = None
         self._fetches: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger(resource=intake.resource.id)
 
     @property
-    def synced(self) -> bool:
-        return self._synced
-
-    @property
-    def heard(self) -> float:
-        return self._heard
-
-    @property
     def healthy(self) -> bool:
+        """The follow is whole, as far as it knows."""
         return self._follow is not None and self._follow.healthy
 
     async def start(self) -> None:
@@ -70,12 +65,12 @@ class BusSource:
         """The stream is read again from its start, or it is another one. Nothing in the table is doubted yet."""
         self._epoch = ""
         self._seen.clear()
-        self._synced = False
+        self.synced = False
         self._awaited.forget()
 
     def _receive(self, message: Message) -> None:
         if message.subject == self._marker_subject:
-            self._heard = self._clock.monotonic()
+            self.heard = self._clock.monotonic()
             self._awaited.note(message)
         else:
             self._take(message)
@@ -102,8 +97,8 @@ class BusSource:
     def _mark(self, marker: subjects.Marker) -> None:
         if marker.epoch != self._epoch:
             self._complete(marker)
-        if not self._synced:
-            self._synced = True
+        if not self.synced:
+            self.synced = True
             self._on_synced()
 
     def _complete(self, marker: subjects.Marker) -> None:

@@ -24,18 +24,12 @@ class DirectSource:
         self._clock = clock
         self._on_synced = on_synced
         self._listed: set[str] = set()
-        self._synced = False
-        self._heard = clock.monotonic()
+        self.synced = False
+        """Everything that existed when the source began has been taken in."""
+        self.heard = clock.monotonic()
+        """When (monotonic) the source last had proof that it is up to date."""
         self._reflector = Reflector(api, intake.resource, self, clock, namespace)
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def synced(self) -> bool:
-        return self._synced
-
-    @property
-    def heard(self) -> float:
-        return self._heard
 
     async def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._reflector.run())
@@ -57,20 +51,20 @@ class DirectSource:
         self._intake.table.replace((), version_number(version), lambda obj: obj.metadata.uid not in self._listed)
         self._intake.forget_unlisted(self._listed, version_number(version))
         self._listed.clear()
-        self._heard = self._clock.monotonic()
-        if not self._synced:
-            self._synced = True
+        self.heard = self._clock.monotonic()
+        if not self.synced:
+            self.synced = True
             self._on_synced()
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
-        self._heard = self._clock.monotonic()
+        self.heard = self._clock.monotonic()
         if kind == subjects.DELETED:
             self._intake.drop(head)
         else:
             self._intake.take(item)
 
     async def progress(self, version: str) -> None:
-        self._heard = self._clock.monotonic()
+        self.heard = self._clock.monotonic()
 
     def state(self, trouble: str) -> None:
         """Trouble shows in what was heard last."""

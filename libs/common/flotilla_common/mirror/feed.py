@@ -2,11 +2,11 @@
 
 A dead bus is not a blind system (DESIGN §3). The bus is trusted as long as its follow is whole and the watcher's
 marker keeps coming. Without such proof for `fallback_after` seconds the direct source starts; when the proof is back it
-stops.
+stops. Tables only move forward, so both may run at once.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -16,69 +16,10 @@ from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.bus_source import BusSource
 from flotilla_common.mirror.direct_source import DirectSource
 from flotilla_common.mirror.intake import Intake
-from flotilla_common.mirror.source import Source
 
 
-class Feed(Protocol):
-    """What keeps one table up to date."""
-
-    @property
-    def direct(self) -> bool:
-        """The apiserver is watched directly."""
-        ...
-
-    @property
-    def synced(self) -> bool:
-        """A source has delivered everything that existed."""
-        ...
-
-    @property
-    def lag(self) -> float:
-        """Seconds since the last proof that the table is up to date."""
-        ...
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def tend(self) -> None:
-        """Look after the sources. To be called every second or so."""
-        ...
-
-
-class PrivateFeed:
-    """Objects of one namespace that never go over the bus: the apiserver is all there is."""
-
-    def __init__(
-        self, *, api: Api, clock: Clock, intake: Intake[Any], namespace: str, on_synced: Callable[[], None]
-    ) -> None:
-        self._clock = clock
-        self._source = DirectSource(api, intake, clock, on_synced, namespace)
-
-    @property
-    def direct(self) -> bool:
-        return True
-
-    @property
-    def synced(self) -> bool:
-        return self._source.synced
-
-    @property
-    def lag(self) -> float:
-        return self._clock.monotonic() - self._source.heard
-
-    async def start(self) -> None:
-        await self._source.start()
-
-    async def stop(self) -> None:
-        await self._source.stop()
-
-    async def tend(self) -> None:
-        """The source looks after itself."""
-
-
-class BusFeed:
-    """Objects from the bus, and directly while it is silent."""
+class Feed:
+    """Keeps one table up to date. Objects of a single `namespace` are private: they never go over the bus."""
 
     def __init__(
         self,
@@ -89,52 +30,61 @@ class BusFeed:
         intake: Intake[Any],
         fallback_after: float,
         on_synced: Callable[[], None],
+        namespace: str = "",
     ) -> None:
+        self.namespace = namespace
         self._api = api
         self._clock = clock
         self._intake = intake
         self._fallback_after = fallback_after
         self._on_synced = on_synced
-        self._bus = BusSource(bus, api, intake, clock, on_synced)
-        self._direct: DirectSource | None = None
+        self._bus = None if namespace else BusSource(bus, api, intake, clock, on_synced)
+        self._source = self._bus or self._direct_source()
         self._trusted = clock.monotonic()  # the last proof that the bus is up to date
         self._log = structlog.get_logger(resource=intake.resource.id)
 
     @property
     def direct(self) -> bool:
-        return self._direct is not None
+        """The apiserver is watched directly."""
+        return self._source is not self._bus
 
     @property
     def synced(self) -> bool:
-        return self._source().synced
+        """A source has delivered everything that existed."""
+        return self._source.synced
 
     @property
     def lag(self) -> float:
-        return self._clock.monotonic() - self._source().heard
+        """Seconds since the last proof that the table is up to date."""
+        return self._clock.monotonic() - self._source.heard
 
     async def start(self) -> None:
         self._trusted = self._clock.monotonic()
-        await self._bus.start()
+        await self._source.start()
 
     async def stop(self) -> None:
-        await self._bus.stop()
-        if self._direct is not None:
-            await self._direct.stop()
+        if self._bus is not None:
+            await self._bus.stop()
+        if self.direct:
+            await self._source.stop()
 
     async def tend(self) -> None:
-        """Start or stop the direct source, as the state of the bus demands."""
-        if self._bus.synced and self._bus.healthy:
+        """Start or stop the direct source, as the state of the bus demands. To be called every second or so."""
+        if self._bus is None:
+            return
+        trusted = self._bus.synced and self._bus.healthy
+        if trusted:
             self._trusted = self._bus.heard
         silence = self._clock.monotonic() - self._trusted
         if silence < self._fallback_after:
-            if self._direct is not None and self._bus.synced and self._bus.healthy:
+            if self.direct and trusted:
                 self._log.info("the bus is back, it feeds the mirror again")
-                direct, self._direct = self._direct, None
+                direct, self._source = self._source, self._bus
                 await direct.stop()
-        elif self._direct is None:
+        elif not self.direct:
             self._log.warning("no word from the bus, watching the apiserver directly", seconds=round(silence, 1))
-            self._direct = DirectSource(self._api, self._intake, self._clock, self._on_synced)
-            await self._direct.start()
+            self._source = self._direct_source()
+            await self._source.start()
 
-    def _source(self) -> Source:
-        return self._bus if self._direct is None else self._direct
+    def _direct_source(self) -> DirectSource:
+        return DirectSource(self._api, self._intake, self._clock, self._on_synced, self.namespace)

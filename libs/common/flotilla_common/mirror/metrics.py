@@ -1,10 +1,11 @@
 """What a mirror shows of itself: how much it holds, how fresh that is."""
 
-from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import Gauge
 
-from flotilla_common.api.resources import Resource
+from flotilla_common.mirror.feed import Feed
+from flotilla_common.mirror.intake import Intake
 
 OBJECTS = Gauge("flotilla_mirror_objects", "Objects in the mirror by resource.", ["resource"])
 LAG = Gauge("flotilla_mirror_lag_seconds", "Seconds since the last proof that it is up to date.", ["resource"])
@@ -12,16 +13,10 @@ UNDECODABLE = Gauge("flotilla_mirror_undecodable_objects", "Objects that cannot 
 DIRECT = Gauge("flotilla_mirror_direct", "1 while a resource is watched directly, without the bus.", ["resource"])
 
 
-def report(
-    resource: Resource,
-    *,
-    objects: Callable[[], int],
-    lag: Callable[[], float],
-    undecodable: Callable[[], int],
-    direct: Callable[[], bool],
-) -> None:
-    """Let the series of one resource follow the mirror; they are computed when somebody asks."""
-    OBJECTS.labels(resource.id).set_function(lambda: float(objects()))
-    LAG.labels(resource.id).set_function(lag)
-    UNDECODABLE.labels(resource.id).set_function(lambda: float(undecodable()))
-    DIRECT.labels(resource.id).set_function(lambda: float(direct()))
+def report(intake: Intake[Any], feed: Feed) -> None:
+    """Let the series of one resource follow its table; they are computed when somebody asks."""
+    resource = intake.resource.id
+    OBJECTS.labels(resource).set_function(lambda: len(intake.table))
+    LAG.labels(resource).set_function(lambda: feed.lag)
+    UNDECODABLE.labels(resource).set_function(lambda: len(intake.undecodable))
+    DIRECT.labels(resource).set_function(lambda: feed.direct)

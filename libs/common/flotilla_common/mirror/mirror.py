@@ -6,17 +6,18 @@ A service adds its tables, runs the mirror, waits until it is synced, and before
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
+from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror import metrics
-from flotilla_common.mirror.feed import BusFeed, Feed, PrivateFeed
+from flotilla_common.mirror.feed import Feed
 from flotilla_common.mirror.intake import Intake, OnUndecodable, Undecodable
 from flotilla_common.mirror.table import Indexer, Table, version_number
 
@@ -26,17 +27,11 @@ TEND_SECONDS = 1.0
 """How often the feeds look at the state of the bus."""
 
 
-class Readiness(Protocol):
-    """Where the mirror says whether it is synced."""
-
-    def ready(self, name: str, ok: bool, why: str = "") -> None: ...
-
-
 class Mirror:
     """The tables of one service."""
 
     def __init__(
-        self, *, api: Api, bus: Bus, clock: Clock, health: Readiness | None = None, fallback_after: float = 30.0
+        self, *, api: Api, bus: Bus, clock: Clock, health: Health | None = None, fallback_after: float = 30.0
     ) -> None:
         self._api = api
         self._bus = bus
@@ -45,7 +40,6 @@ class Mirror:
         self._fallback_after = fallback_after
         self._intakes: dict[Resource, Intake[Any]] = {}
         self._feeds: dict[Resource, Feed] = {}
-        self._private: dict[Resource, str] = {}  # the namespace of resources that are read in one only
         self._all_synced = asyncio.Event()
 
     def add(
@@ -57,39 +51,22 @@ class Mirror:
         """
         intake = self._intakes.get(resource)
         if intake is None:
-            intake = Intake(resource, kind, Table[T]())
-            self._feed(intake, namespace)
-        elif intake.kind is not kind or self.namespace_of(resource) != namespace:
-            raise RuntimeError(f"{resource.plural} are mirrored already, as another type or from another namespace")
-        for name, indexer in (indexes or {}).items():
-            intake.table.add_index(name, indexer)
-        return intake.table
-
-    def _feed(self, intake: Intake[Any], namespace: str) -> None:
-        resource = intake.resource
-        if namespace:
-            self._private[resource] = namespace
-            feed: Feed = PrivateFeed(
-                api=self._api, clock=self._clock, intake=intake, namespace=namespace, on_synced=self._look
-            )
-        else:
-            feed = BusFeed(
+            intake = self._intakes[resource] = Intake(resource, kind, Table[T]())
+            feed = self._feeds[resource] = Feed(
                 api=self._api,
                 bus=self._bus,
                 clock=self._clock,
                 intake=intake,
                 fallback_after=self._fallback_after,
                 on_synced=self._look,
+                namespace=namespace,
             )
-        self._intakes[resource] = intake
-        self._feeds[resource] = feed
-        metrics.report(
-            resource,
-            objects=intake.table.__len__,
-            lag=lambda: feed.lag,
-            undecodable=intake.undecodable.__len__,
-            direct=lambda: feed.direct,
-        )
+            metrics.report(intake, feed)
+        elif intake.kind is not kind or self.namespace_of(resource) != namespace:
+            raise RuntimeError(f"{resource.plural} are mirrored already, as another type or from another namespace")
+        for name, indexer in (indexes or {}).items():
+            intake.table.add_index(name, indexer)
+        return intake.table
 
     async def run(self) -> None:
         """Feed the tables until cancelled."""
@@ -106,7 +83,7 @@ class Mirror:
                 await feed.stop()
 
     async def synced(self, timeout: float | None = None) -> None:
-        """Wait until every table holds what existed when its source began. TimeoutError."""
+        """Wait until every table holds what existed when its source began. Raises TimeoutError."""
         async with asyncio.timeout(timeout):
             await self._all_synced.wait()
 
@@ -117,7 +94,7 @@ class Mirror:
 
     def namespace_of(self, resource: Resource) -> str:
         """The one namespace whose objects are mirrored; empty for all."""
-        return self._private.get(resource, "")
+        return self._feeds[resource].namespace if resource in self._feeds else ""
 
     def lag(self, resource: Resource) -> float:
         """Seconds since the last proof that the table is up to date."""
@@ -131,17 +108,23 @@ class Mirror:
         """The newest version of the object could not be decoded; its table at best holds an older one."""
         return uid in self._intakes[resource].undecodable
 
+    def holds(self, resource: Resource, key: tuple[str, str], uid: str) -> bool:
+        """The object with this uid is there under its namespace and name, readable or not."""
+        held = self._intakes[resource].table.get(*key)
+        return (held is not None and held.metadata.uid == uid) or self.is_undecodable(resource, uid)
+
     def on_undecodable(self, resource: Resource, listener: OnUndecodable) -> None:
         """Call `listener` for every object that cannot be decoded, once per version."""
         self._intakes[resource].listen(listener)
 
     async def resync(self, resources: Sequence[Resource]) -> None:
-        """One consistent LIST of each resource: afterwards the tables are at least as new as this call. ApiError,
-        Unreachable."""
+        """One consistent LIST of each resource: afterwards the tables are at least as new as this call. Raises ApiError
+        or Unreachable when one is not answered."""
         await asyncio.gather(*(self.read_owned(resource, self.namespace_of(resource)) for resource in resources))
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
-        """Read one object directly; None when it does not exist (or does not decode). ApiError, Unreachable."""
+        """Read one object directly; None when it does not exist (or does not decode). Raises ApiError or Unreachable
+        when there is no answer."""
         intake = self._intakes[resource]
         held = intake.table.get(namespace, name)
         try:
@@ -154,27 +137,14 @@ class Mirror:
             return None
         return intake.take(body)
 
-    async def read_owned(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        label_selector: str = "",
-        within: Callable[[Any], bool] | None = None,
-    ) -> None:
+    async def read_owned(self, resource: Resource, namespace: str = "") -> None:
         """One consistent LIST of a namespace (all of them when empty), taken in as a whole: what it lacks is gone.
-
-        A `label_selector` narrows the LIST; `within` must then say which held objects it speaks for. ApiError,
-        Unreachable.
-        """
-        if label_selector and within is None:
-            raise ValueError("a label selector needs `within`")
+        Raises ApiError or Unreachable when there is no answer."""
         intake = self._intakes[resource]
         objects: list[Any] = []
         token, version = "", ""
         while True:
-            page = await self._api.list(
-                resource, namespace, label_selector=label_selector, limit=PAGE_SIZE, token=token
-            )
+            page = await self._api.list(resource, namespace, limit=PAGE_SIZE, token=token)
             objects += [obj for obj in map(intake.decode, page.items) if obj is not None]
             token, version = page.next_token, page.resource_version
             if not token:
@@ -182,9 +152,7 @@ class Mirror:
         aside = set(intake.undecodable)  # they exist, though we cannot read them
 
         def scope(obj: Object) -> bool:
-            meta = obj.metadata
-            inside = not namespace or meta.namespace == namespace
-            return inside and meta.uid not in aside and (within is None or within(obj))
+            return obj.metadata.uid not in aside and (not namespace or obj.metadata.namespace == namespace)
 
         intake.table.replace(objects, version_number(version), scope)
 

@@ -16,7 +16,7 @@ _decode = msgspec.json.Decoder(list[PullSecret]).decode
 
 
 def seal(public_key: str, secrets: list[PullSecret]) -> str:
-    """The secrets for the owner of the key, as base64. ValueError for what is no key."""
+    """The secrets for the owner of the key, as base64. Raises ValueError for what is no key."""
     try:
         key = PublicKey(base64.b64decode(public_key, validate=True))
     except (CryptoError, TypeError) as error:
@@ -36,7 +36,7 @@ class Opener:
         return base64.b64encode(bytes(self._key.public_key)).decode()
 
     def open(self, sealed: str) -> list[PullSecret]:
-        """What was sealed. ValueError when it was not for us, or is damaged."""
+        """What was sealed. Raises ValueError when it was not for us, or is damaged."""
         try:
             plain = SealedBox(self._key).decrypt(base64.b64decode(sealed, validate=True))
         except CryptoError as error:

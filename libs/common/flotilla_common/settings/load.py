@@ -3,16 +3,17 @@
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.settings import ignored, readers
-from flotilla_common.settings.schema import Option, Settings
+from flotilla_common.settings.schema import OPTION, Option, Settings
 
 PREFIX = "FLOTILLA_"
 NOT_SETTINGS = frozenset(
@@ -37,43 +38,41 @@ class _Options:
     """All settings by each of their names. Each kind with a flag for its workers has one in place of the field
     `workers`."""
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
-        hints, nothing_given = get_type_hints(Settings, include_extras=True), Settings()
+    def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self.workers = {f"{kind.workers.flag}_workers": kind for kind in kinds if kind.workers.flag}
         self.by_field: dict[str, Option] = {}
         self.defaults: dict[str, object] = {}
-        for name in Settings.__struct_fields__:
-            if name == "workers":
-                self.by_field |= {field: _of_workers(kind) for field, kind in self.workers.items()}
-                self.defaults |= {field: kind.workers.default for field, kind in self.workers.items()}
+        for field in fields(Settings):
+            if field.name == "workers":
+                for name, kind in self.workers.items():
+                    side_by_side = Option("replicas", f"{kind.name}s planned side by side.", readers.integer(1))
+                    self.by_field[name], self.defaults[name] = side_by_side, kind.workers.default
             else:
-                self.by_field[name], self.defaults[name] = hints[name].__metadata__[0], getattr(nothing_given, name)
+                self.by_field[field.name], self.defaults[field.name] = field.metadata[OPTION], field.default
         self.flags: dict[str, str] = {}
         self.variables: dict[str, str] = {}
-        for field, option in self.by_field.items():
-            first = option.flag or field.replace("_", "-")
-            self.flags |= dict.fromkeys((*option.flags, first), field)
-            self.variables |= dict.fromkeys((*option.env, PREFIX + field.upper()), field)
+        for name, option in self.by_field.items():
+            self.flags |= dict.fromkeys((*option.flags, _first_flag(name, option)), name)
+            self.variables |= dict.fromkeys((*option.env, PREFIX + name.upper()), name)
 
 
-def _of_workers(kind: Kind) -> Option:
-    return Option("replicas", f"{kind.name}s planned side by side.", readers.integer(1))
+def _first_flag(field: str, option: Option) -> str:
+    """The flag by which the documentation calls a setting."""
+    return option.flag or field.replace("_", "-")
+
+
+_options_with = cache(_Options)
 
 
 def _options() -> _Options:
     return _options_with(catalogue.KINDS)
 
 
-@cache
-def _options_with(kinds: tuple[Kind, ...]) -> _Options:
-    return _Options(kinds)
-
-
 def known_flags() -> Iterator[tuple[str, str, Option, object]]:
     """(flag, field, option, default) of every setting under its first name, for help texts and completion."""
     options = _options()
     for field, option in options.by_field.items():
-        yield option.flag or field.replace("_", "-"), field, option, options.defaults[field]
+        yield _first_flag(field, option), field, option, options.defaults[field]
 
 
 def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
@@ -93,10 +92,8 @@ def split_flags(arguments: Sequence[str]) -> tuple[dict[str, str | None], list[s
 
 
 def load(flags: Mapping[str, str | None], env: Mapping[str, str], file: Path | None = None) -> Settings:
-    """The settings of this process. A flag whose value is None was not given; an empty one is the bare flag.
-
-    Raises SettingsError with all problems: unknown names, unreadable values, settings that contradict each other.
-    """
+    """The settings of this process. A flag whose value is None was not given; an empty one is the bare flag. Raises
+    SettingsError with all problems: unknown names, unreadable values, settings that contradict each other."""
     problems: list[str] = []
     texts = _from_file(file, problems) | _from_environment(env, problems) | _from_flags(flags, problems)
     values: dict[str, Any] = {}
@@ -147,12 +144,12 @@ def _from_file(file: Path | None, problems: list[str]) -> Texts:
     if file is None:
         return {}
     try:
-        document = _document(file.read_bytes())
+        document: dict[str, _Value] | None = msgspec.yaml.decode(file.read_bytes(), type=dict[str, _Value] | None)
     except (OSError, msgspec.MsgspecError) as error:
         problems.append(f"settings file {file}: {error}")
         return {}
     found: Texts = {}
-    for key, value in document.items():
+    for key, value in (document or {}).items():
         name = key.replace("_", "-")
         field = _options().flags.get(name)
         if field is not None:
@@ -160,11 +157,6 @@ def _from_file(file: Path | None, problems: list[str]) -> Texts:
         elif name not in ignored.FLAGS:
             problems.append(_unknown(f"setting in {file}", name, list(_options().flags)))
     return found
-
-
-def _document(content: bytes) -> dict[str, _Value]:
-    document: dict[str, _Value] | None = msgspec.yaml.decode(content, type=dict[str, _Value] | None)
-    return document or {}
 
 
 def _as_text(value: _Value) -> str:

@@ -5,7 +5,7 @@ raises ValueError with the end of a sentence that begins with the name of the se
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 Reader = Callable[[str], object]
 
@@ -87,3 +87,7 @@ def renew_before(value: str) -> int:
     match = re.fullmatch(r"(\d+)([dmy])", value)
     days = int(match[1]) * _RENEW_DAYS[match[2]] if match else 0
     return days or RENEW_BEFORE_DEFAULT_DAYS
+
+
+OF_TYPE: Mapping[type, Reader] = {str: text, bool: boolean, float: duration}
+"""The usual reader of a type."""

@@ -6,7 +6,8 @@ install.md §4, the variables of install.md §5.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 
@@ -15,289 +16,223 @@ from flotilla_common.gates import Gates
 from flotilla_common.settings import readers
 from flotilla_common.settings.readers import Reader
 
+T = TypeVar("T", str, bool, int, float)
+
+OPTION = "option"
+"""Under this key the metadata of a field holds its `Option`."""
+
 _CERTIFICATES = "kruise-webhook-certs"
 
 
 class Option(msgspec.Struct, frozen=True):
-    """What `Annotated` says about a field: its section in the documentation, its meaning, its reader, further names."""
+    """What is known of a field: its section in the documentation, its meaning, its reader, further names."""
 
     section: str
     doc: str
-    read: Reader = readers.text
+    read: Reader
     flag: str = ""  # the first name of the flag where it is not the field's
     flags: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class _Section:
+    """Makes the fields of one section. A number needs a reader with its bounds; the other types have one each."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(
+        self,
+        default: T,
+        doc: str,
+        read: Reader | None = None,
+        *,
+        flag: str = "",
+        flags: tuple[str, ...] = (),
+        env: tuple[str, ...] = (),
+    ) -> T:
+        option = Option(self._name, doc, read or readers.OF_TYPE[type(default)], flag, flags, env)
+        return field(default=default, metadata={OPTION: option})
+
+
+_cluster, _bus, _replicas, _node = _Section("cluster"), _Section("bus"), _Section("replicas"), _Section("node")
+_webhook, _behaviour, _operations = _Section("webhook"), _Section("behaviour"), _Section("operations")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
     """All settings, with their defaults. Durations are seconds."""
 
     # The cluster
-    kubeconfig: Annotated[
-        str, Option("cluster", "The kubeconfig file; empty: in-cluster, else ~/.kube/config.", env=("KUBECONFIG",))
-    ] = ""
-    context: Annotated[str, Option("cluster", "The kubeconfig's context; empty: its current one.")] = ""
-    namespace: Annotated[
-        str,
-        Option(
-            "cluster",
-            "Flotilla's own namespace: leases, certificates, configuration.",
-            flag="system-namespace",
-            flags=("leader-election-namespace",),
-            env=("POD_NAMESPACE",),
-        ),
-    ] = "kruise-system"
-    watch_namespace: Annotated[
-        str, Option("cluster", "Known from the reference; must be empty: all are handled.", flags=("namespace",))
-    ] = ""
-    kube_max_writes: Annotated[
-        int,
-        Option(
-            "cluster", "Writes under way at once, per process; the adaptive limit moves below it.", readers.integer(1)
-        ),
-    ] = 64
+    kubeconfig: str = _cluster("", "The kubeconfig file; empty: in-cluster, else ~/.kube/config.", env=("KUBECONFIG",))
+    context: str = _cluster("", "The kubeconfig's context; empty: its current one.")
+    namespace: str = _cluster(
+        "kruise-system",
+        "Flotilla's own namespace: leases, certificates, configuration.",
+        flag="system-namespace",
+        flags=("leader-election-namespace",),
+        env=("POD_NAMESPACE",),
+    )
+    watch_namespace: str = _cluster(
+        "", "Known from the reference; must be empty: all are handled.", flags=("namespace",)
+    )
+    kube_max_writes: int = _cluster(
+        64, "Writes under way at once, per process; the adaptive limit moves below it.", readers.integer(1)
+    )
 
     # The bus
-    nats_url: Annotated[
-        str,
-        Option(
-            "bus",
-            "The NATS servers, separated by commas; empty: `flotilla run` starts one of its own.",
-            flag="nats",
-            flags=("nats-url",),
-            env=("FLOTILLA_NATS",),
-        ),
-    ] = ""
-    nats_creds: Annotated[
-        str,
-        Option(
-            "bus",
-            "Who this process is to the bus: a file with NATS credentials, a user seed, or a ServiceAccount token; or a"
-            " folder with a file `<service>.seed` for each service.",
-            flags=("creds",),
-        ),
-    ] = ""
-    nats_ca: Annotated[
-        str,
-        Option(
-            "bus",
-            "A file with the authorities (CA) whose certificates NATS servers may show if they ask for TLS, read anew"
-            " for every connection; empty: with `tls://` those that this machine trusts.",
-        ),
-    ] = ""
-    nats_listen: Annotated[
-        str,
-        Option(
-            "bus",
-            "HOST:PORT on which `flotilla run`'s own NATS server listens for node agents; then everybody needs"
-            " credentials (`flotilla node-creds`).",
-        ),
-    ] = ""
-    nats_dir: Annotated[
-        str,
-        Option(
-            "bus",
-            "The state folder of `flotilla run`'s own NATS server and its users; empty: a temporary one, or with"
-            " `--nats-listen` one in the user's state folder.",
-        ),
-    ] = ""
-    nats_issuer: Annotated[
-        str,
-        Option(
-            "bus",
-            "A file with the seed of the account key that NATS trusts for its auth callout; empty: the watcher lets"
-            " nobody in by ServiceAccount token.",
-        ),
-    ] = ""
-    nats_audience: Annotated[
-        str, Option("bus", "The audience that the agents' ServiceAccount tokens must be made for.")
-    ] = "flotilla-bus"
-    node_account: Annotated[
-        str, Option("bus", "The ServiceAccount of the node agents, in Flotilla's own namespace.")
-    ] = "flotilla-nodeagent"
-    bus_max_payload: Annotated[
-        int, Option("bus", "Bytes; larger objects travel as a header and are fetched.", readers.integer(1024))
-    ] = 8 << 20
-    bus_fallback_after: Annotated[
-        float,
-        Option(
-            "bus", "How long a service waits for a dead bus before it lists and watches by itself.", readers.duration
-        ),
-    ] = 30.0
+    nats_url: str = _bus(
+        "",
+        "The NATS servers, separated by commas; empty: `flotilla run` starts one of its own.",
+        flag="nats",
+        flags=("nats-url",),
+        env=("FLOTILLA_NATS",),
+    )
+    nats_creds: str = _bus(
+        "",
+        "Who this process is to the bus: a file with NATS credentials, a user seed, or a ServiceAccount token; or a"
+        " folder with a file `<service>.seed` for each service.",
+        flags=("creds",),
+    )
+    nats_ca: str = _bus(
+        "",
+        "A file with the authorities (CA) whose certificates NATS servers may show if they ask for TLS, read anew"
+        " for every connection; empty: with `tls://` those that this machine trusts.",
+    )
+    nats_listen: str = _bus(
+        "",
+        "HOST:PORT on which `flotilla run`'s own NATS server listens for node agents; then everybody needs"
+        " credentials (`flotilla node-creds`).",
+    )
+    nats_dir: str = _bus(
+        "",
+        "The state folder of `flotilla run`'s own NATS server and its users; empty: a temporary one, or with"
+        " `--nats-listen` one in the user's state folder.",
+    )
+    nats_issuer: str = _bus(
+        "",
+        "A file with the seed of the account key that NATS trusts for its auth callout; empty: the watcher lets"
+        " nobody in by ServiceAccount token.",
+    )
+    nats_audience: str = _bus("flotilla-bus", "The audience that the agents' ServiceAccount tokens must be made for.")
+    node_account: str = _bus(
+        "flotilla-nodeagent", "The ServiceAccount of the node agents, in Flotilla's own namespace."
+    )
+    bus_max_payload: int = _bus(
+        8 << 20, "Bytes; larger objects travel as a header and are fetched.", readers.integer(1024)
+    )
+    bus_fallback_after: float = _bus(
+        30.0, "How long a service waits for a dead bus before it lists and watches by itself."
+    )
 
     # Sharing the work
-    shards: Annotated[
-        int,
-        Option(
-            "replicas",
-            "Shards per service: 1 is a leader with standbys, more spread the work.",
-            readers.integer(1, 256),
-        ),
-    ] = 1
-    replica: Annotated[
-        str, Option("replicas", "This replica's name; empty: a fresh one at every start.", env=("POD_NAME",))
-    ] = ""
-    lease_duration: Annotated[
-        float,
-        Option(
-            "replicas",
-            "How long a silent replica keeps its shards.",
-            readers.duration,
-            flags=("leader-election-lease-duration",),
-        ),
-    ] = 15.0
-    lease_retry_period: Annotated[
-        float,
-        Option(
-            "replicas",
-            "How often leases are renewed and tried for.",
-            readers.duration,
-            flags=("leader-election-retry-period",),
-        ),
-    ] = 2.0
+    shards: int = _replicas(
+        1, "Shards per service: 1 is a leader with standbys, more spread the work.", readers.integer(1, 256)
+    )
+    replica: str = _replicas("", "This replica's name; empty: a fresh one at every start.", env=("POD_NAME",))
+    lease_duration: float = _replicas(
+        15.0, "How long a silent replica keeps its shards.", flags=("leader-election-lease-duration",)
+    )
+    lease_retry_period: float = _replicas(
+        2.0, "How often leases are renewed and tried for.", flags=("leader-election-retry-period",)
+    )
 
-    rate_limiter_base_delay: Annotated[
-        float,
-        Option("replicas", "How soon a failed object is tried again; doubles with every failure.", readers.duration),
-    ] = 0.005
-    rate_limiter_max_delay: Annotated[
-        float, Option("replicas", "The longest pause before a failed object is tried again.", readers.duration)
-    ] = 1000.0
-    workers: Mapping[str, int] = {}  # as given for kinds, by their names in flags: `--cloneset-workers`
+    rate_limiter_base_delay: float = _replicas(
+        0.005, "How soon a failed object is tried again; doubles with every failure."
+    )
+    rate_limiter_max_delay: float = _replicas(1000.0, "The longest pause before a failed object is tried again.")
+    # As given for kinds, by their names in flags: `--cloneset-workers`.
+    workers: Mapping[str, int] = field(default_factory=dict[str, int])
 
     # The node agent
-    node: Annotated[
-        str, Option("node", "The name of the node that the agent works on.", flags=("node-name",), env=("NODE_NAME",))
-    ] = ""
-    cri_socket: Annotated[
-        str,
-        Option(
-            "node",
-            "The container runtime's socket; empty: looked for. A relative path lies below /run.",
-            flags=("socket-file",),
-        ),
-    ] = ""
-    host_root: Annotated[
-        str, Option("node", "Where the host's /run is mounted, if the agent runs in a container of its own.")
-    ] = ""
-    node_state_dir: Annotated[
-        str, Option("node", "Where the agent notes what it has begun, to survive its own restart.")
-    ] = "/var/lib/flotilla/nodeagent"
-    kubelet_root_dir: Annotated[
-        str, Option("node", "The kubelet's own folder; its config.json holds logins for registries.")
-    ] = "/var/lib/kubelet"
-    plugin_config_file: Annotated[
-        str,
-        Option("node", "Credential plugins for image pulls: a kubelet's CredentialProviderConfig, if there is one."),
-    ] = "/kruise/CredentialProviderPlugin.yaml"
-    plugin_bin_dir: Annotated[str, Option("node", "The folder with those plugins' programs.")] = "/kruise/plugins"
-    max_workers_for_pull_image: Annotated[
-        int, Option("node", "Image pulls at a time on one node; -1: no limit.", readers.integer(-1))
-    ] = -1
+    node: str = _node("", "The name of the node that the agent works on.", flags=("node-name",), env=("NODE_NAME",))
+    cri_socket: str = _node(
+        "",
+        "The container runtime's socket; empty: looked for. A relative path lies below /run.",
+        flags=("socket-file",),
+    )
+    host_root: str = _node("", "Where the host's /run is mounted, if the agent runs in a container of its own.")
+    node_state_dir: str = _node(
+        "/var/lib/flotilla/nodeagent", "Where the agent notes what it has begun, to survive its own restart."
+    )
+    kubelet_root_dir: str = _node(
+        "/var/lib/kubelet", "The kubelet's own folder; its config.json holds logins for registries."
+    )
+    plugin_config_file: str = _node(
+        "/kruise/CredentialProviderPlugin.yaml",
+        "Credential plugins for image pulls: a kubelet's CredentialProviderConfig, if there is one.",
+    )
+    plugin_bin_dir: str = _node("/kruise/plugins", "The folder with those plugins' programs.")
+    max_workers_for_pull_image: int = _node(-1, "Image pulls at a time on one node; -1: no limit.", readers.integer(-1))
 
     # The webhook
-    webhook_url: Annotated[
-        str,
-        Option("webhook", "https://IP:PORT at which the apiserver reaches the webhook; empty: through the Service."),
-    ] = ""
-    webhook_port: Annotated[int, Option("webhook", "The port it listens on.", readers.port, env=("WEBHOOK_PORT",))] = (
-        9876
+    webhook_url: str = _webhook(
+        "", "https://IP:PORT at which the apiserver reaches the webhook; empty: through the Service."
     )
-    webhook_host: Annotated[
-        str, Option("webhook", "The host in its certificate and URLs instead of the Service.", env=("WEBHOOK_HOST",))
-    ] = ""
-    webhook_cert_dir: Annotated[
-        str, Option("webhook", "Where certificates lie as files.", env=("WEBHOOK_CERT_DIR",))
-    ] = f"/tmp/{_CERTIFICATES}"  # noqa: S108 - the path that existing manifests mount
-    webhook_cert_writer: Annotated[
-        str,
-        Option(
-            "webhook",
-            "Where certificates are kept: fs or secret; empty: fs with a webhook-host, else secret.",
-            readers.choice("", "fs", "secret"),
-            env=("WEBHOOK_CERT_WRITER",),
-        ),
-    ] = ""
-    webhook_secret: Annotated[str, Option("webhook", "The certificates' Secret.", env=("SECRET_NAME",))] = _CERTIFICATES
-    webhook_service: Annotated[str, Option("webhook", "The webhook's Service.", env=("SERVICE_NAME",))] = (
-        "kruise-webhook-service"
+    webhook_port: int = _webhook(9876, "The port it listens on.", readers.port, env=("WEBHOOK_PORT",))
+    webhook_host: str = _webhook(
+        "", "The host in its certificate and URLs instead of the Service.", env=("WEBHOOK_HOST",)
     )
-    certs_renew_before: Annotated[
-        int,
-        Option(
-            "webhook",
-            "Days before its end that a certificate is renewed.",
-            readers.renew_before,
-            env=("CERTS_RENEW_BEFORE",),
-        ),
-    ] = readers.RENEW_BEFORE_DEFAULT_DAYS
-    webhook_initialize_timeout: Annotated[
-        float,
-        Option("webhook", "Within this time certificates and configurations are right, or it exits.", readers.duration),
-    ] = 60.0
+    webhook_cert_dir: str = _webhook(
+        f"/tmp/{_CERTIFICATES}",  # noqa: S108 - the path that existing manifests mount
+        "Where certificates lie as files.",
+        env=("WEBHOOK_CERT_DIR",),
+    )
+    webhook_cert_writer: str = _webhook(
+        "",
+        "Where certificates are kept: fs or secret; empty: fs with a webhook-host, else secret.",
+        readers.choice("", "fs", "secret"),
+        env=("WEBHOOK_CERT_WRITER",),
+    )
+    webhook_secret: str = _webhook(_CERTIFICATES, "The certificates' Secret.", env=("SECRET_NAME",))
+    webhook_service: str = _webhook("kruise-webhook-service", "The webhook's Service.", env=("SERVICE_NAME",))
+    certs_renew_before: int = _webhook(
+        readers.RENEW_BEFORE_DEFAULT_DAYS,
+        "Days before its end that a certificate is renewed.",
+        readers.renew_before,
+        env=("CERTS_RENEW_BEFORE",),
+    )
+    webhook_initialize_timeout: float = _webhook(
+        60.0, "Within this time certificates and configurations are right, or it exits."
+    )
 
     # Behaviour
-    feature_gates: Annotated[str, Option("behaviour", "Name=true,Name=false,… or, in the file, a mapping.")] = ""
-    custom_resource_enable: Annotated[
-        str,
-        Option("behaviour", "The kinds to serve, separated by commas; empty: all.", env=("CUSTOM_RESOURCE_ENABLE",)),
-    ] = ""
-    cloneset_scaling_exclude_preparing_delete: Annotated[
-        bool, Option("behaviour", "Pods in PreparingDelete do not count when CloneSets scale.", readers.boolean)
-    ] = False
-    keep_managed_fields: Annotated[
-        bool,
-        Option(
-            "behaviour",
-            "Pods that are updated in place keep metadata.managedFields; every write of them then costs the apiserver"
-            " about three times as much. Give it to `flotilla install`, too: new pods keep theirs then.",
-            readers.boolean,
-        ),
-    ] = False
-    daemon_config_namespace: Annotated[
-        str,
-        Option(
-            "behaviour",
-            "The namespace that copies of pull secrets are made in; nodes get secrets of no other one.",
-            env=("KRUISE_DAEMON_CONFIG_NS",),
-        ),
-    ] = "kruise-daemon-config"
-    nodeimage_creation_delay: Annotated[
-        float,
-        Option("behaviour", "How long a node is ready before its NodeImage is made.", readers.duration),
-    ] = 30.0
-    default_ttlseconds_for_always_nodeimage: Annotated[
-        int,
-        Option(
-            "behaviour",
-            "Seconds that a finished pull stays in a NodeImage beyond what its job asks for.",
-            readers.integer(0, 2678400),
-        ),
-    ] = 300
-    protection_log_path: Annotated[
-        str, Option("behaviour", "The directory of protection.log; empty: the log only.")
-    ] = ""
+    feature_gates: str = _behaviour("", "Name=true,Name=false,… or, in the file, a mapping.")
+    custom_resource_enable: str = _behaviour(
+        "", "The kinds to serve, separated by commas; empty: all.", env=("CUSTOM_RESOURCE_ENABLE",)
+    )
+    cloneset_scaling_exclude_preparing_delete: bool = _behaviour(
+        False, "Pods in PreparingDelete do not count when CloneSets scale."
+    )
+    keep_managed_fields: bool = _behaviour(
+        False,
+        "Pods that are updated in place keep metadata.managedFields; every write of them then costs the apiserver"
+        " about three times as much. Give it to `flotilla install`, too: new pods keep theirs then.",
+    )
+    daemon_config_namespace: str = _behaviour(
+        "kruise-daemon-config",
+        "The namespace that copies of pull secrets are made in; nodes get secrets of no other one.",
+        env=("KRUISE_DAEMON_CONFIG_NS",),
+    )
+    nodeimage_creation_delay: float = _behaviour(30.0, "How long a node is ready before its NodeImage is made.")
+    default_ttlseconds_for_always_nodeimage: int = _behaviour(
+        300,
+        "Seconds that a finished pull stays in a NodeImage beyond what its job asks for.",
+        readers.integer(0, 2678400),
+    )
+    protection_log_path: str = _behaviour("", "The directory of protection.log; empty: the log only.")
 
     # Seeing what happens
-    log_level: Annotated[
-        str, Option("operations", "debug, info, warning, error, or a klog verbosity.", readers.log_level, flags=("v",))
-    ] = "info"
-    log_format: Annotated[
-        str,
-        Option("operations", "json or text.", readers.choice("json", "text"), flags=("logging-format",)),
-    ] = "json"
-    metrics_port: Annotated[
-        int, Option("operations", "Where /metrics is served; 0: not at all.", readers.port, flags=("metrics-addr",))
-    ] = 8080
-    health_port: Annotated[
-        int,
-        Option(
-            "operations",
-            "Where /healthz and /readyz are served; 0: not at all.",
-            readers.port,
-            flags=("health-probe-addr", "addr"),
-        ),
-    ] = 8000
+    log_level: str = _operations(
+        "info", "debug, info, warning, error, or a klog verbosity.", readers.log_level, flags=("v",)
+    )
+    log_format: str = _operations("json", "json or text.", readers.choice("json", "text"), flags=("logging-format",))
+    metrics_port: int = _operations(
+        8080, "Where /metrics is served; 0: not at all.", readers.port, flags=("metrics-addr",)
+    )
+    health_port: int = _operations(
+        8000, "Where /healthz and /readyz are served; 0: not at all.", readers.port, flags=("health-probe-addr", "addr")
+    )
 
     def serves(self, kind: str) -> bool:
         """Whether custom-resource-enable lets the kind's controllers run (install.md §6)."""

@@ -24,11 +24,8 @@ _LINES = {"\u2028".encode(): b"\\u2028", "\u2029".encode(): b"\\u2029"}
 
 
 def revision_data(template: bytes | msgspec.Raw) -> bytes:
-    """`data` of a revision of this template: canonical, members sorted, as it is hashed and compared.
-
-    Raises:
-        ValueError: the template cannot be read.
-    """
+    """`data` of a revision of this template: canonical, members sorted, as it is hashed and compared. Raises
+    ValueError: the template cannot be read."""
     return _revision_data(bytes(template))
 
 

@@ -90,7 +90,9 @@ class PodEdit:
         bodies: list[tuple[str, Json]] = []
         if self._conditions:
             metadata = {} if self._changes_main else self._metadata_body()
-            bodies.append(("status", metadata | {"status": {"conditions": self._condition_bodies()}}))
+            stored = self.pod.conditions
+            conditions = [_condition_body(new, stored.get(kind)) for kind, new in self._conditions.items()]
+            bodies.append(("status", metadata | {"status": {"conditions": conditions}}))
         if self._changes_main or (self._changes_metadata and not self._conditions):
             bodies.append(("", self._main_body()))
         chain = tuple(
@@ -134,11 +136,6 @@ class PodEdit:
         if self._finalizers:
             metadata["finalizers"] = [*metadata.get("finalizers", ()), *self._finalizers]
         return {"metadata": metadata} if metadata else {}
-
-    def _condition_bodies(self) -> list[Json]:
-        return [
-            _condition_body(condition, self.pod.conditions.get(kind)) for kind, condition in self._conditions.items()
-        ]
 
 
 def on_version(pod: Pod, chain: tuple[Patch, ...]) -> tuple[Patch, ...]:

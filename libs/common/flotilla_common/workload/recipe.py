@@ -29,28 +29,18 @@ def belongs(label: str, revision_name: str) -> bool:
     return label == revision_name or short_hash(label) == short_hash(revision_name)
 
 
-def revision_name(revision: ControllerRevision) -> str:
-    """For kinds that know a revision by its name."""
-    return revision.metadata.name
-
-
-def no_labels(data: Json) -> Mapping[str, str]:
-    """For kinds whose revisions take no labels out of their data."""
-    return {}
-
-
 class RevisionRecipe(Frozen):
     """What differs between the kinds."""
 
     canonical: Callable[[bytes], bytes]
     """The `data` of a revision as it is stored, hashed and compared, from `data` as anybody may have written it. It has
     to be pure, for its results are cached, and raises ValueError for data that cannot be read."""
-    labels: Callable[[Json], Mapping[str, str]] = no_labels
-    """Labels that a new revision takes out of its data."""
+    labels: Callable[[Json], Mapping[str, str]] = lambda data: {}
+    """Labels that a new revision takes out of its data; usually none."""
     belongs: Callable[[str, str], bool] = str.__eq__
     """(revision label of a pod, what `label` says of a revision): the pod is on the revision."""
-    label: Callable[[ControllerRevision], str] = revision_name
-    """By what the labels and in-place states of pods know a revision."""
+    label: Callable[[ControllerRevision], str] = lambda revision: revision.metadata.name
+    """By what the labels and in-place states of pods know a revision; usually its name."""
     hash_label: str = REVISION_HASH_LABEL
     hash_label_follows_name: bool = False
     """Where a name was taken, the hash label is that of the name found at last; else it stays the first one."""
@@ -83,11 +73,8 @@ class RevisionOwner(Frozen):
 
 @lru_cache(maxsize=4096)
 def cached_canonical(canonical: Callable[[bytes], bytes], data: bytes) -> bytes:
-    """`canonical(data)`: templates are asked for in every pass, and hardly ever change.
-
-    Raises:
-        ValueError: the data cannot be read.
-    """
+    """`canonical(data)`: templates are asked for in every pass, and hardly ever change. Raises ValueError: the data
+    cannot be read."""
     return canonical(data)
 
 
@@ -105,11 +92,7 @@ def template_data(template: bytes | msgspec.Raw) -> bytes:
 
 
 def canonical_template_data(data: bytes) -> bytes:
-    """`RevisionRecipe.canonical` of such a kind.
-
-    Raises:
-        ValueError: there is no readable template in the data.
-    """
+    """`RevisionRecipe.canonical` of such a kind. Raises ValueError: there is no readable template in the data."""
     try:
         template = msgspec.json.decode(data, type=_Data).spec.template
     except msgspec.DecodeError as error:

@@ -40,8 +40,7 @@ def choose_revisions(
 
     `stored` may hold revisions of others: they only matter where they occupy a name.
 
-    Raises:
-        ValueError: the source cannot be read.
+    Raises ValueError: the source cannot be read.
     """
     data = cached_canonical(recipe.canonical, source)
     own = own_revisions(stored, owner.metadata.uid, owner.selector)

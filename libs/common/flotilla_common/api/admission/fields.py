@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 import msgspec
 
@@ -14,40 +13,8 @@ NON_NEGATIVE = "must be greater than or equal to 0"
 """The detail of every refused negative number."""
 
 
-class Kind(StrEnum):
-    """What is wrong with a field; the value is what people read."""
-
-    REQUIRED = "Required value"
-    INVALID = "Invalid value"
-    FORBIDDEN = "Forbidden"
-    NOT_SUPPORTED = "Unsupported value"
-    DUPLICATE = "Duplicate value"
-    TOO_LONG = "Too long"
-
-
-_WITHOUT_VALUE = frozenset({Kind.REQUIRED, Kind.FORBIDDEN, Kind.TOO_LONG})
-
-
-class FieldError(msgspec.Struct, frozen=True):
-    """One fault of one field. `value` is shown for the kinds that name the offending value."""
-
-    path: str
-    kind: Kind
-    detail: str = ""
-    value: JsonValue = None
-
-    @property
-    def body(self) -> str:
-        """The text after the path."""
-        shown = self.kind.value if self.kind in _WITHOUT_VALUE else f"{self.kind.value}: {_show(self.value)}"
-        return f"{shown}: {self.detail}" if self.detail else shown
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.body}"
-
-
-class ForeignError(msgspec.Struct, frozen=True):
-    """A fault that the apiserver found and worded; only the path is ours."""
+class Fault(msgspec.Struct, frozen=True):
+    """One fault of one field. `body` is the text after the path, worded here or by the apiserver."""
 
     path: str
     body: str
@@ -56,28 +23,25 @@ class ForeignError(msgspec.Struct, frozen=True):
         return f"{self.path}: {self.body}"
 
 
-Fault = FieldError | ForeignError
-
-
-def required(path: str, detail: str = "") -> FieldError:
+def required(path: str, detail: str = "") -> Fault:
     """The field must be there."""
-    return FieldError(path, Kind.REQUIRED, detail)
+    return Fault(path, f"Required value: {detail}" if detail else "Required value")
 
 
-def invalid(path: str, value: JsonValue, detail: str) -> FieldError:
+def invalid(path: str, value: JsonValue, detail: str) -> Fault:
     """The value cannot be."""
-    return FieldError(path, Kind.INVALID, detail, value)
+    return Fault(path, f"Invalid value: {_show(value)}: {detail}")
 
 
-def forbidden(path: str, detail: str) -> FieldError:
+def forbidden(path: str, detail: str) -> Fault:
     """The field, or its change, is not allowed."""
-    return FieldError(path, Kind.FORBIDDEN, detail)
+    return Fault(path, f"Forbidden: {detail}")
 
 
-def not_supported(path: str, value: JsonValue, supported: Iterable[str]) -> FieldError:
+def not_supported(path: str, value: JsonValue, supported: Iterable[str]) -> Fault:
     """The value is none of the known ones."""
     names = ", ".join(_show(name) for name in supported)
-    return FieldError(path, Kind.NOT_SUPPORTED, f"supported values: {names}", value)
+    return Fault(path, f"Unsupported value: {_show(value)}: supported values: {names}")
 
 
 def aggregate(faults: Iterable[Fault]) -> str:

@@ -1,20 +1,13 @@
-"""The difference between two JSON documents as RFC 6902 operations.
-
-Only add, remove and replace are used, the smallest value that differs is addressed, and arrays are compared by
-position. Besides being the answer of every mutating webhook, the operations are what "only images may change" is judged
-by.
-"""
-
-from collections.abc import Iterator
-from typing import cast
+"""The difference between two JSON documents as RFC 6902 operations: the answer of every mutating webhook."""
 
 import msgspec
 
+from flotilla_common.api.differences import differences
 from flotilla_common.api.documents import Json, JsonValue
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One operation; `value` is meaningless for a removal."""
+    """One operation: add, remove or replace; `value` is meaningless for a removal."""
 
     op: str
     path: str
@@ -28,38 +21,9 @@ class Operation(msgspec.Struct, frozen=True):
 
 def operations(before: JsonValue, after: JsonValue) -> list[Operation]:
     """What turns `before` into `after`, in the order of application; empty for equal documents."""
-    return list(_compare("", before, after))
+    return [Operation(one.op, "".join(map(_step, one.path)), one.value) for one in differences(before, after)]
 
 
-def _compare(path: str, before: JsonValue, after: JsonValue) -> Iterator[Operation]:
-    if isinstance(before, dict) and isinstance(after, dict):
-        yield from _objects(path, before, after)
-    elif isinstance(before, list) and isinstance(after, list):
-        yield from _arrays(path, cast("list[JsonValue]", before), cast("list[JsonValue]", after))
-    elif not _same(before, after):
-        yield Operation("replace", path, after)
-
-
-def _objects(path: str, before: Json, after: Json) -> Iterator[Operation]:
-    for key in sorted(before.keys() | after.keys()):
-        here = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
-        if key not in after:
-            yield Operation("remove", here)
-        elif key not in before:
-            yield Operation("add", here, after[key])
-        else:
-            yield from _compare(here, before[key], after[key])
-
-
-def _arrays(path: str, before: list[JsonValue], after: list[JsonValue]) -> Iterator[Operation]:
-    for index, (old, new) in enumerate(zip(before, after, strict=False)):
-        yield from _compare(f"{path}/{index}", old, new)
-    for index in range(len(before), len(after)):
-        yield Operation("add", f"{path}/{index}", after[index])
-    for index in reversed(range(len(after), len(before))):
-        yield Operation("remove", f"{path}/{index}")
-
-
-def _same(before: JsonValue, after: JsonValue) -> bool:
-    """Equality of scalars that does not take true for 1."""
-    return before == after and isinstance(before, bool) == isinstance(after, bool)
+def _step(key: str | int) -> str:
+    """One step of a JSON pointer."""
+    return "/" + str(key).replace("~", "~0").replace("/", "~1")

@@ -5,14 +5,15 @@ the API cannot tell empty from absent). A template's containers pull `Always` wh
 the revision hash, so it must not depend on the image.
 """
 
-from decimal import ROUND_CEILING, Decimal, InvalidOperation
+import contextlib
+from decimal import ROUND_CEILING
 
+from flotilla_common.api import quantity
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, text
 
 _MODES = ("secret", "configMap", "downwardAPI", "projected")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
-_UNITS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
 
 
 def default_template(template: Json, *, host_ports: bool = False) -> None:
@@ -117,16 +118,12 @@ def _default_projection(source: Json) -> None:
 
 def _round_quantities(quantities: Json) -> None:
     """Round what is finer than a thousandth up to it."""
-    for name, quantity in quantities.items():
-        written = str(quantity)
-        suffix = written[-1:] if written[-1:] in _UNITS else ""
-        try:
-            milli = Decimal(written.removesuffix(suffix)) * _UNITS[suffix] * 1000
-        except InvalidOperation:
-            continue  # a larger unit, hence no fraction of a thousandth; or nonsense, which validation refuses
-        rounded = milli.to_integral_value(ROUND_CEILING)
-        if rounded != milli:
-            quantities[name] = f"{rounded:f}m"
+    for name, written in quantities.items():
+        with contextlib.suppress(ValueError):  # nonsense, which validation refuses
+            milli = quantity.parse(str(written)) * 1000
+            rounded = milli.to_integral_value(ROUND_CEILING)
+            if rounded != milli:
+                quantities[name] = f"{rounded:f}m"
 
 
 def _fill(document: Json, **defaults: str | int) -> None:

@@ -87,11 +87,9 @@ def _webhook() -> Schema:
 def _document(doc: str, spec: Schema, status: Schema) -> Schema:
     return struct(
         doc,
-        {
-            "apiVersion": string("The version that this object is written in."),
-            "kind": string("The kind of this object."),
-            "metadata": {"type": "object"},
-            "spec": spec,
-            "status": status,
-        },
+        apiVersion=string("The version that this object is written in."),
+        kind=string("The kind of this object."),
+        metadata={"type": "object"},
+        spec=spec,
+        status=status,
     )

@@ -4,7 +4,7 @@ Each takes the description first. The pod templates inside workloads are `anythi
 fields work, and admission does the validation (install.md §13).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 Schema = dict[str, Any]
@@ -33,11 +33,6 @@ def time(doc: str) -> Schema:
     return {"description": doc, "type": "string", "format": "date-time"}
 
 
-def int_or_percent(doc: str) -> Schema:
-    """A number, or text such as "20%"."""
-    return int_or_string(doc)
-
-
 def int_or_string(doc: str) -> Schema:
     """A number, or text."""
     return {"description": doc, "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
@@ -48,9 +43,14 @@ def array(doc: str, items: Schema) -> Schema:
     return {"description": doc, "type": "array", "items": items}
 
 
+def strings(doc: str) -> Schema:
+    """A list of texts."""
+    return array(doc, {"type": "string"})
+
+
 def mapping(doc: str) -> Schema:
     """Text to text."""
-    return {"description": doc, "type": "object", "additionalProperties": {"type": "string"}}
+    return dictionary(doc, {"type": "string"})
 
 
 def dictionary(doc: str, values: Schema) -> Schema:
@@ -58,9 +58,9 @@ def dictionary(doc: str, values: Schema) -> Schema:
     return {"description": doc, "type": "object", "additionalProperties": values}
 
 
-def struct(doc: str, properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
-    """An object with known fields; others are dropped by the apiserver."""
-    schema: Schema = {"description": doc, "type": "object", "properties": dict(properties)}
+def struct(doc: str, required: Sequence[str] = (), /, **properties: Schema) -> Schema:
+    """An object with known fields; others are dropped by the apiserver. `required`: those that must be there."""
+    schema: Schema = {"description": doc, "type": "object", "properties": properties}
     return schema | {"required": sorted(required)} if required else schema
 
 
@@ -73,19 +73,15 @@ def label_selector(doc: str) -> Schema:
     """A query over labels."""
     expression = struct(
         "One condition on one label.",
-        {
-            "key": string("The label's key."),
-            "operator": string("In, NotIn, Exists or DoesNotExist."),
-            "values": array("The values for In and NotIn.", {"type": "string"}),
-        },
-        required=("key", "operator"),
+        ("key", "operator"),
+        key=string("The label's key."),
+        operator=string("In, NotIn, Exists or DoesNotExist."),
+        values=strings("The values for In and NotIn."),
     )
     selector = struct(
         doc,
-        {
-            "matchLabels": mapping("Labels that must have these values."),
-            "matchExpressions": array("Conditions that must all hold.", expression),
-        },
+        matchLabels=mapping("Labels that must have these values."),
+        matchExpressions=array("Conditions that must all hold.", expression),
     )
     return selector | {"x-kubernetes-map-type": "atomic"}
 
@@ -94,15 +90,13 @@ def conditions(doc: str) -> Schema:
     """Status conditions of a workload."""
     condition = struct(
         "One aspect of the state.",
-        {
-            "type": string("What is being judged."),
-            "status": string("True, False or Unknown."),
-            "lastUpdateTime": time("When the condition was last written."),
-            "lastTransitionTime": time("When the status last changed."),
-            "reason": string("The cause, in one CamelCase word."),
-            "message": string("The cause, for people."),
-        },
-        required=("type", "status"),
+        ("type", "status"),
+        type=string("What is being judged."),
+        status=string("True, False or Unknown."),
+        lastUpdateTime=time("When the condition was last written."),
+        lastTransitionTime=time("When the status last changed."),
+        reason=string("The cause, in one CamelCase word."),
+        message=string("The cause, for people."),
     )
     return array(doc, condition)
 
@@ -111,14 +105,12 @@ def standard_conditions(doc: str) -> Schema:
     """Status conditions as Kubernetes' own kinds have them: one of each type."""
     condition = struct(
         "One aspect of the state.",
-        {
-            "type": string("What is being judged."),
-            "status": string("True, False or Unknown.", enum=("True", "False", "Unknown")),
-            "observedGeneration": integer("The generation of the spec that this is about.", bits=64, minimum=0),
-            "lastTransitionTime": time("When the status last changed."),
-            "reason": string("The cause, in one CamelCase word."),
-            "message": string("The cause, for people."),
-        },
-        required=("type", "status", "lastTransitionTime", "reason", "message"),
+        ("type", "status", "lastTransitionTime", "reason", "message"),
+        type=string("What is being judged."),
+        status=string("True, False or Unknown.", enum=("True", "False", "Unknown")),
+        observedGeneration=integer("The generation of the spec that this is about.", bits=64, minimum=0),
+        lastTransitionTime=time("When the status last changed."),
+        reason=string("The cause, in one CamelCase word."),
+        message=string("The cause, for people."),
     )
     return array(doc, condition) | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}

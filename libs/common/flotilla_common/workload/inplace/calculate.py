@@ -11,10 +11,10 @@ import msgspec
 
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, ControllerRevision
+from flotilla_common.api.differences import Difference, Path, differences
 from flotilla_common.api.documents import Json, sequence, strings
 from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import env_from_metadata
-from flotilla_common.workload.inplace.diff import Difference, Op, Path, differences
 from flotilla_common.workload.inplace.qos import qos_class
 from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
 from flotilla_common.workload.recipe import RevisionRecipe
@@ -57,7 +57,7 @@ def _calculate(old: bytes, new: bytes, revision: str, env_from_meta: bool, resiz
         match difference.path:
             case ("metadata", _, *_):
                 metadata.append(difference)
-            case ("spec", "containers", int() as index, "image") if difference.op is Op.REPLACE:
+            case ("spec", "containers", int() as index, "image") if difference.op == "replace":
                 images[_container_name(before, index)] = cast("str", difference.value)
             case ("spec", "containers", int() as index, "resources", str() as side, str() as name) if (
                 resize and _resizes(difference)
@@ -89,7 +89,7 @@ def _container_name(template: Json, index: int) -> str:
 
 def _resizes(difference: Difference) -> bool:
     side, name = difference.path[-2:]
-    if difference.op is not Op.REPLACE or side not in ("limits", "requests") or name not in _RESIZABLE:
+    if difference.op != "replace" or side not in ("limits", "requests") or name not in _RESIZABLE:
         return False
     quantity.parse(str(difference.value))  # canonical data holds nothing else
     return True
@@ -100,7 +100,7 @@ def _referenced(template: Json, metadata: list[Difference]) -> dict[str, Contain
     changed: dict[Path, str] = {
         (*difference.path[1:],): difference.value
         for difference in metadata
-        if len(difference.path) == 3 and difference.path[1] in ("labels", "annotations") and difference.op != Op.REMOVE
+        if len(difference.path) == 3 and difference.path[1] in ("labels", "annotations") and difference.op != "remove"
     }
     found: dict[str, ContainerMeta] = {}
     for container in msgspec.convert(template["spec"]["containers"], list[Container]):

@@ -65,26 +65,22 @@ def containers_completed(pod: Pod, state: InPlaceState, gates: Gates) -> bool:
 def _env_consistent(pod: Pod, meta: RuntimeMeta) -> bool:
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     return all(
-        seen is not None and seen.hashes.extracted_env_from_metadata_hash == env_hash(container, labels, annotations)
-        for container, seen in _seen(pod, meta)
+        hashes is not None and hashes.extracted_env_from_metadata_hash == env_hash(container, labels, annotations)
+        for container, hashes in _seen(pod, meta)
     )
 
 
 def _plain_consistent(pod: Pod, meta: RuntimeMeta) -> bool:
-    return all(
-        seen is not None and seen.hashes.plain_hash == plain_hash(container) for container, seen in _seen(pod, meta)
-    )
+    return all(hashes is not None and hashes.plain_hash == plain_hash(one) for one, hashes in _seen(pod, meta))
 
 
-def _seen(pod: Pod, meta: RuntimeMeta) -> list[tuple[Container, RuntimeContainer | None]]:
-    """Containers with the report on the very instance that the kubelet reports now, if there is one."""
-    statuses = _statuses(pod)
-    reports = {(report.name, report.container_id): report for report in meta.containers}
+def _seen(pod: Pod, meta: RuntimeMeta) -> list[tuple[Container, RuntimeHashes | None]]:
+    """Containers with what was reported of the very instance that the kubelet reports now, if anything was."""
+    instances = {status.name: status.container_id for status in pod.status.container_statuses}
+    reports = {(report.name, report.container_id): report.hashes for report in meta.containers}
     return [
-        (container, reports.get((container.name, statuses[container.name].container_id)))
-        if container.name in statuses
-        else (container, None)
-        for container in pod.spec.containers
+        (one, reports.get((one.name, instances[one.name])) if one.name in instances else None)
+        for one in pod.spec.containers
     ]
 
 

@@ -110,11 +110,7 @@ class Grace(Model):
 
     @property
     def spec(self) -> UpdateSpec:
-        """The update.
-
-        Raises:
-            ValueError: the patch in the annotation cannot be read.
-        """
+        """The update. Raises ValueError: the patch in the annotation cannot be read."""
         patch: Json | None = None
         if self.meta_data_patch:
             try:
@@ -148,21 +144,14 @@ def encode_grace(spec: UpdateSpec, seconds: int) -> str:
 
 
 def state_of_update(pod: Pod) -> InPlaceState | None:
-    """The state of the pod's latest in-place update, if there was one.
-
-    Raises:
-        ValueError: the annotation cannot be read.
-    """
+    """The state of the pod's latest in-place update, if there was one. Raises ValueError: the annotation cannot be
+    read."""
     text = _annotation(pod, IN_PLACE_STATE, LEGACY_IN_PLACE_STATE)
     return _decode_state(text) if text else None
 
 
 def grace_of(pod: Pod) -> Grace | None:
-    """The update that waits for the end of its grace period.
-
-    Raises:
-        ValueError: the annotation cannot be read.
-    """
+    """The update that waits for the end of its grace period. Raises ValueError: the annotation cannot be read."""
     text = _annotation(pod, IN_PLACE_GRACE, LEGACY_IN_PLACE_GRACE)
     if not text:
         return None

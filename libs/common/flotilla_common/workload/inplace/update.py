@@ -46,8 +46,7 @@ def update_in_place(
 
     `revision_labels` put the pod on the target revision. `waits` gets the end of the grace period.
 
-    Raises:
-        UpdateRefused: the pod is in a lifecycle state in which it cannot be updated.
+    Raises UpdateRefused: the pod is in a lifecycle state in which it cannot be updated.
     """
     hook = context.lifecycle.in_place_update if context.lifecycle else None
     name = pod.metadata.name

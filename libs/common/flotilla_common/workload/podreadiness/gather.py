@@ -1,6 +1,6 @@
 """Which pods need their first condition. An index keeps exactly those, so all the others cost nothing."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of, group_of
@@ -8,7 +8,6 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
-from flotilla_common.mirror.table import Indexer
 from flotilla_common.workload.podreadiness.plan import PodSnapshot, waits_for_condition
 
 PODS = Watch(POD, Pod, subresources=("status",))
@@ -17,37 +16,26 @@ WAITING = "waiting"
 """Index: pods that wait for their condition, all under this one key."""
 
 
-def waiting_index(merging: Collection[Resource]) -> Indexer[Pod]:
-    """The indexer. Pods of `merging` kinds are left to their controllers, which merge the condition into writes that
-    they make anyway."""
-    left_out = {(resource.group, resource.kind) for resource in merging}
-
-    def index(pod: Pod) -> Iterable[str]:
-        if not waits_for_condition(pod):
-            return ()
-        owner = controller_of(pod.metadata)
-        merged = owner is not None and (group_of(owner.api_version), owner.kind) in left_out
-        return () if merged else (WAITING,)
-
-    return index
-
-
 class Gatherer:
     """Finds the pods that wait."""
 
-    def __init__(self, wiring: Wiring, merging: Collection[Resource]) -> None:
-        self._waiting = waiting_index([kind for kind in merging if wiring.settings.serves(kind.kind)])
+    def __init__(self, wiring: Wiring, merging: Iterable[Resource]) -> None:
+        """Pods of `merging` kinds are left to their controllers, where those are served."""
+        self._left_out = {(kind.group, kind.kind) for kind in merging if wiring.settings.serves(kind.kind)}
         self._pods = wiring.table(PODS)
-        self._pods.add_index(WAITING, self._waiting)
-        wiring.wake(PODS, lambda old, new: _keys(new) if self.concerns(new) else ())
+        self._pods.add_index(WAITING, lambda pod: (WAITING,) if self.concerns(pod) else ())
+        wiring.wake(PODS, lambda old, new: [_key(new)] if new is not None and self.concerns(new) else ())
 
-    def concerns(self, pod: Pod | None) -> bool:
+    def concerns(self, pod: Pod) -> bool:
         """Whether the pod needs a condition from us."""
-        return pod is not None and WAITING in self._waiting(pod)
+        if not waits_for_condition(pod):
+            return False
+        owner = controller_of(pod.metadata)
+        return owner is None or (group_of(owner.api_version), owner.kind) not in self._left_out
 
     def keys(self) -> list[Key]:
         """The pods that wait now."""
-        return [(pod.metadata.namespace, pod.metadata.name) for pod in self._pods.by_index(WAITING, WAITING)]
+        return [_key(pod) for pod in self._pods.by_index(WAITING, WAITING)]
 
     def gather(self, key: Key, memory: Memory) -> PodSnapshot | None:
         """The pod; None when it is gone or does not wait any more."""
@@ -55,5 +43,5 @@ class Gatherer:
         return PodSnapshot(pod) if pod is not None and self.concerns(pod) else None
 
 
-def _keys(pod: Pod | None) -> Iterable[Key]:
-    return () if pod is None else ((pod.metadata.namespace, pod.metadata.name),)
+def _key(pod: Pod) -> Key:
+    return pod.metadata.namespace, pod.metadata.name

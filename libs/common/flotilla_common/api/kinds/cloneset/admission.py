@@ -37,11 +37,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
         pods = [fault async for fault in _pod_faults(tools, namespace, document, old)]
     except (ApiError, Unreachable) as failure:
         return error(500, f"cannot check the CloneSet, the apiserver says: {failure}")
-    if old is None:
-        faults = rules.validate(document, template.faults, pods)
-    else:
-        faults = rules.validate_update(document, old, template.faults, pods)
-    if faults:
+    if faults := rules.validate(document, old, template.faults, pods):
         return error(422, aggregate(faults))
     warnings = [f'unknown field "{path}": pods will not have it' for path in template.dropped]
     if old is None and (warning := rules.name_warning(name, short_hash=tools.gates.on("CloneSetShortHash"))):

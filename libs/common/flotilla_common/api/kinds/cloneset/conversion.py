@@ -5,11 +5,8 @@ lost: v1alpha1's OnDelete keeps no other strategy field, and v1beta1's `excludeP
 label.
 """
 
-import copy
-from typing import Any
-
-from flotilla_common.api.documents import Json, mapping, member, strings, text
-from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from flotilla_common.api.documents import Json, mapping, member, strings
+from flotilla_common.api.versions import V1BETA1, annotate, converted
 
 EXCLUDE_PREPARING_DELETE = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
@@ -37,18 +34,8 @@ _INT32 = range(-(2**31), 2**31)
 
 
 def convert(document: Json, version: str) -> Json:
-    """The CloneSet in the wanted `group/version`, as a new document.
-
-    Raises ValueError for a version that is none of the two.
-    """
-    source = text(document.get("apiVersion"))
-    steps = {(V1ALPHA1, V1BETA1): _to_beta, (V1BETA1, V1ALPHA1): _to_alpha}
-    if (source, version) not in steps:
-        raise ValueError(f"cannot convert CloneSet from {source} to {version}")
-    converted = copy.deepcopy(document)
-    converted["apiVersion"] = version
-    steps[source, version](converted)
-    return converted
+    """The CloneSet in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
+    return converted("CloneSet", document, version, _to_beta, _to_alpha)
 
 
 def to_hub(document: Json) -> Json:
@@ -67,7 +54,7 @@ def _to_beta(document: Json) -> None:
     spec["scaleStrategy"] = scale
     strategy = dict(mapping(spec.get("updateStrategy")))
     policy = strategy.pop("type", None)
-    moved = _take(strategy, _MOVED)
+    moved = {key: strategy.pop(key) for key in _MOVED if key in strategy}
     if policy == "OnDelete":
         spec["updateStrategy"] = strategy | {"type": "OnDelete"}
         return
@@ -120,14 +107,8 @@ def _in_place_to_alpha(in_place: Json, document: Json) -> Json | None:
         return None
     result = dict(in_place)
     written = {key: str(result.pop(field)) for field, key in _PREDOWNLOAD.items() if result.get(field) is not None}
-    if written:
-        metadata = document.setdefault("metadata", {})
-        metadata["annotations"] = mapping(metadata.get("annotations")) | written
+    annotate(document, written)
     return {key: value for key, value in result.items() if key not in _PREDOWNLOAD}
-
-
-def _take(document: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    return {key: document.pop(key) for key in keys if key in document}
 
 
 def _int32(value: str) -> int | None:

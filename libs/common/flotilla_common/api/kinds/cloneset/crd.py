@@ -7,11 +7,12 @@ from flotilla_common.api.crds.schema import (
     array,
     boolean,
     conditions,
-    int_or_percent,
+    int_or_string,
     integer,
     label_selector,
     mapping,
     string,
+    strings,
     struct,
 )
 
@@ -31,106 +32,77 @@ _COLUMNS = (
 
 def version(name: str) -> Version:
     """One version of the CRD."""
+    policy = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
     if name == "v1alpha1":
-        return Version(name, _spec(_alpha_scale(), _alpha_update()), _status(), _COLUMNS)
-    return Version(name, _spec(_beta_scale(), _beta_update()), _status(), _COLUMNS)
+        scale = _scale(disablePVCReuse=boolean("Do not reuse the claims of pods that are gone. Default: false."))
+        update = struct("How pods get a new template.", type=policy, **_rollout())
+        return Version(name, _spec(scale, update), _status(), _COLUMNS)
+    scale = _scale(
+        enablePVCReuse=boolean("Reuse the claims of pods that others deleted.", default=False),
+        excludePreparingDelete=boolean("Pods that wait for deletion do not count as existing. Default: false."),
+    )
+    rolling = struct("The limits and the order of a rolling update.", podUpdatePolicy=policy, **_rollout())
+    kind = string("RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate.")
+    update = struct("How pods get a new template.", type=kind, rollingUpdate=rolling)
+    return Version(name, _spec(scale, update), _status(), _COLUMNS)
 
 
 def _spec(scale: Schema, update: Schema) -> Schema:
     claim = anything("A PersistentVolumeClaim.")
     return struct(
         "What is wanted.",
-        {
-            "replicas": integer("The number of pods. Default: 1."),
-            "selector": label_selector(
-                "Which pods belong to the set; must match the template's labels and never changes."
-            ),
-            "template": anything("The pod template: metadata and spec of the pods to make."),
-            "volumeClaimTemplates": array(
-                "One claim per pod is made from each. A change affects new pods only.", claim
-            ),
-            "revisionHistoryLimit": integer("How many old revisions are kept for a rollback. Default: 10."),
-            "minReadySeconds": integer("Seconds that a pod must stay ready before it counts as available. Default: 0."),
-            "progressDeadlineSeconds": integer(
-                "Seconds without progress after which the Progressing condition turns False. Unset: no such condition."
-            ),
-            "lifecycle": _lifecycle(),
-            "scaleStrategy": scale,
-            "updateStrategy": update,
-        },
-        required=("selector", "template"),
+        ("selector", "template"),
+        replicas=integer("The number of pods. Default: 1."),
+        selector=label_selector("Which pods belong to the set; must match the template's labels and never changes."),
+        template=anything("The pod template: metadata and spec of the pods to make."),
+        volumeClaimTemplates=array("One claim per pod is made from each. A change affects new pods only.", claim),
+        revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
+        minReadySeconds=integer("Seconds that a pod must stay ready before it counts as available. Default: 0."),
+        progressDeadlineSeconds=integer(
+            "Seconds without progress after which the Progressing condition turns False. Unset: no such condition."
+        ),
+        lifecycle=_lifecycle(),
+        scaleStrategy=scale,
+        updateStrategy=update,
     )
 
 
 def _hook(doc: str) -> Schema:
     return struct(
         doc,
-        {
-            "labelsHandler": mapping("The hook holds a pod while it has one of these labels with this value."),
-            "finalizersHandler": array(
-                "The hook holds a pod while it has one of these finalizers.", {"type": "string"}
-            ),
-            "markPodNotReady": boolean("Whether the pod is made not ready while it is held. Default: false."),
-        },
+        labelsHandler=mapping("The hook holds a pod while it has one of these labels with this value."),
+        finalizersHandler=strings("The hook holds a pod while it has one of these finalizers."),
+        markPodNotReady=boolean("Whether the pod is made not ready while it is held. Default: false."),
     )
 
 
 def _lifecycle() -> Schema:
     return struct(
         "Hooks that hold a pod in a state until somebody removes the label or finalizer.",
-        {
-            "preDelete": _hook("Held before the pod is deleted."),
-            "inPlaceUpdate": _hook("Held before the pod is updated in place, and until the hook is back after it."),
-            "preNormal": _hook("Held after creation, before the pod counts as available."),
-        },
+        preDelete=_hook("Held before the pod is deleted."),
+        inPlaceUpdate=_hook("Held before the pod is updated in place, and until the hook is back after it."),
+        preNormal=_hook("Held after creation, before the pod counts as available."),
     )
 
 
-def _scale(version_fields: dict[str, Schema]) -> Schema:
-    shared = {
-        "podsToDelete": array(
-            "Names of pods to delete first; taken off the list when they are gone.", {"type": "string"}
-        ),
-        "maxUnavailable": int_or_percent(
-            "No more pods are created while this many are unavailable. Default: no limit."
-        ),
-    }
-    return struct("How the number of pods changes.", shared | version_fields)
-
-
-def _alpha_scale() -> Schema:
-    return _scale({"disablePVCReuse": boolean("Do not reuse the claims of pods that are gone. Default: false.")})
-
-
-def _beta_scale() -> Schema:
-    return _scale(
-        {
-            "enablePVCReuse": boolean("Reuse the claims of pods that others deleted.", default=False),
-            "excludePreparingDelete": boolean("Pods that wait for deletion do not count as existing. Default: false."),
-        }
+def _scale(**version_fields: Schema) -> Schema:
+    return struct(
+        "How the number of pods changes.",
+        podsToDelete=strings("Names of pods to delete first; taken off the list when they are gone."),
+        maxUnavailable=int_or_string("No more pods are created while this many are unavailable. Default: no limit."),
+        **version_fields,
     )
-
-
-def _alpha_update() -> Schema:
-    kind = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
-    return struct("How pods get a new template.", {"type": kind} | _rollout())
-
-
-def _beta_update() -> Schema:
-    policy = string("ReCreate, InPlaceIfPossible or InPlaceOnly. Default: ReCreate.")
-    rolling = struct("The limits and the order of a rolling update.", {"podUpdatePolicy": policy} | _rollout())
-    kind = string("RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate.")
-    return struct("How pods get a new template.", {"type": kind, "rollingUpdate": rolling})
 
 
 def _rollout() -> dict[str, Schema]:
+    term = struct("One label to spread.", key=string("The label's key."), value=string("The label's value."))
     return {
-        "partition": int_or_percent("How many pods stay on old revisions. Default: 0."),
-        "maxUnavailable": int_or_percent("How many pods may be unavailable while updating. Default: 20%."),
-        "maxSurge": int_or_percent("How many pods beyond replicas may exist while updating. Default: 0."),
+        "partition": int_or_string("How many pods stay on old revisions. Default: 0."),
+        "maxUnavailable": int_or_string("How many pods may be unavailable while updating. Default: 20%."),
+        "maxSurge": int_or_string("How many pods beyond replicas may exist while updating. Default: 0."),
         "paused": boolean("Stops updates; scaling goes on. Default: false."),
         "priorityStrategy": _priority(),
-        "scatterStrategy": array("Labels whose pods are spread evenly over the order of the update.", _scatter_term()),
+        "scatterStrategy": array("Labels whose pods are spread evenly over the order of the update.", term),
         "inPlaceUpdateStrategy": _in_place(),
     }
 
@@ -138,62 +110,45 @@ def _rollout() -> dict[str, Schema]:
 def _priority() -> Schema:
     weight = struct(
         "Pods that match get this weight.",
-        {
-            "weight": integer("0 to 100; the pods with the larger sum come first."),
-            "matchSelector": label_selector("The pods that get the weight."),
-        },
+        weight=integer("0 to 100; the pods with the larger sum come first."),
+        matchSelector=label_selector("The pods that get the weight."),
     )
     key = struct(
         "Pods with this label, by the number at the end of its value, larger first.",
-        {"orderedKey": string("The label's key.")},
+        orderedKey=string("The label's key."),
     )
     return struct(
         "Which pods are updated first; one of the two lists.",
-        {
-            "weightPriority": array("By the sum of weights.", weight),
-            "orderPriority": array("By the number in a label; earlier keys go before later ones.", key),
-        },
-    )
-
-
-def _scatter_term() -> Schema:
-    return struct(
-        "One label to spread.",
-        {"key": string("The label's key."), "value": string("The label's value.")},
+        weightPriority=array("By the sum of weights.", weight),
+        orderPriority=array("By the number in a label; earlier keys go before later ones.", key),
     )
 
 
 def _in_place() -> Schema:
     return struct(
         "How a pod is updated without being replaced.",
-        {
-            "gracePeriodSeconds": integer(
-                "Seconds between marking a pod not ready and changing its images. Default: 0."
-            ),
-            "imagePreDownloadParallelism": int_or_percent("On how many nodes new images are pulled ahead at once."),
-            "imagePreDownloadTimeoutSeconds": integer("Seconds after which such a pull is given up."),
-            "imagePreDownloadMinUpdatedReadyPods": integer("Pulls begin when this many updated pods are ready."),
-        },
+        gracePeriodSeconds=integer("Seconds between marking a pod not ready and changing its images. Default: 0."),
+        imagePreDownloadParallelism=int_or_string("On how many nodes new images are pulled ahead at once."),
+        imagePreDownloadTimeoutSeconds=integer("Seconds after which such a pull is given up."),
+        imagePreDownloadMinUpdatedReadyPods=integer("Pulls begin when this many updated pods are ready."),
     )
 
 
 def _status() -> Schema:
     return struct(
         "What was last seen.",
-        {
-            "observedGeneration": integer("The generation of the spec that this status is about.", bits=64),
-            "replicas": integer("Pods that exist."),
-            "readyReplicas": integer("Pods that are ready."),
-            "availableReplicas": integer("Pods that have been ready for minReadySeconds."),
-            "updatedReplicas": integer("Pods of the update revision."),
-            "updatedReadyReplicas": integer("Ready pods of the update revision."),
-            "updatedAvailableReplicas": integer("Available pods of the update revision."),
-            "expectedUpdatedReplicas": integer("How many pods the partition lets be updated."),
-            "updateRevision": string("The name of the newest revision."),
-            "currentRevision": string("The name of the revision that pods behind the partition have."),
-            "collisionCount": integer("Counts clashes of revision names; part of the hash."),
-            "labelSelector": string("The selector as text, for the scale subresource."),
-            "conditions": conditions("The judgements on the set."),
-        },
-        required=("replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas"),
+        ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedReadyReplicas"),
+        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        replicas=integer("Pods that exist."),
+        readyReplicas=integer("Pods that are ready."),
+        availableReplicas=integer("Pods that have been ready for minReadySeconds."),
+        updatedReplicas=integer("Pods of the update revision."),
+        updatedReadyReplicas=integer("Ready pods of the update revision."),
+        updatedAvailableReplicas=integer("Available pods of the update revision."),
+        expectedUpdatedReplicas=integer("How many pods the partition lets be updated."),
+        updateRevision=string("The name of the newest revision."),
+        currentRevision=string("The name of the revision that pods behind the partition have."),
+        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+        labelSelector=string("The selector as text, for the scale subresource."),
+        conditions=conditions("The judgements on the set."),
     )

@@ -6,6 +6,7 @@ apiserver's own business: it has judged it before it asks a validating webhook.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -13,7 +14,6 @@ import msgspec
 from flotilla_common.api.admission.fields import (
     NON_NEGATIVE,
     Fault,
-    ForeignError,
     forbidden,
     invalid,
     not_supported,
@@ -59,24 +59,17 @@ def check_types(document: Json) -> None:
     msgspec.json.decode(msgspec.json.encode(to_hub(document)), type=CloneSet)
 
 
-def validate(document: Json, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()) -> list[Fault]:
-    """All faults of a CloneSet. `template`: what is wrong with its pod template, `pods`: with its podsToDelete."""
-    return [*_spec_faults(document, template, pods)]
-
-
-def validate_update(
-    document: Json, old: Json, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()
+def validate(
+    document: Json, old: Json | None = None, template: Iterable[Fault] = (), pods: Iterable[Fault] = ()
 ) -> list[Fault]:
-    """All faults of an update: what must not change, and everything of `validate`."""
-    return [*_change_faults(document, old), *_spec_faults(document, template, pods)]
+    """All faults of a CloneSet, and of what an update of `old` must not change. `template`: what is wrong with its pod
+    template, `pods`: with its podsToDelete."""
+    return [*(_change_faults(document, old) if old is not None else ()), *_spec_faults(document, template, pods)]
 
 
 def duplicated(names: Iterable[str]) -> list[str]:
     """Names that occur more than once, each once."""
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    return [name for name, count in seen.items() if count > 1]
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def newly_to_delete(document: Json, old: Json | None) -> list[str]:
@@ -102,7 +95,7 @@ def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
         try:
             canonical_object("PersistentVolumeClaimTemplate", msgspec.json.encode(claim))
         except ValueError as error:
-            yield ForeignError(path, f"Invalid value: {error}")
+            yield Fault(path, f"Invalid value: {error}")
         if not member(claim, "metadata").get("name"):
             yield required(f"{path}.metadata.name", "it is the name of the pods' volume")
 

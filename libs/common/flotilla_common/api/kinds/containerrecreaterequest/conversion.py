@@ -4,7 +4,6 @@ v1beta1 is the hub. Two of its status fields are annotations in v1alpha1; everyt
 conditions that are not True, and the wording of the one that is.
 """
 
-import copy
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,7 +13,7 @@ from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.api.keys import RECREATE_SNAPSHOT, RECREATE_UNREADY
 from flotilla_common.api.kinds.containerrecreaterequest.types import PRE_RECREATE_GRACE, ContainerSnapshot
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from flotilla_common.api.versions import annotate, converted
 
 GRACE_MESSAGE = "Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"
 """The message of the condition PreRecreateGrace (§6.4)."""
@@ -23,18 +22,8 @@ _log = structlog.get_logger()
 
 
 def convert(document: Json, version: str) -> Json:
-    """The request in the wanted `group/version`, as a new document.
-
-    Raises ValueError for a version that is none of the two.
-    """
-    source = text(document.get("apiVersion"))
-    steps = {(V1ALPHA1, V1BETA1): _to_beta, (V1BETA1, V1ALPHA1): _to_alpha}
-    if (source, version) not in steps:
-        raise ValueError(f"cannot convert ContainerRecreateRequest from {source} to {version}")
-    converted = copy.deepcopy(document)
-    converted["apiVersion"] = version
-    steps[source, version](converted)
-    return converted
+    """The request in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
+    return converted("ContainerRecreateRequest", document, version, _to_beta, _to_alpha)
 
 
 def strip(document: Json) -> None:
@@ -84,9 +73,7 @@ def _to_alpha(document: Json) -> None:
     for condition in mappings(status.pop("conditions", None)):
         if condition.get("type") == PRE_RECREATE_GRACE and condition.get("status") == "True":
             shown[RECREATE_UNREADY] = text(condition.get("lastTransitionTime"))
-    if shown:
-        metadata = document.setdefault("metadata", {})
-        metadata["annotations"] = mapping(metadata.get("annotations")) | shown
+    annotate(document, shown)
 
 
 def _entry(container: Json) -> Json:

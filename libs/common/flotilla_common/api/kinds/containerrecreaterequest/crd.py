@@ -9,6 +9,7 @@ from flotilla_common.api.crds.schema import (
     integer,
     standard_conditions,
     string,
+    strings,
     struct,
     time,
 )
@@ -34,80 +35,69 @@ def _spec(*, strict: bool) -> Schema:
     least = 0 if strict else None
     return struct(
         "What is wanted; never changes.",
-        {
-            "podName": string("The pod, in the same namespace."),
-            "containers": array("The containers to restart, in this order.", _container()),
-            "strategy": _strategy(strict=strict),
-            "activeDeadlineSeconds": integer(
-                "Seconds after creation when the request completes whatever its state; at least 3.", 64, least
-            ),
-            "ttlSecondsAfterFinished": integer(
-                "Seconds after completion when the request is deleted. Unset: it is kept.", minimum=least
-            ),
-        },
-        required=("podName", "containers"),
+        ("podName", "containers"),
+        podName=string("The pod, in the same namespace."),
+        containers=array("The containers to restart, in this order.", _container()),
+        strategy=_strategy(strict=strict),
+        activeDeadlineSeconds=integer(
+            "Seconds after creation when the request completes whatever its state; at least 3.", 64, least
+        ),
+        ttlSecondsAfterFinished=integer(
+            "Seconds after completion when the request is deleted. Unset: it is kept.", minimum=least
+        ),
     )
 
 
 def _container() -> Schema:
     return struct(
         "One container of the pod.",
-        {
-            "name": string("Its name; no init container and no ephemeral one."),
-            "preStop": _pre_stop(),
-            "ports": array(f"The container's ports, if its hook may name one. {_BY_ADMISSION}", _port()),
-            "statusContext": struct(
-                f"The container that was running when the request was made. {_BY_ADMISSION}",
-                {
-                    "containerID": string("Its ID, as <runtime>://<id>."),
-                    "restartCount": integer("How often it had been restarted."),
-                },
-                required=("containerID", "restartCount"),
-            ),
-        },
-        required=("name",),
+        ("name",),
+        name=string("Its name; no init container and no ephemeral one."),
+        preStop=_pre_stop(),
+        ports=array(f"The container's ports, if its hook may name one. {_BY_ADMISSION}", _port()),
+        statusContext=struct(
+            f"The container that was running when the request was made. {_BY_ADMISSION}",
+            ("containerID", "restartCount"),
+            containerID=string("Its ID, as <runtime>://<id>."),
+            restartCount=integer("How often it had been restarted."),
+        ),
     )
 
 
 def _pre_stop() -> Schema:
-    header = struct("One header.", {"name": string("Its name."), "value": string("Its value.")}, ("name", "value"))
-    command = array("The program and its arguments; no shell.", {"type": "string"})
+    header = struct("One header.", ("name", "value"), name=string("Its name."), value=string("Its value."))
+    command = strings("The program and its arguments; no shell.")
     return struct(
         f"What runs before the container is stopped. {_BY_ADMISSION}",
-        {
-            "exec": struct("Run a program in the container.", {"command": command}),
-            "httpGet": struct(
-                "Send a request.",
-                {
-                    "path": string("The path."),
-                    "port": int_or_string("The port, by number or name."),
-                    "host": string("The host. Default: the pod's IP."),
-                    "scheme": string("HTTP or HTTPS. Default: HTTP."),
-                    "httpHeaders": array("Headers to send.", header),
-                },
-                required=("port",),
-            ),
-            "tcpSocket": struct(
-                "Not supported; counts as a hook that failed.",
-                {"port": int_or_string("The port, by number or name."), "host": string("The host.")},
-                required=("port",),
-            ),
-            "sleep": struct("Wait.", {"seconds": integer("For how long.", bits=64)}, required=("seconds",)),
-        },
+        exec=struct("Run a program in the container.", command=command),
+        httpGet=struct(
+            "Send a request.",
+            ("port",),
+            path=string("The path."),
+            port=int_or_string("The port, by number or name."),
+            host=string("The host. Default: the pod's IP."),
+            scheme=string("HTTP or HTTPS. Default: HTTP."),
+            httpHeaders=array("Headers to send.", header),
+        ),
+        tcpSocket=struct(
+            "Not supported; counts as a hook that failed.",
+            ("port",),
+            port=int_or_string("The port, by number or name."),
+            host=string("The host."),
+        ),
+        sleep=struct("Wait.", ("seconds",), seconds=integer("For how long.", bits=64)),
     )
 
 
 def _port() -> Schema:
     return struct(
         "One port.",
-        {
-            "name": string("Its name."),
-            "containerPort": integer("Its number in the pod."),
-            "hostPort": integer("Its number on the node."),
-            "protocol": string("TCP, UDP or SCTP."),
-            "hostIP": string("The address on the node."),
-        },
-        required=("containerPort",),
+        ("containerPort",),
+        name=string("Its name."),
+        containerPort=integer("Its number in the pod."),
+        hostPort=integer("Its number on the node."),
+        protocol=string("TCP, UDP or SCTP."),
+        hostIP=string("The address on the node."),
     )
 
 
@@ -115,36 +105,32 @@ def _strategy(*, strict: bool) -> Schema:
     least = 0 if strict else None
     return struct(
         "How the containers are restarted.",
-        {
-            "failurePolicy": string(
-                "Fail: finish as soon as one container failed. Ignore: go on with the others. Default: Fail.",
-                enum=("Fail", "Ignore") if strict else (),
-            ),
-            "orderedRecreate": boolean("Touch a container only when the one before it has succeeded. Default: false."),
-            "forceRecreate": boolean("Restart also what was restarted since the request was made. Default: false."),
-            "terminationGracePeriodSeconds": integer(
-                "Seconds for the preStop hook and the stop together. Default: the pod's.", 64, least
-            ),
-            "unreadyGracePeriodSeconds": integer(
-                "Seconds that the pod is not ready before the first stop. Unset: it stays ready until then.", 64, least
-            ),
-            "minStartedSeconds": integer(
-                "Seconds that a new container must have been running to count as succeeded. Default: 0.", minimum=least
-            ),
-        },
+        failurePolicy=string(
+            "Fail: finish as soon as one container failed. Ignore: go on with the others. Default: Fail.",
+            enum=("Fail", "Ignore") if strict else (),
+        ),
+        orderedRecreate=boolean("Touch a container only when the one before it has succeeded. Default: false."),
+        forceRecreate=boolean("Restart also what was restarted since the request was made. Default: false."),
+        terminationGracePeriodSeconds=integer(
+            "Seconds for the preStop hook and the stop together. Default: the pod's.", 64, least
+        ),
+        unreadyGracePeriodSeconds=integer(
+            "Seconds that the pod is not ready before the first stop. Unset: it stays ready until then.", 64, least
+        ),
+        minStartedSeconds=integer(
+            "Seconds that a new container must have been running to count as succeeded. Default: 0.", minimum=least
+        ),
     )
 
 
 def _status(*, strict: bool) -> Schema:
     state = struct(
         "How far one container is.",
-        {
-            "name": string("The container."),
-            "phase": string("Pending, Recreating, Succeeded or Failed.", enum=_PHASES if strict else ()),
-            "message": string("What went wrong, if anything did."),
-            "isKilled": boolean("Whether the old container is gone."),
-        },
-        required=("name", "phase"),
+        ("name", "phase"),
+        name=string("The container."),
+        phase=string("Pending, Recreating, Succeeded or Failed.", enum=_PHASES if strict else ()),
+        message=string("What went wrong, if anything did."),
+        isKilled=boolean("Whether the old container is gone."),
     )
     shared = {
         "phase": string(
@@ -156,19 +142,17 @@ def _status(*, strict: bool) -> Schema:
         "message": string("Why it ended otherwise than by itself."),
         "containerRecreateStates": array("One entry per container, in the order of the spec.", state),
     }
-    return struct("How far it is.", shared | (_beta_status() if strict else {}), required=("phase",))
+    return struct("How far it is.", ("phase",), **shared, **(_beta_status() if strict else {}))
 
 
 def _beta_status() -> dict[str, Schema]:
     snapshot = struct(
         "One container.",
-        {
-            "name": string("Its name."),
-            "ready": boolean("Whether it is ready."),
-            "restartCount": integer("How often it has been restarted."),
-            "containerID": string("Its ID, as <runtime>://<id>."),
-        },
-        required=("name", "ready", "restartCount"),
+        ("name", "ready", "restartCount"),
+        name=string("Its name."),
+        ready=boolean("Whether it is ready."),
+        restartCount=integer("How often it has been restarted."),
+        containerID=string("Its ID, as <runtime>://<id>."),
     )
     return {
         "containerStatusSnapshot": array("What the pod's status says of the new containers.", snapshot),

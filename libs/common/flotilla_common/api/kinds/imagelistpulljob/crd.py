@@ -1,7 +1,7 @@
 """The ImageListPullJob CRD (imagepull.md §2.3). Both versions are the same."""
 
 from flotilla_common.api.crds.definition import AGE, Column, Version
-from flotilla_common.api.crds.schema import Schema, array, integer, string, struct, time
+from flotilla_common.api.crds.schema import Schema, array, integer, string, strings, struct, time
 from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
 
 _COLUMNS = (
@@ -14,33 +14,26 @@ _COLUMNS = (
 
 def version(name: str) -> Version:
     """One version of the CRD."""
-    return Version(name, _spec(), _status(), _COLUMNS)
-
-
-def _spec() -> Schema:
-    images = array("The images to pull; at most 255.", {"type": "string"})
-    return struct("What is wanted.", {"images": images} | imagepull.template(), required=("images", "completionPolicy"))
+    images = strings("The images to pull; at most 255.")
+    spec = struct("What is wanted.", ("images", "completionPolicy"), images=images, **imagepull.template())
+    return Version(name, spec, _status(), _COLUMNS)
 
 
 def _status() -> Schema:
     failure = struct(
         "One image that could not be pulled on every node.",
-        {
-            "imagePullJob": string("The job of the image."),
-            "name": string("The image."),
-            "message": string("Where to look further."),
-        },
+        imagePullJob=string("The job of the image."),
+        name=string("The image."),
+        message=string("Where to look further."),
     )
     return struct(
         "What was last seen.",
-        {
-            "startTime": time("When the job was first looked at."),
-            "completionTime": time("When it ended."),
-            "desired": integer("Images in the list."),
-            "active": integer("Images that are being pulled."),
-            "completed": integer("Images whose nodes have all succeeded or failed."),
-            "succeeded": integer("Images that every node has."),
-            "failedImageStatuses": array("Images that failed somewhere.", failure),
-        },
-        required=("desired",),
+        ("desired",),
+        startTime=time("When the job was first looked at."),
+        completionTime=time("When it ended."),
+        desired=integer("Images in the list."),
+        active=integer("Images that are being pulled."),
+        completed=integer("Images whose nodes have all succeeded or failed."),
+        succeeded=integer("Images that every node has."),
+        failedImageStatuses=array("Images that failed somewhere.", failure),
     )

@@ -82,10 +82,10 @@ class ImagePullJob(Model, dict=True):
 
     @Fact
     def node_query(self) -> Selector:
-        """The labels that nodes must have. ValueError for a selector that admission would refuse."""
+        """The labels that nodes must have. Raises ValueError when admission would refuse the selector."""
         return Selector.compile(self.spec.selector or NodeSelector())
 
     @Fact
     def pod_query(self) -> Selector:
-        """The labels that pods must have. ValueError likewise."""
+        """The labels that pods must have. Raises ValueError when admission would refuse the selector."""
         return Selector.compile(self.spec.pod_selector or LabelSelector())

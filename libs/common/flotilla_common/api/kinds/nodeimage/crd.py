@@ -22,90 +22,78 @@ def version(name: str) -> Version:
 def _spec(secret_fields: dict[str, Schema]) -> Schema:
     secret = struct(
         "One secret with registry credentials.",
-        {"namespace": string("The secret's namespace."), "name": string("The secret's name.")} | secret_fields,
+        namespace=string("The secret's namespace."),
+        name=string("The secret's name."),
+        **secret_fields,
     )
     image = struct(
         "What is wanted of one image.",
-        {
-            "pullSecrets": array("Registry credentials for all tags of the image.", secret),
-            "tags": array("The tags to pull, in ascending order.", _tag()),
-            "sandboxConfig": sandbox_config(),
-        },
-        required=("tags",),
+        ("tags",),
+        pullSecrets=array("Registry credentials for all tags of the image.", secret),
+        tags=array("The tags to pull, in ascending order.", _tag()),
+        sandboxConfig=sandbox_config(),
     )
-    return struct("What is wanted.", {"images": dictionary("Images by familiar name; at most 256.", image)})
+    return struct("What is wanted.", images=dictionary("Images by familiar name; at most 256.", image))
 
 
 def _tag() -> Schema:
     owner = struct(
         "One job that wants the tag.",
-        {
-            "apiVersion": string("The job's API version."),
-            "kind": string("The job's kind."),
-            "namespace": string("The job's namespace."),
-            "name": string("The job's name."),
-            "uid": string("The job's identity; this is what counts."),
-            "resourceVersion": string("Not used."),
-            "fieldPath": string("Not used."),
-        },
+        apiVersion=string("The job's API version."),
+        kind=string("The job's kind."),
+        namespace=string("The job's namespace."),
+        name=string("The job's name."),
+        uid=string("The job's identity; this is what counts."),
+        resourceVersion=string("Not used."),
+        fieldPath=string("Not used."),
     )
     policy = struct(
         "The limits of the pull.",
-        {
-            "timeoutSeconds": integer("Seconds that one attempt may take. Default: 600."),
-            "backoffLimit": integer("Attempts after the first one. Default: 3."),
-            "ttlSecondsAfterFinished": integer("Seconds after its end that the tag leaves this list; required."),
-            "activeDeadlineSeconds": integer("Seconds that all attempts together may take.", bits=64),
-        },
+        timeoutSeconds=integer("Seconds that one attempt may take. Default: 600."),
+        backoffLimit=integer("Attempts after the first one. Default: 3."),
+        ttlSecondsAfterFinished=integer("Seconds after its end that the tag leaves this list; required."),
+        activeDeadlineSeconds=integer("Seconds that all attempts together may take.", bits=64),
     )
     return struct(
         "One pull.",
-        {
-            "tag": string("A tag, or a digest (sha256:…)."),
-            "createdAt": time("When this round was asked for."),
-            "version": integer("The number of the round; a higher one pulls again.", bits=64),
-            "imagePullPolicy": string("IfNotPresent skips an image that is there; anything else pulls."),
-            "ownerReferences": array("The jobs that want the tag; it goes with the last of them.", owner),
-            "pullPolicy": policy,
-        },
-        required=("tag",),
+        ("tag",),
+        tag=string("A tag, or a digest (sha256:…)."),
+        createdAt=time("When this round was asked for."),
+        version=integer("The number of the round; a higher one pulls again.", bits=64),
+        imagePullPolicy=string("IfNotPresent skips an image that is there; anything else pulls."),
+        ownerReferences=array("The jobs that want the tag; it goes with the last of them.", owner),
+        pullPolicy=policy,
     )
 
 
 def _status() -> Schema:
     tag = struct(
         "How far one pull is.",
-        {
-            "tag": string("The tag or digest."),
-            "phase": string("Waiting, Pulling, Succeeded or Failed."),
-            "progress": integer("0 to 100."),
-            "startTime": time("When pulling began."),
-            "completionTime": time("When it succeeded or failed for good."),
-            "version": integer("The round that this entry is about.", bits=64),
-            "imageID": string("The image as the container runtime knows it."),
-            "message": string("Why it failed."),
-        },
-        required=("tag", "phase"),
+        ("tag", "phase"),
+        tag=string("The tag or digest."),
+        phase=string("Waiting, Pulling, Succeeded or Failed."),
+        progress=integer("0 to 100."),
+        startTime=time("When pulling began."),
+        completionTime=time("When it succeeded or failed for good."),
+        version=integer("The round that this entry is about.", bits=64),
+        imageID=string("The image as the container runtime knows it."),
+        message=string("Why it failed."),
     )
-    image = struct("The pulls of one image.", {"tags": array("By tag, in ascending order.", tag)})
+    image = struct("The pulls of one image.", tags=array("By tag, in ascending order.", tag))
     first_sync = struct(
         "Known from older versions; not written.",
-        {
-            "syncAt": time("When it was."),
-            "status": string("Succeeded or Failed."),
-            "message": string("Why it failed."),
-        },
+        syncAt=time("When it was."),
+        status=string("Succeeded or Failed."),
+        message=string("Why it failed."),
     )
     return struct(
         "What the node reported.",
-        {
-            "desired": integer("Tags that the node shall pull."),
-            "succeeded": integer("Tags that are there."),
-            "failed": integer("Tags that could not be pulled."),
-            "pulling": integer("Tags that are being pulled."),
-            "waiting": integer("Tags that wait for their turn."),
-            "imageStatuses": dictionary("Pulls by familiar image name.", image),
-            "firstSyncStatus": first_sync,
-        },
-        required=("desired",),
+        ("desired",),
+        desired=integer("Tags that the node shall pull."),
+        succeeded=integer("Tags that are there."),
+        failed=integer("Tags that could not be pulled."),
+        pulling=integer("Tags that are being pulled."),
+        waiting=integer("Tags that wait for their turn."),
+        imageStatuses=dictionary("Pulls by familiar image name.", image),
+        firstSyncStatus=first_sync,
     )
