@@ -33,7 +33,7 @@ class ServesNodes(Protocol):
     """Makes the copies of one resource."""
 
     async def serve(self, node: str) -> None:
-        """Returns when the node's copies are published. NotComplete, StreamLost, Superseded, BusError."""
+        """Returns when the node's copies are published. Raises NotComplete, StreamLost, Superseded, BusError."""
         ...
 
 
@@ -68,13 +68,13 @@ def proper_inbox(node: str, inbox: str) -> bool:
 
 
 async def readers(bus: Bus, resource: Resource) -> set[str]:
-    """The nodes whose agents read their copies of the resource. BusError."""
+    """The nodes whose agents read their copies of the resource. Raises BusError."""
     inboxes = await bus.delivering(subjects.node_stream(resource).name)
     return set(filter(None, map(subjects.inbox_node, inboxes)))
 
 
 async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: NodeCopies) -> None:
-    """Serve who reads, retire who has not read for long, until cancelled. StreamLost, Superseded."""
+    """Serve who reads, retire who has not read for long, until cancelled. Raises StreamLost, Superseded."""
     log = structlog.get_logger(resource=resource.id)
     absent: dict[str, float] = {}  # since when, of served nodes without a reader
     while True:

@@ -134,7 +134,7 @@ class ResourceWatch:
         )
 
     async def _stored(self, objects: StreamWriter, keys: Sequence[Key]) -> list[Message]:
-        """Objects as they are on kube.v1, everything that was sent included. BusError, StreamLost, Superseded."""
+        """Objects as they are on kube.v1, with everything sent so far. Raises BusError, StreamLost, Superseded."""
         await objects.flush()
         stream = subjects.kube_stream(self._resource).name
         found = await asyncio.gather(*(self._bus.get_last(stream, subjects.kube(self._resource, *key)) for key in keys))

@@ -89,11 +89,7 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
 
 
 def parallelism_of(job: ImagePullJob) -> int:
-    """How many nodes may pull at once.
-
-    Raises:
-        ValueError: admission would refuse it.
-    """
+    """How many nodes may pull at once. Raises ValueError when admission would refuse it."""
     return 1 if job.spec.parallelism is None else whole_number(job.spec.parallelism)
 
 

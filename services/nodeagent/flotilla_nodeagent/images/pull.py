@@ -71,11 +71,8 @@ class Puller:
         self._clock = clock
 
     async def pull(self, task: Task) -> None:
-        """Pull the image; returns when it is on the node.
-
-        Raises:
-            PullFailed: all attempts failed, or the deadline has passed.
-        """
+        """Pull the image; returns when it is on the node. Raises PullFailed when all attempts failed, or the deadline
+        has passed."""
         policy, started = task.policy, self._clock.monotonic()
         limit = TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds
         tries = 1 + (RETRIES if policy.backoff_limit is None or policy.backoff_limit < 0 else policy.backoff_limit)

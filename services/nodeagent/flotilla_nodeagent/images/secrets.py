@@ -41,11 +41,8 @@ class Secrets:
         self._log = structlog.get_logger(part="secrets")
 
     async def get(self, references: Sequence[SecretReference]) -> list[PullSecret]:
-        """Those of the referenced secrets that exist, in their order.
-
-        Raises:
-            BadSecret: the answer cannot be decrypted.
-        """
+        """Those of the referenced secrets that exist, in their order. Raises BadSecret when the answer cannot be
+        decrypted."""
         now = self._clock.monotonic()
         self._kept = {key: kept for key, kept in self._kept.items() if kept.until > now}
         missing = [one for one in references if (one.namespace, one.name) not in self._kept]

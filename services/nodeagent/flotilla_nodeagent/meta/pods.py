@@ -147,11 +147,7 @@ class _Look:
         self.incomplete = False
 
     async def meta(self, old: RuntimeMeta) -> RuntimeMeta:
-        """The annotation as it should be.
-
-        Raises:
-            CriError: the runtime failed.
-        """
+        """The annotation as it should be. Raises CriError when the runtime fails."""
         entries: list[Entry] = []
         for status in self._pod.status.container_statuses:
             container, spec = self._found.get(status.name), self._specs.get(status.name)

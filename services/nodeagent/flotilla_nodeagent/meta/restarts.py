@@ -75,7 +75,7 @@ class Restarts:
         await self._work.run()
 
     async def _stop(self, wanted: Wanted) -> float | None:
-        """Stop it, if it is still there and runs. CriError."""
+        """Stop it, if it is still there and runs. Raises CriError."""
         runtime = self._runtimes.named(wanted.runtime) or self._runtimes.primary()
         container = await runtime.container(wanted.container_id)
         if container is not None and container.state == State.RUNNING and self._asked[wanted]():

@@ -47,11 +47,7 @@ class PodContainers:
         return self._request.metadata.labels.get(RECREATE_POD_UID, "")
 
     async def look(self) -> None:
-        """Ask the runtime.
-
-        Raises:
-            CriError: it failed.
-        """
+        """Ask the runtime. Raises CriError when it fails."""
         self._newest = newest(await self._runtime.containers(self._pod_uid))
         for wanted in self._request.spec.containers:
             if not self._runs(wanted.name):
@@ -95,11 +91,7 @@ class PodContainers:
         return act(self._request, states, frozenset(self._newest))
 
     async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
-        """Stop a container; returns the states afterwards.
-
-        Raises:
-            Unavailable: the outcome is unknown.
-        """
+        """Stop a container; returns the states afterwards. Raises Unavailable when the outcome is unknown."""
         container, meta = self._newest[name], self._request.metadata
         wanted = next(one for one in self._request.spec.containers if one.name == name)
         pod = Subject(meta.namespace, self._request.spec.pod_name, self._pod_uid)
@@ -127,12 +119,8 @@ def _hook(wanted: RecreateContainer) -> Hook | None:
 
 
 def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:
-    """The one runtime of all containers.
-
-    Raises:
-        NoRuntime: they are of no runtime of this node, or of several.
-        Unavailable: no runtime answers at all.
-    """
+    """The one runtime of all containers. Raises NoRuntime when they are of no runtime of this node, or of several,
+    Unavailable when no runtime answers at all."""
     names = {_runtime_name(container) for container in request.spec.containers}
     if "" in names or len(names) != 1:
         raise NoRuntime(f"containers of runtimes {sorted(names)}")

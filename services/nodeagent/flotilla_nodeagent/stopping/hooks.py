@@ -50,11 +50,7 @@ def hook_of(container: Container) -> Hook | None:
 
 
 async def run_hook(hook: Hook, runtime: Runtime, container: Container, clock: Clock) -> None:
-    """Run it to its end.
-
-    Raises:
-        HookFailed: it did not do what it should.
-    """
+    """Run it to its end. Raises HookFailed when it did not do what it should."""
     handler = hook.handler
     if handler.exec is not None:
         await _execute(handler.exec.command, runtime, container)
@@ -96,7 +92,7 @@ async def _request(
 
 
 def port_of(port: int | str, ports: Sequence[ContainerPort]) -> int:
-    """A port by number or by name. ValueError."""
+    """A port by number or by name. Raises ValueError when there is none."""
     number = port if isinstance(port, int) else int(port) if port.isdigit() else 0
     if not number:
         number = next((one.container_port for one in ports if one.name == port), 0)

@@ -26,12 +26,8 @@ class Reply(msgspec.Struct, frozen=True):
 async def get(
     host: str, port: int, path: str, *, secure: bool = False, headers: Mapping[str, str] | None = None
 ) -> Reply:
-    """Send the request; the caller limits the time.
-
-    Raises:
-        OSError: nobody answers.
-        ValueError: the answer is no HTTP.
-    """
+    """Send the request; the caller limits the time. Raises OSError when nobody answers, ValueError when the answer is
+    no HTTP."""
     reader, writer = await asyncio.open_connection(host, port, ssl=_unverified() if secure else None, limit=HEAD_LIMIT)
     try:
         writer.write(_request(host, port, path, headers or {}))
