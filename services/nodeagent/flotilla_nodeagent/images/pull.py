@@ -1,18 +1,18 @@
 """One pull task: attempts within limits, and the text of what went wrong (nodeagent.md §3.3, §3.4)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from flotilla_common.api.images import ImageName, reference_of
 from flotilla_common.api.kinds.nodeimage.types import SandboxConfig, SecretReference, TagPullPolicy
-from flotilla_common.clock import Clock
 from flotilla_nodeagent.credentials.documents import BadSecret, of_secret
 from flotilla_nodeagent.credentials.keyring import Keyring, LoginSource
 from flotilla_nodeagent.cri.errors import CriError, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.types import Login
+from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.images.present import find
 from flotilla_nodeagent.images.secrets import Secrets
 
@@ -62,13 +62,11 @@ class PullFailed(Exception):
 class Puller:
     """Carries out tasks with the node's runtime. `node_logins` are the sources that hold for all images of the node."""
 
-    def __init__(
-        self, runtime: Callable[[], Runtime], secrets: Secrets, node_logins: Sequence[LoginSource], clock: Clock
-    ) -> None:
-        self._runtime = runtime
-        self._secrets = secrets
+    def __init__(self, host: Host, node_logins: Sequence[LoginSource]) -> None:
+        self._runtime = host.runtimes.primary
+        self._secrets = Secrets(host)
         self._node_logins = node_logins
-        self._clock = clock
+        self._clock = host.clock
 
     async def pull(self, task: Task) -> None:
         """Pull the image; returns when it is on the node. Raises PullFailed when all attempts failed, or the deadline

@@ -101,7 +101,7 @@ class PodContainers:
             cause=meta.uid,
             runtime=self._runtime,
             container=container,
-            hook=_hook(wanted),
+            hook=None if wanted.pre_stop is None else Hook(wanted.pre_stop, wanted.ports),
             grace=DEFAULT_GRACE if grace is None else grace,
         )
         try:
@@ -112,10 +112,6 @@ class PodContainers:
             return with_outcome(states, name, str(error))
         self._timing.not_started((meta.uid, name))
         return with_outcome(states, name, None)
-
-
-def _hook(wanted: RecreateContainer) -> Hook | None:
-    return None if wanted.pre_stop is None else Hook(wanted.pre_stop, wanted.ports)
 
 
 def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:

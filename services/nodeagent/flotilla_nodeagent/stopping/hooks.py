@@ -78,7 +78,7 @@ async def _request(
     """To the pod, unless another host is named. A pod in the node's network is reached on the node itself."""
     try:
         host = action.host or await runtime.sandbox_ip(container.sandbox) or "127.0.0.1"
-        reply = await http.get(
+        status = await http.get(
             host,
             port_of(action.port, ports),
             action.path or "/",
@@ -87,8 +87,8 @@ async def _request(
         )
     except (OSError, ValueError, CriError) as error:
         raise HookFailed(str(error) or type(error).__name__) from error
-    if not 200 <= reply.status < 400:
-        raise HookFailed(f"HTTP status {reply.status}")
+    if not 200 <= status < 400:
+        raise HookFailed(f"HTTP status {status}")
 
 
 def port_of(port: int | str, ports: Sequence[ContainerPort]) -> int:
