@@ -7,7 +7,6 @@ nobody listens ends by itself.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import structlog
 
@@ -29,15 +28,7 @@ RETIRE_SECONDS = 600.0
 """Without a reader for so long, a node is served no more. Agents that were away for a fifth of it read anew anyway."""
 
 
-class ServesNodes(Protocol):
-    """Makes the copies of one resource."""
-
-    async def serve(self, node: str) -> None:
-        """Returns when the node's copies are published. Raises NotComplete, StreamLost, Superseded, BusError."""
-        ...
-
-
-async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, ServesNodes]) -> Follow:
+async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]) -> Follow:
     """Answer the agents' requests to read what this replica publishes now."""
     resources = {resource.plural: resource for resource in routes()}
 

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage, NodeImageStatus
+from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Action, Patch, Plan, Stage
+from flotilla_common.control.plan import Action, Plan, Stage
 from flotilla_common.control.waits import Waits
-from flotilla_common.control.writes import create_of, delete_of, patch_of, status_body
+from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_jobs.nodeimage.clean import Cleaner
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.status import PullTimeouts, reported
@@ -80,23 +80,13 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, d
     _give_reasons(msgspec.structs.replace(image, status=status), now, draft)
     draft.waits.not_before(now + SOONEST)
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
+    counts = ("desired", "succeeded", "failed", "pulling", "waiting")
     return draft.plan(
-        status=None if status == image.status else _status_write(image, status),
+        # On any version: nobody else writes the status, and an entry says which round it is about.
+        status=status_patch(NODE_IMAGE, image.metadata, image.status, status, *counts),
         urgent_status=final,
-        numbers={
-            "desired": status.desired or 0,
-            "succeeded": status.succeeded,
-            "failed": status.failed,
-            "pulling": status.pulling,
-            "waiting": status.waiting,
-        },
+        numbers={name: getattr(status, name) or 0 for name in counts},
     )
-
-
-def _status_write(image: NodeImage, status: NodeImageStatus) -> Patch:
-    """On any version: nobody else writes the status, and an entry says which round it is about."""
-    body = status_body(image.status, status, "desired", "succeeded", "failed", "pulling", "waiting")
-    return patch_of(NODE_IMAGE, image.metadata, cause="status", body=body, subresource="status")
 
 
 def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
