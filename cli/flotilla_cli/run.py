@@ -16,7 +16,6 @@ import msgspec
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from flotilla_cli import node_agent
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.process import bound_command
@@ -30,6 +29,8 @@ from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.service import Service, run_process
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
 from flotilla_common.stopping import STOP_SECONDS
+
+NODE_AGENT = "nodeagent"
 
 RESTART_FIRST = 1.0
 """Seconds before a dead service is started again …"""
@@ -55,8 +56,9 @@ def run(arguments: tuple[str, ...]) -> None:
     \b
     flotilla run nodeagent --node NAME --nats URL --creds FILE [--cri-socket PATH]
     """
-    if node_agent.NAME in split_flags(arguments)[1]:
-        node_agent.replace_process([argument for argument in arguments if argument != node_agent.NAME])
+    if NODE_AGENT in split_flags(arguments)[1]:  # it gets the process: it is small because it imports none of this
+        own = [argument for argument in arguments if argument != NODE_AGENT]
+        os.execv(sys.executable, [sys.executable, "-m", "flotilla_nodeagent", *own])
     split = "--split" in arguments
     flags, names = split_flags([argument for argument in arguments if argument != "--split"])
     config = flags.pop("config", None) or os.environ.get("FLOTILLA_CONFIG")
