@@ -94,11 +94,8 @@ def _icon(pod: PodView) -> tuple[str, str]:
         return "↻", "cyan"
     if pod.lifecycle == "PreparingDelete":
         return "◌", "magenta"
-    return ("✗", "red") if _broken(pod) else ("○", "yellow")
-
-
-def _broken(pod: PodView) -> bool:
-    return pod.state == "Failed" or pod.state.endswith(("BackOff", "Error", "OOMKilled", "Evicted"))
+    broken = pod.state == "Failed" or pod.state.endswith(("BackOff", "Error", "OOMKilled", "Evicted"))
+    return ("✗", "red") if broken else ("○", "yellow")
 
 
 def _rest(pods: Sequence[PodView]) -> str:

@@ -81,10 +81,8 @@ def test_what_is_shown_is_one_json_document():
 
 
 def test_a_kind_without_a_renderer_has_a_card_as_well():
-    assert (
-        plain(render(card("Thing", request(), bare, None), NOW))
-        == "Thing shop/restart-app  age 2m\n└── nothing to wait for\n"
-    )
+    shown = plain(render(card("Thing", request(), bare, None), NOW))
+    assert shown == "Thing shop/restart-app  age 2m\n└── nothing to wait for\n"
 
 
 @pytest.mark.parametrize(("word", "service"), [("clone", "cloneset"), ("crr", "jobs"), ("nodeimage", "jobs")])

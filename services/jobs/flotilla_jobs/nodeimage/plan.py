@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
+from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Action, Plan, Stage
@@ -95,14 +96,13 @@ def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
     asked: list[datetime] = []
     if image.status.desired is None and image.metadata.creation_timestamp is not None:
         asked.append(image.metadata.creation_timestamp)  # an agent without work says that, too
-    for name, spec in image.spec.images.items():
-        for tag in spec.tags:
-            entry = image.entry(name, tag.tag)
-            if entry is None or entry.version != tag.version:
-                asked += [tag.created_at] if tag.created_at is not None else []
-            elif entry.completion_time is not None:
-                continue
-            open_tags.append(f"{name}:{tag.tag}")
+    for name, tag in tasks(image.spec.images):
+        entry = image.entry(name, tag.tag)
+        if entry is None or entry.version != tag.version:
+            asked += [tag.created_at] if tag.created_at is not None else []
+        elif entry.completion_time is not None:
+            continue
+        open_tags.append(f"{name}:{tag.tag}")
     quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, draft.waits)
     if quiet:
         draft.reasons.append(no_agent(quiet))

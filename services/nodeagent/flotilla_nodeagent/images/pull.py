@@ -11,9 +11,8 @@ from flotilla_nodeagent.credentials.documents import BadSecret, of_secret
 from flotilla_nodeagent.credentials.keyring import Keyring, LoginSource
 from flotilla_nodeagent.cri.errors import CriError, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
-from flotilla_nodeagent.cri.types import Login
+from flotilla_nodeagent.cri.types import Image, Login
 from flotilla_nodeagent.host import Host
-from flotilla_nodeagent.images.present import find
 from flotilla_nodeagent.images.secrets import Secrets
 
 TIMEOUT_SECONDS, RETRIES = 600, 3
@@ -161,6 +160,19 @@ class Puller:
         except CriError as error:
             return _Trouble(str(error), away=isinstance(error, Unavailable))
         return None
+
+
+def find(images: list[Image], name: str, tag: str) -> Image | None:
+    """The image by name and tag (or digest): names compare in their normal form, whatever the runtime calls them."""
+    return next((one for one in images for listed in (*one.tags, *one.digests) if _same(listed, name, tag)), None)
+
+
+def _same(listed: str, name: str, tag: str) -> bool:
+    try:
+        parsed = ImageName.parse(listed.removeprefix("docker-pullable://"))
+    except ValueError:
+        return False  # `<none>:<none>` and the like
+    return (parsed.name, parsed.tag) == (name, tag)
 
 
 def _repository(image: str) -> str:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from flotilla_common.api.keys import RECREATE_POD_UID
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
-    RecreateContainer,
     RecreateState,
 )
 from flotilla_nodeagent.channel.reporting import Reporter
@@ -117,7 +116,8 @@ class PodContainers:
 def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:
     """The one runtime of all containers. Raises NoRuntime when they are of no runtime of this node, or of several,
     Unavailable when no runtime answers at all."""
-    names = {_runtime_name(container) for container in request.spec.containers}
+    contexts = [container.status_context for container in request.spec.containers]
+    names = {context.container_id.partition("://")[0] if context else "" for context in contexts}
     if "" in names or len(names) != 1:
         raise NoRuntime(f"containers of runtimes {sorted(names)}")
     [name] = names
@@ -126,8 +126,3 @@ def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtim
         runtimes.primary()
         raise NoRuntime(f"{name} is not a runtime of this node")
     return runtime
-
-
-def _runtime_name(container: RecreateContainer) -> str:
-    context = container.status_context
-    return "" if context is None else context.container_id.partition("://")[0]
