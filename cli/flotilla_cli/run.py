@@ -22,6 +22,7 @@ from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.services import installed
+from flotilla_cli.services import load as load_service
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.kube.config import ApiConfig, load_config
@@ -81,7 +82,7 @@ def _chosen(names: Sequence[str]) -> list[Service]:
     unknown = [name for name in names if name not in services]
     if unknown:
         raise SettingsError([f"there is no service {name!r}; there are {', '.join(services)}" for name in unknown])
-    return [services[name].load()() for name in names or services]
+    return [load_service(services[name]) for name in names or services]
 
 
 def _run(services: list[Service], settings: Settings, flags: Sequence[str], cluster: ApiConfig | None) -> int:

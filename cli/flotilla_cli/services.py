@@ -20,9 +20,16 @@ def installed() -> dict[str, EntryPoint]:
     }
 
 
+def load(point: EntryPoint) -> Service:
+    """The service behind an entry point."""
+    service = point.load()()
+    assert isinstance(service, Service)
+    return service
+
+
 def load_all() -> Sequence[Service]:
     """All installed services, by name."""
-    return [point.load()() for point in installed().values()]
+    return [load(point) for point in installed().values()]
 
 
 def bus_permissions() -> Mapping[str, Permissions]:

@@ -103,10 +103,11 @@ async def until(
     """Return when it is ready. Raises ClusterError, the `problem` with the end of the log, when the process ends before
     that or `seconds` pass."""
     deadline = clock.monotonic() + seconds
-    while not await ready():
-        if not is_alive(process) or clock.monotonic() > deadline:
-            raise ClusterError(f"{problem}:\n{tail(Path(process.log))}")
+    while is_alive(process) and clock.monotonic() < deadline:
+        if await ready():
+            return
         await clock.sleep(POLL)
+    raise ClusterError(f"{problem}:\n{tail(Path(process.log))}")
 
 
 async def stop(process: Process, clock: Clock, grace: float = 10) -> None:
