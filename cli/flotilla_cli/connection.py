@@ -31,6 +31,11 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_NO_BUS = (
+    "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
+    "KUBECONFIG names the set's own kubeconfig, or nothing"
+)
+
 
 class Target(msgspec.Struct, frozen=True):
     """The cluster that is meant, in the terms of a kubeconfig; an empty file means kubectl's own places."""
@@ -69,6 +74,14 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
     return found.nats if found else ""
 
 
+def required_nats_url(option: str) -> str:
+    """The bus for a command that needs one. Raises click.ClickException when none is known."""
+    url = nats_url_of(option)
+    if not url:
+        raise click.ClickException(_NO_BUS)
+    return url
+
+
 def _set_of(kubeconfig: str) -> LocalSet | None:
     """The local set that this kubeconfig belongs to; the default one if none is named."""
     named = kubeconfig or os.environ.get("KUBECONFIG")
@@ -80,10 +93,6 @@ def _credentials(url: str, kubeconfig: str) -> str:
     given = os.environ.get("FLOTILLA_NATS_CREDS", "")
     found = None if given else _set_of(kubeconfig)
     return found.nats_creds if found and found.nats == url else given
-
-
-def _bus_target(url: str, kubeconfig: str) -> BusTarget:
-    return BusTarget(url, _credentials(url, kubeconfig), os.environ.get("FLOTILLA_NATS_CA", ""))
 
 
 def namespace_of(option: str, target: Target) -> str:
@@ -148,7 +157,8 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[Bus]:
     """The bus, closed at the end. It connects in the background: see `connected`."""
     _quiet()
-    bus = NatsBus(_bus_target(url, kubeconfig), name=OPERATOR)
+    target = BusTarget(url, _credentials(url, kubeconfig), os.environ.get("FLOTILLA_NATS_CA", ""))
+    bus = NatsBus(target, name=OPERATOR)
     try:
         yield bus
     finally:

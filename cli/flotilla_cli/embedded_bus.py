@@ -24,7 +24,7 @@ DEFAULT_PORT = 4222
 
 @contextlib.contextmanager
 def embedded_bus(settings: Settings, program: Callable[[str], Path]) -> Generator[Settings]:
-    """The settings with which services reach the bus of this block. ClusterError."""
+    """The settings with which services reach the bus of this block. Raises ClusterError."""
     with contextlib.ExitStack() as stack:
         if settings.nats_dir or settings.nats_listen:
             folder = Path(settings.nats_dir) if settings.nats_dir else default_bus_dir()
@@ -40,7 +40,7 @@ def embedded_bus(settings: Settings, program: Callable[[str], Path]) -> Generato
 
 def listen_address(text: str) -> tuple[str, int]:
     """`HOST:PORT` (the port may be left out) as host and port; nothing is the loopback address and any port.
-    ClusterError."""
+    Raises ClusterError when it is no address."""
     if not text:
         return HOST, 0
     address = urlsplit(f"//{text}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import io
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -17,12 +16,13 @@ from flotilla_cli.connection import (
     connected,
     namespace_of,
     namespace_option,
-    nats_url_of,
     open_bus,
     reported,
+    required_nats_url,
     target_of,
 )
 from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.plain import printed
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
@@ -31,12 +31,6 @@ from flotilla_common.clock import Clock, SystemClock
 
 HEARTBEAT_SECONDS = 6.0
 """Services show a heartbeat every 5 seconds."""
-
-NO_BUS = (
-    "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
-    "KUBECONFIG names the set's own kubeconfig, or nothing"
-)
-PLAIN_WIDTH = 400
 
 
 @click.command()
@@ -48,9 +42,7 @@ def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | Non
     """Tell what a workload waits for and why: the last plan's reasons and numbers."""
     resource, name = find_object(words)
     clock = SystemClock()
-    url = nats_url_of(nats)
-    if not url:
-        raise click.ClickException(NO_BUS)
+    url = required_nats_url(nats)
     namespace = namespace_of(namespace, target_of("", "")) if resource.namespaced else ""
     with reported():
         why, parts = asyncio.run(_explain(url, resource, namespace, name, clock))
@@ -129,18 +121,3 @@ def _append_facts(text: Text, why: Why, now: datetime) -> None:
         text.append("numbers:\n")
     for name, number in why.numbers.items():
         text.append(f"  {name:<{width}}  {number}\n")
-
-
-def printed(text: Text, console: Console) -> None:
-    """Print in colours for a terminal, else plainly."""
-    if console.is_terminal:
-        console.print(text)
-    else:
-        click.echo(plain(text), nl=False)
-
-
-def plain(text: Text) -> str:
-    """The text without colours, never wrapped."""
-    output = io.StringIO()
-    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(text, end="")
-    return output.getvalue()

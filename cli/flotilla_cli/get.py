@@ -23,9 +23,9 @@ from flotilla_cli.connection import (
     target_of,
 )
 from flotilla_cli.kinds import find_object, object_argument
-from flotilla_cli.picture import Picture
+from flotilla_cli.picture import Gone, Picture
+from flotilla_cli.plain import plain
 from flotilla_cli.renderers import opener
-from flotilla_cli.tree.live import Gone
 from flotilla_cli.tree.why import last_why
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
@@ -180,4 +180,4 @@ class _Screen:
     def _text(self, picture: Picture) -> str:
         if self._wish.output == "json":
             return msgspec.json.encode(picture.view()).decode() + "\n"
-        return picture.plain(self._clock.now())
+        return plain(picture.drawing(self._clock.now()))

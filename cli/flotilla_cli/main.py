@@ -5,34 +5,19 @@ from importlib.util import find_spec
 
 import click
 
-VERBS = {
-    "up": "flotilla_cli.cluster.verbs:up",
-    "down": "flotilla_cli.cluster.verbs:down",
-    "status": "flotilla_cli.cluster.verbs:status",
-    "install": "flotilla_cli.install_verbs:install",
-    "uninstall": "flotilla_cli.install_verbs:uninstall",
-    "run": "flotilla_cli.run:run",
-    "node-creds": "flotilla_cli.node_creds:node_creds",
-    "get": "flotilla_cli.get:get",
-    "explain": "flotilla_cli.explain:explain",
-    "tail": "flotilla_cli.tail:tail",
-    "bundle": "flotilla_cli.bundle.verb:bundle",
-    "replay": "flotilla_cli.replay.verb:replay",
-}
-
-SHORT = {  # what --help says of each, so that it need not import them
-    "up": "Start a local cluster with Flotilla, and show an in-place update.",
-    "down": "Stop the local cluster and remove what it left.",
-    "status": "Show the local cluster's processes and their health.",
-    "install": "Install Flotilla on a cluster: CRDs, roles, webhook configurations.",
-    "uninstall": "Remove Flotilla from a cluster.",
-    "run": "Run services outside the cluster, against any cluster.",
-    "node-creds": "Make credentials for the agent of a node.",
-    "get": "Show a workload as a tree: revisions, pods, what they wait for.",
-    "explain": "Say why a workload does what it does.",
-    "tail": "Follow what the services do, in time order.",
-    "bundle": "Record a workload in a file, for support.",
-    "replay": "Plan a recorded workload again, step by step.",
+VERBS = {  # the module of each, and what --help says of it without importing that
+    "up": ("flotilla_cli.cluster.verbs", "Start a local cluster with Flotilla, and show an in-place update."),
+    "down": ("flotilla_cli.cluster.verbs", "Stop the local cluster and remove what it left."),
+    "status": ("flotilla_cli.cluster.verbs", "Show the local cluster's processes and their health."),
+    "install": ("flotilla_cli.install_verbs", "Install Flotilla on a cluster: CRDs, roles, webhook configurations."),
+    "uninstall": ("flotilla_cli.install_verbs", "Remove Flotilla from a cluster."),
+    "run": ("flotilla_cli.run", "Run services outside the cluster, against any cluster."),
+    "node-creds": ("flotilla_cli.node_creds", "Make credentials for the agent of a node."),
+    "get": ("flotilla_cli.get", "Show a workload as a tree: revisions, pods, what they wait for."),
+    "explain": ("flotilla_cli.explain", "Say why a workload does what it does."),
+    "tail": ("flotilla_cli.tail", "Follow what the services do, in time order."),
+    "bundle": ("flotilla_cli.bundle.verb", "Record a workload in a file, for support."),
+    "replay": ("flotilla_cli.replay.verb", "Plan a recorded workload again, step by step."),
 }
 
 
@@ -41,14 +26,13 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs in the order in which one needs them."""
-        return [name for name, target in VERBS.items() if find_spec(target.partition(":")[0])]
+        return [name for name, (module, _) in VERBS.items() if find_spec(module)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one verb."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module, _, attribute = VERBS[cmd_name].partition(":")
-        command = getattr(import_module(module), attribute)
+        command = getattr(import_module(VERBS[cmd_name][0]), cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 
@@ -64,7 +48,7 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in --help, without importing the verbs."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, SHORT[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,6 @@ import click
 from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.layout import default_bus_dir, write_private
 from flotilla_cli.cluster.nats import NAME, reload_users
-from flotilla_cli.cluster.process import is_alive
 from flotilla_cli.cluster.records import Records
 
 
@@ -44,8 +43,8 @@ def node_creds(node: str, output: Path | None, nats_dir: Path | None, revoke: bo
 
 def _taken_up(folder: Path) -> str:
     """Tell the running server of this folder; what is said of it."""
-    process = Records(folder).get(NAME)
-    if process is None or not is_alive(process):
+    process = Records(folder).alive(NAME)
+    if process is None:
         return ""
     reload_users(process)
     return " (the running bus knows)"

@@ -16,13 +16,13 @@ import click
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from flotilla_cli import node_agent
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.process import bound_command
 from flotilla_cli.cluster.programs import PROGRAMS
 from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.services import installed
+from flotilla_cli.services import load as load_service
 from flotilla_common import logs
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.kube.config import ApiConfig, load_config
@@ -30,6 +30,8 @@ from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.service import Service, run_process
 from flotilla_common.settings import Settings, SettingsError, known_flags, load, split_flags
 from flotilla_common.stopping import STOP_SECONDS
+
+NODE_AGENT = "nodeagent"
 
 RESTART_FIRST = 1.0
 """Seconds before a dead service is started again …"""
@@ -55,8 +57,9 @@ def run(arguments: tuple[str, ...]) -> None:
     \b
     flotilla run nodeagent --node NAME --nats URL --creds FILE [--cri-socket PATH]
     """
-    if node_agent.NAME in split_flags(arguments)[1]:
-        node_agent.replace_process([argument for argument in arguments if argument != node_agent.NAME])
+    if NODE_AGENT in split_flags(arguments)[1]:  # it gets the process: it is small because it imports none of this
+        own = [argument for argument in arguments if argument != NODE_AGENT]
+        os.execv(sys.executable, [sys.executable, "-m", "flotilla_nodeagent", *own])
     split = "--split" in arguments
     flags, names = split_flags([argument for argument in arguments if argument != "--split"])
     config = flags.pop("config", None) or os.environ.get("FLOTILLA_CONFIG")
@@ -79,7 +82,7 @@ def _chosen(names: Sequence[str]) -> list[Service]:
     unknown = [name for name in names if name not in services]
     if unknown:
         raise SettingsError([f"there is no service {name!r}; there are {', '.join(services)}" for name in unknown])
-    return [services[name].load()() for name in names or services]
+    return [load_service(services[name]) for name in names or services]
 
 
 def _run(services: list[Service], settings: Settings, flags: Sequence[str], cluster: ApiConfig | None) -> int:

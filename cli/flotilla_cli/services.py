@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+import click
+
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import OPERATOR, OPERATOR_PERMISSIONS, Permissions
 from flotilla_common.control.spec import ControllerSpec
@@ -40,3 +42,11 @@ def controllers() -> Mapping[Resource, ControllerSpec[Any]]:
     """The controllers of all installed services, by the kind that they plan."""
     parts = [part for parts in installed_parts().values() for part in parts]
     return {part.resource: part for part in parts if isinstance(part, ControllerSpec)}
+
+
+def controller_of(resource: Resource) -> ControllerSpec[Any]:
+    """The controller that plans the kind. Raises click.ClickException when no installed service does."""
+    found = controllers().get(resource)
+    if found is None:
+        raise click.ClickException(f"no installed service plans {resource.plural}")
+    return found

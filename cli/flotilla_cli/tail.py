@@ -7,8 +7,7 @@ import sys
 import click
 import msgspec
 
-from flotilla_cli.connection import bus_option, connected, nats_url_of, open_bus, reported
-from flotilla_cli.explain import NO_BUS
+from flotilla_cli.connection import bus_option, connected, open_bus, reported, required_nats_url
 from flotilla_cli.traffic.filters import matches
 from flotilla_cli.traffic.lines import Line, Reader
 from flotilla_common.bus.interface import Message
@@ -53,9 +52,7 @@ def tail(
 
     FILTER is a glob over names: web-*, pod, pod/web-1, team-a/web-1; it takes in what is done on an object's behalf.
     """
-    url = nats_url_of(nats)
-    if not url:
-        raise click.ClickException(NO_BUS)
+    url = required_nats_url(nats)
     streams = only or STREAMS + (("heartbeat",) if heartbeats else ())
     wish = Wish(pattern=pattern, namespace=namespace, streams=streams, count=count or 0, json=output == "json")
     with reported(), contextlib.suppress(KeyboardInterrupt):
@@ -69,7 +66,8 @@ async def _tail(wish: Wish, url: str, clock: Clock) -> None:
     def hear(message: Message) -> None:
         nonlocal lost
         line = reader.read(message, clock.now())
-        if line is None or not _wanted(line, wish):
+        elsewhere = line is not None and wish.namespace and line.namespace != wish.namespace
+        if line is None or elsewhere or not matches(line, wish.pattern):
             return
         try:
             queue.put_nowait(line)
@@ -90,12 +88,6 @@ async def _tail(wish: Wish, url: str, clock: Clock) -> None:
             if lost:
                 click.echo(f"… {lost} lines were dropped: the terminal is too slow", err=True)
                 lost = 0
-
-
-def _wanted(line: Line, wish: Wish) -> bool:
-    if wish.namespace and line.namespace != wish.namespace:
-        return False
-    return matches(line, wish.pattern)
 
 
 def row(line: Line) -> str:

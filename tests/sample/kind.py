@@ -17,14 +17,9 @@ SAMPLES = Resource("policy.kruise.io", "v1beta1", "samples", "Sample")
 
 
 def _version(name: str) -> Version:
-<<<<<<< HEAD:tests/sample/kind.py
-    spec = struct("What is wanted.", {"size": integer("How large it is.")})
-    status = struct("What was last seen.", {"size": integer("How large it was.")})
-    return Version(name, spec, status, (AGE,))
-=======
     spec = struct("What is wanted.", size=integer("How large it is."))
-    return Version(name, spec, struct("What was last seen."), (AGE,))
->>>>>>> trimlib:tests/unit/kinds/sample.py
+    status = struct("What was last seen.", size=integer("How large it was."))
+    return Version(name, spec, status, (AGE,))
 
 
 def _convert(document: Json, version: str) -> Json:

@@ -117,8 +117,9 @@ class Capture:
             self._records.append(self._record(message, body))
 
     def _record(self, message: Message, body: Json) -> Recorded:
-        if message.subject.startswith(_NODES):
-            body = _without_images(body)
+        if message.subject.startswith(_NODES):  # most of a node is the list of its images
+            status = {key: value for key, value in member(body, "status").items() if key != "images"}
+            body = body | {"status": status}
         headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
         return Recorded(at=self._clock.now(), subject=message.subject, headers=headers, body=self._redactor.body(body))
 
@@ -148,8 +149,3 @@ def _body(message: Message) -> Json:
         return mapping(msgspec.json.decode(message.data)) if message.data else {}
     except msgspec.MsgspecError:
         return {}
-
-
-def _without_images(node: Json) -> Json:
-    """Most of a node is the list of its images."""
-    return node | {"status": {key: value for key, value in member(node, "status").items() if key != "images"}}

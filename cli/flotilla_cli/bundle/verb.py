@@ -13,14 +13,13 @@ from flotilla_cli.connection import (
     connected,
     namespace_of,
     namespace_option,
-    nats_url_of,
     open_bus,
     reported,
+    required_nats_url,
     target_of,
 )
-from flotilla_cli.explain import NO_BUS
 from flotilla_cli.kinds import find_object, object_argument
-from flotilla_cli.services import controllers
+from flotilla_cli.services import controller_of
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_common.control.spec import ControllerSpec
 
@@ -39,12 +38,8 @@ def bundle(words: tuple[str, ...], namespace: str, nats: str, output: Path | Non
     Values of environment variables, commands and arguments are replaced by tokens. Ctrl-C ends the recording early.
     """
     resource, name = find_object(words)
-    kind = controllers().get(resource)
-    if kind is None:
-        raise click.ClickException(f"no installed service plans {resource.plural}")
-    url = nats_url_of(nats)
-    if not url:
-        raise click.ClickException(NO_BUS)
+    kind = controller_of(resource)
+    url = required_nats_url(nats)
     namespace = namespace_of(namespace, target_of("", "")) if resource.namespaced else ""
     path = output or Path(f"{resource.kind.lower()}-{name}.bundle.jsonl")
     if not path.absolute().parent.is_dir():  # a recording may take long, and must not be lost at its end

@@ -39,9 +39,6 @@ def card(kind: str, raw: bytes, renderer: Renderer, why: Why | None) -> Card:
     """The card of an object. Reasons for an earlier namesake are not its own."""
     meta = metadata_of(raw)
     rendering = renderer(raw)
-    own = why is not None and why.uid == meta.uid
-    reasons = tuple(reason.message for reason in why.reasons) if why is not None and own else ()
-    failures = tuple(failure.message for failure in why.errors) if why is not None and own else ()
     return Card(
         kind=kind,
         namespace=meta.namespace,
@@ -49,7 +46,7 @@ def card(kind: str, raw: bytes, renderer: Renderer, why: Why | None) -> Card:
         created=meta.creation_timestamp,
         deleting=meta.deletion_timestamp is not None,
         headline=rendering.headline,
-        waiting_for=reasons + failures,
+        waiting_for=why.told if why is not None and why.uid == meta.uid else (),
         columns=rendering.columns,
         rows=tuple(rendering.rows),
     )

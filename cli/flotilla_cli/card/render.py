@@ -1,16 +1,13 @@
-"""The card on a terminal, or as plain text of the same shape."""
+"""How a card looks."""
 
-import io
 from datetime import datetime
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from flotilla_cli.ages import age
 from flotilla_cli.card.card import Card
-from flotilla_cli.tree.render import PLAIN_WIDTH
 
 
 def render(card: Card, now: datetime) -> Tree:
@@ -29,13 +26,6 @@ def render(card: Card, now: datetime) -> Tree:
     if card.rows:
         tree.add(_table(card))
     return tree
-
-
-def plain(card: Card, now: datetime) -> str:
-    """The card as text without colours."""
-    output = io.StringIO()
-    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(render(card, now))
-    return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
 
 
 def _table(card: Card) -> Table:

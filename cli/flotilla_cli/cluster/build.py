@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 
 from flotilla_cli.cluster.errors import ClusterError
@@ -38,11 +37,12 @@ async def build(product: Product, names: Collection[str], into: Path, clock: Clo
         for program in names:
             package = product.packages[program]
             title = f"building {program} {product.version}"
-            await _go(_arguments(product, package, into / program), log, clock, partial(_say_more, say, title))
+            arguments = _arguments(product, package, into / program)
+            await _go(arguments, log, clock, lambda detail, title=title: say(f"{title}, {detail}"))
 
 
 def require_space(product: Product, folder: Path) -> None:
-    """Raise when the disk is too full for a build."""
+    """Raises ClusterError when the disk is too full for a build."""
     free = shutil.disk_usage(folder).free
     if free < product.build_gib << 30:
         raise ClusterError(
@@ -55,10 +55,6 @@ def require_space(product: Product, folder: Path) -> None:
 def _arguments(product: Product, package: str, output: Path) -> list[str]:
     linked = " ".join(["-s", "-w", *(f"-X {assignment}" for assignment in product.linked)])
     return ["build", "-trimpath", "-mod=readonly", "-buildvcs=false", f"-ldflags={linked}", "-o", str(output), package]
-
-
-def _say_more(say: Say, title: str, detail: str) -> None:
-    say(f"{title}, {detail}")
 
 
 async def _go(arguments: list[str], log: Path, clock: Clock, say: Say) -> None:

@@ -49,8 +49,8 @@ class BusUsers:
         self._write()
 
     def add_node(self, node: str) -> str:
-        """New credentials for a node, as the content of a file; earlier ones stop being valid. ValueError for what is
-        no node's name."""
+        """New credentials for a node, as the content of a file; earlier ones stop being valid. Raises ValueError for
+        what is no node's name."""
         node_permissions(node)
         seed, public = new_user()
         write_private(self._public("nodes", node), public)

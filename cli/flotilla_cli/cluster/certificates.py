@@ -10,7 +10,7 @@ import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from flotilla_cli.cluster.layout import write_private
 from flotilla_common.clock import Clock
@@ -30,7 +30,7 @@ class Authority(msgspec.Struct, frozen=True):
         if self.certificate.exists():
             return
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "flotilla-clients")])
+        subject = x509.Name.from_rfc4514_string("CN=flotilla-clients")
         built = _builder(subject, subject, key, clock.now()).add_extension(
             x509.BasicConstraints(ca=True, path_length=0), critical=True
         )
@@ -45,12 +45,7 @@ class Authority(msgspec.Struct, frozen=True):
         signer = serialization.load_pem_private_key(self.key.read_bytes(), password=None)
         assert isinstance(signer, ec.EllipticCurvePrivateKey)
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name(
-            [
-                x509.NameAttribute(NameOID.ORGANIZATION_NAME, group),
-                x509.NameAttribute(NameOID.COMMON_NAME, user),
-            ]
-        )
+        subject = x509.Name.from_rfc4514_string(f"CN={user},O={group}")
         built = _builder(subject, issuer.subject, key, clock.now()).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )

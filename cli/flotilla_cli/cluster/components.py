@@ -75,9 +75,6 @@ class Places(msgspec.Struct, frozen=True):
         """`kubeconfig` for people, `<component>.kubeconfig` for the rest."""
         return self.state_dir / ("kubeconfig" if component == "admin" else f"{component}.kubeconfig")
 
-    def log(self, component: str) -> Path:
-        return self.state_dir / "logs" / f"{component}.log"
-
 
 def etcd(places: Places, ports: Ports, *, durable: bool) -> list[str]:
     """etcd with one member. Not `durable`: a power cut may lose data, and the disk is no bottleneck."""

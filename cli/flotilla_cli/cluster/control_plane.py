@@ -21,7 +21,7 @@ from flotilla_cli.cluster.admin import admin, ensure, not_ready
 from flotilla_cli.cluster.components import Places, Ports
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.ports import HOST
-from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.process import Process, tail
 from flotilla_cli.cluster.records import Records
 from flotilla_common.api.resources import NODE
 from flotilla_common.clock import Clock
@@ -82,9 +82,9 @@ class ControlPlane:
         self.places.clients.make(self._clock)
         self.places.clients.issue(self.places.kubelet_client, "kube-apiserver", "system:masters", self._clock)
         for component, token in tokens.items():
-            self._write_kubeconfig(component, credentials.token_user(token))
+            self._write_kubeconfig(component, {"token": token})
         for component in ORDER:
-            if component == "kwok" and self._running(component) is None:
+            if component == "kwok" and not self.records.alive(component):
                 await self._start_kwok()
             self.ensure(component)
             if component == "kube-apiserver":
@@ -93,12 +93,11 @@ class ControlPlane:
 
     def ensure(self, component: str) -> Process:
         """The component's process, started if it does not run."""
-        current = self._running(component)
+        current = self.records.alive(component)
         if current is not None:
             return current
-        argv = self._command(component)
         env = kwok.ENVIRONMENT if component == "kwok" else {}
-        return self.records.spawn(component, argv, self.places.log(component), bound=self.options.bound, env=env)
+        return self.records.spawn(component, self._command(component), bound=self.options.bound, env=env)
 
     async def add_nodes(self, count: int) -> None:
         """Make fake nodes `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there."""
@@ -109,7 +108,7 @@ class ControlPlane:
             ours = {kwok.node(index)["metadata"]["name"] for index in range(count)}
             while waiting := ours.intersection(kwok.unschedulable((await api.list(NODE)).items)):
                 if self._clock.monotonic() > deadline:
-                    raise ClusterError(f"{len(waiting)} nodes are not ready; see {self.places.log('kwok')}")
+                    raise ClusterError(f"{len(waiting)} nodes are not ready; see {self.records.log('kwok')}")
                 await self._clock.sleep(POLL)
 
     async def stop(self, grace: float = 10) -> None:
@@ -120,7 +119,7 @@ class ControlPlane:
         """Credentials of a node's kubelet; returns its kubeconfig."""
         pair = self.places.state_dir / f"{node}.pem"
         self.places.clients.issue(pair, f"system:node:{node}", "system:nodes", self._clock)
-        return self._write_kubeconfig(node, credentials.certificate_user(pair))
+        return self._write_kubeconfig(node, {"client-certificate": str(pair), "client-key": str(pair)})
 
     def _write_kubeconfig(self, component: str, user: dict[str, str]) -> Path:
         path = self.places.kubeconfig(component)
@@ -133,13 +132,8 @@ class ControlPlane:
 
     def _command(self, component: str) -> list[str]:
         if component == "volumes":
-            return [
-                sys.executable,
-                "-m",
-                "flotilla_cli.cluster.volumes",
-                str(self.kubeconfig),
-                str(self.places.volumes),
-            ]
+            module = [sys.executable, "-m", "flotilla_cli.cluster.volumes"]
+            return [*module, str(self.kubeconfig), str(self.places.volumes)]
         program, *arguments = self._arguments(component)
         return [str(self._programs(program)), *arguments]
 
@@ -168,23 +162,16 @@ class ControlPlane:
         deadline = self._clock.monotonic() + READY_WITHIN
         problem = "it has not written its certificate"
         while self._clock.monotonic() < deadline:
-            self._require("etcd")
-            self._require("kube-apiserver")
+            for component in ("etcd", "kube-apiserver"):
+                if not self.records.alive(component):
+                    log = self.records.log(component)
+                    raise ClusterError(f"{component} ended right after its start. End of {log}:\n{tail(log)}")
             if self._authority.exists():
                 problem = await not_ready(self.kubeconfig, self._clock)
                 if not problem:
                     return
             await self._clock.sleep(POLL)
-        log = self.places.log("kube-apiserver")
+        log = self.records.log("kube-apiserver")
         raise ClusterError(
             f"The apiserver is not ready after {READY_WITHIN:.0f} s ({problem}). End of {log}:\n{tail(log)}"
         )
-
-    def _running(self, component: str) -> Process | None:
-        process = self.records.get(component)
-        return process if process is not None and is_alive(process) else None
-
-    def _require(self, component: str) -> None:
-        if self._running(component) is None:
-            log = self.places.log(component)
-            raise ClusterError(f"{component} ended right after its start. End of {log}:\n{tail(log)}")

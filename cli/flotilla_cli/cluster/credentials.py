@@ -44,16 +44,6 @@ def write_signing_key(path: Path) -> None:
     write_private(path, pem)
 
 
-def token_user(token: str) -> dict[str, str]:
-    """The user of a kubeconfig that shows a token."""
-    return {"token": token}
-
-
-def certificate_user(pair: Path) -> dict[str, str]:
-    """The user of a kubeconfig that shows a certificate; the file holds it with its key."""
-    return {"client-certificate": str(pair), "client-key": str(pair)}
-
-
 def write_kubeconfig(path: Path, server: str, authority: Path, user: dict[str, str]) -> None:
     """A kubeconfig with one context, named flotilla."""
     document = {

@@ -45,6 +45,8 @@ HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
 """Kubelets are on other machines; fake ones should take as little CPU as they can. They keep little and drop much, so
 garbage is looked for a quarter as often."""
+NOT_TOLD = ("osImage", "kernelVersion", "kubeProxyVersion", "machineID", "systemUUID", "bootID")
+"""What the apiserver wants to hear of a node and nobody asks for."""
 WORKERS = 64  # status patches at a time, of all nodes together; with 16 pods waited seconds for their turn
 
 RUNS = '.status.podIP // "" | length > 0 | tostring'
@@ -95,7 +97,7 @@ def stages(kubelet: Kubelet, boot: str) -> list[Json]:
     """kwok's configuration: its options, and the stages of nodes and pods."""
     taken = NODE_TAKEN % boot
     options = {"podPlayStageParallelism": WORKERS, "nodePlayStageParallelism": 4}
-    living = [_is(DELETING, "false"), {"key": ".status.phase", "operator": "NotIn", "values": ["Succeeded", "Failed"]}]
+    living = [_is(DELETING, "false"), _isnt(".status.phase", "Succeeded", "Failed")]
     restarted = {
         "type": "Normal",
         "reason": "Killing",
@@ -158,8 +160,8 @@ def _is(key: str, value: str) -> Json:
     return {"key": key, "operator": "In", "values": [value]}
 
 
-def _isnt(key: str, value: str) -> Json:
-    return {"key": key, "operator": "NotIn", "values": [value]}
+def _isnt(key: str, *values: str) -> Json:
+    return {"key": key, "operator": "NotIn", "values": list(values)}
 
 
 def node(index: int, zones: int = 3) -> Json:
@@ -194,13 +196,8 @@ def node(index: int, zones: int = 3) -> Json:
                 "architecture": "amd64",
                 "operatingSystem": "linux",
                 "kubeletVersion": "fake",
-                "osImage": "",
-                "kernelVersion": "",
                 "containerRuntimeVersion": "containerd://fake",
-                "kubeProxyVersion": "",
-                "machineID": "",
-                "systemUUID": "",
-                "bootID": "",
+                **dict.fromkeys(NOT_TOLD, ""),
             },
         },
     }

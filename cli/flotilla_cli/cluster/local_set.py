@@ -62,7 +62,7 @@ def write(state_dir: Path, local_set: LocalSet) -> None:
 
 
 def claim(state_dir: Path) -> None:
-    """Make the folder ours. Raises when it holds something else, or cannot be written."""
+    """Make the folder ours. Raises ClusterError when it holds something else, or cannot be written."""
     try:
         state_dir.mkdir(parents=True, exist_ok=True)
         if not is_ours(state_dir) and any(state_dir.iterdir()):
@@ -92,8 +92,3 @@ def only_one(state_dir: Path) -> Generator[None]:
         except BlockingIOError as error:
             raise ClusterError(f"Another flotilla command works in {state_dir}. Try again when it is done.") from error
         yield
-
-
-def remove(state_dir: Path) -> None:
-    """Remove the folder."""
-    shutil.rmtree(state_dir)

@@ -8,16 +8,16 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import aiohttp
 import msgspec
 
 from flotilla_cli.cluster.bus_users import BusUsers
-from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
-from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.process import Process, until
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock, SystemClock
@@ -27,7 +27,6 @@ ANY = ("0.0.0.0", "::")
 """What users may write for all addresses."""
 MAX_PAYLOAD = 8 * 1024 * 1024
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
-POLL = 0.02
 ENVIRONMENT = {"GOGC": "400"}
 """It keeps a few MiB alive and copies every message, so garbage is looked for a quarter as often."""
 
@@ -86,12 +85,12 @@ async def start_nats(
     chosen = free_ports(2)
     port, monitor_port = port or chosen[0], monitor_port or chosen[1]
     records = Records(state_dir)
-    process = records.get(NAME)
+    process = records.alive(NAME)
     users = BusUsers(state_dir)
     guarded = host != HOST or bool(users.nodes())
     if guarded:
         users.prepare()
-    if process is None or not is_alive(process):
+    if process is None:
         config = state_dir / "nats.conf"
         text = CONFIGURATION.format(
             users=f'include "{users.configuration.relative_to(state_dir)}"\n' if guarded else "",
@@ -105,7 +104,7 @@ async def start_nats(
         write_private(config, text)
         write_private(state_dir / "nats.json", msgspec.json.encode([host, port, monitor_port]))
         argv = [str(program(NAME)), "--config", str(config)]
-        process = records.spawn(NAME, argv, state_dir / "logs" / f"{NAME}.log", bound=bound, env=ENVIRONMENT)
+        process = records.spawn(NAME, argv, bound=bound, env=ENVIRONMENT)
     host, port, monitor_port = msgspec.json.decode((state_dir / "nats.json").read_bytes(), type=tuple[str, int, int])
     server = NatsServer(
         url=f"nats://{HOST if host in ANY else host}:{port}",
@@ -114,23 +113,14 @@ async def start_nats(
         state_dir=state_dir,
         credentials=str(users.credentials) if guarded else "",
     )
-    await _ready(server, clock)
+    problem = f"nats-server did not become ready. End of {process.log}"
+    await until(partial(nats_healthy, server.monitor), process, clock, READY_WITHIN, problem)
     return server
 
 
 def reload_users(process: Process) -> None:
     """Have a running nats-server read its configuration anew; users that are gone are cut off."""
     os.kill(process.pid, signal.SIGHUP)
-
-
-async def _ready(server: NatsServer, clock: Clock) -> None:
-    deadline = clock.monotonic() + READY_WITHIN
-    while clock.monotonic() < deadline and is_alive(server.process):
-        if await nats_healthy(server.monitor):
-            return
-        await clock.sleep(POLL)
-    log = Path(server.process.log)
-    raise ClusterError(f"nats-server did not become ready. End of {log}:\n{tail(log)}")
 
 
 async def nats_healthy(monitor: str) -> bool:

@@ -11,7 +11,7 @@ which are free again when the process ends, however it ends.
 import contextlib
 import socket
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from flotilla_cli.cluster.errors import ClusterError
@@ -35,11 +35,7 @@ def free_ports(count: int) -> list[int]:
 
 @cache
 def _claimed() -> Iterator[int]:
-    """This process's ports."""
-    return _claim()
-
-
-def _claim() -> Iterator[int]:
+    """This process's ports: always the same iterator."""
     first, last = LOWEST // BLOCK + 1, _outgoing() // BLOCK - 1
     start = int(SystemEntropy().uniform(first, last + 1))
     with contextlib.ExitStack() as claims:
@@ -49,17 +45,8 @@ def _claim() -> Iterator[int]:
                 name.bind(f"\0flotilla-ports-{block}")
             except OSError:
                 continue  # another process has claimed them
-            yield from filter(_nobody_listens, range(block * BLOCK, (block + 1) * BLOCK))
+            yield from filter(partial(is_free, lingering=False), range(block * BLOCK, (block + 1) * BLOCK))
     raise ClusterError(f"There are no free ports left between {LOWEST} and {_outgoing()}.")
-
-
-def _nobody_listens(port: int) -> bool:
-    with socket.socket() as one:
-        try:
-            one.bind((HOST, port))
-        except OSError:
-            return False
-        return True
 
 
 def _outgoing() -> int:
@@ -71,10 +58,10 @@ def _outgoing() -> int:
     return first if first > LOWEST + 16 * BLOCK else OUTGOING_DEFAULT
 
 
-def is_free(port: int) -> bool:
-    """Whether a program could listen on this port now."""
+def is_free(port: int, *, lingering: bool = True) -> bool:
+    """Whether a program could listen on this port now: as servers do, also where connections linger (TIME_WAIT)."""
     with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT does not count
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, lingering)
         try:
             one.bind((HOST, port))
         except OSError:
@@ -83,7 +70,7 @@ def is_free(port: int) -> bool:
 
 
 def require_free(port: int, purpose: str, option: str) -> None:
-    """Raise when a port named by the user is taken."""
+    """Raises ClusterError when a port named by the user is taken."""
     if not is_free(port):
         raise ClusterError(
             f"Port {port} for {purpose} is taken by another process. Name another one with {option}, or leave the "

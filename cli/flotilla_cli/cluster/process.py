@@ -7,15 +7,16 @@ never written (we were killed in between) can be found again, exactly, and never
 
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from flotilla_cli.cluster.errors import ClusterError
 from flotilla_common.clock import Clock
 
 MARK = "FLOTILLA_STATE_DIR"  # in the environment of everything that belongs to one state folder
-POLL = 0.02  # seconds between looks at a process that was asked to stop
+POLL = 0.02  # seconds between looks at a process that starts or ends
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -94,6 +95,19 @@ def reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return
+
+
+async def until(
+    ready: Callable[[], Awaitable[bool]], process: Process, clock: Clock, seconds: float, problem: str
+) -> None:
+    """Return when it is ready. Raises ClusterError, the `problem` with the end of the log, when the process ends before
+    that or `seconds` pass."""
+    deadline = clock.monotonic() + seconds
+    while is_alive(process) and clock.monotonic() < deadline:
+        if await ready():
+            return
+        await clock.sleep(POLL)
+    raise ClusterError(f"{problem}:\n{tail(Path(process.log))}")
 
 
 async def stop(process: Process, clock: Clock, grace: float = 10) -> None:

@@ -96,10 +96,5 @@ def _only_one(say: Say) -> Generator[None]:
             say("another command is getting the programs; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-        _clear_leftovers(folder)
-
-
-def _clear_leftovers(folder: Path) -> None:
-    """What killed downloads and builds left; nobody else works here while we hold the lock."""
-    for path in folder.glob(".*-*"):
-        shutil.rmtree(path, ignore_errors=True)
+        for path in folder.glob(".*-*"):  # what killed downloads and builds left; nobody else works here now
+            shutil.rmtree(path, ignore_errors=True)

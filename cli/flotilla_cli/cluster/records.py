@@ -29,11 +29,26 @@ class Records:
         except FileNotFoundError:
             return None
 
+    def alive(self, name: str) -> Process | None:
+        """The process of this name, if it runs."""
+        process = self.get(name)
+        return process if process is not None and is_alive(process) else None
+
+    def log(self, name: str) -> Path:
+        """Where the process of this name logs."""
+        return self._state_dir / "logs" / f"{name}.log"
+
     def spawn(
-        self, name: str, argv: Sequence[str], log: Path, *, bound: bool = False, env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        argv: Sequence[str],
+        log: Path | None = None,
+        *,
+        bound: bool = False,
+        env: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a process and record it."""
-        process = spawn(name, argv, log, state_dir=self._state_dir, bound=bound, env=env)
+        """Start a process and record it. `bound`: it dies with us."""
+        process = spawn(name, argv, log or self.log(name), state_dir=self._state_dir, bound=bound, env=env)
         write_private(self._folder / f"{name}.json", msgspec.json.encode(process))
         return process
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster import local_set as state
-from flotilla_cli.cluster import services
+from flotilla_cli.cluster import readyz
 from flotilla_cli.cluster.admin import not_ready
 from flotilla_cli.cluster.control_plane import ORDER
 from flotilla_cli.cluster.local_set import LocalSet
@@ -13,8 +13,9 @@ from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import nats_healthy
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.process import is_alive
-from flotilla_cli.cluster.realnodes import agents, network
+from flotilla_cli.cluster.realnodes import network
 from flotilla_cli.cluster.realnodes.agents import PART as AGENT
+from flotilla_cli.cluster.realnodes.agents import PORT as AGENT_PORT
 from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import PARTS, PREFIX, node_name, node_problem, part_name
 from flotilla_cli.cluster.realnodes.registry import NAME as REGISTRY
@@ -63,14 +64,10 @@ async def _problem(name: str, local_set: LocalSet, clock: Clock, state_dir: Path
         healthy = await nats_healthy(f"http://{HOST}:{local_set.nats_monitor}")
         return "" if healthy else "/healthz does not answer 200"
     if name in local_set.services:
-        return await services.not_ready(local_set.services[name])
+        return await readyz.not_ready(HOST, local_set.services[name])
     if name.endswith(f"-{AGENT}"):
-        return await agents.not_ready(_address(name.removesuffix(f"-{AGENT}"), state_dir))
+        found, index = network.read(state_dir), name.removeprefix(PREFIX).removesuffix(f"-{AGENT}")
+        return await readyz.not_ready(found.node(int(index)) if found else "", AGENT_PORT)
     if name.endswith("-kubelet"):
         return await node_problem(name.removesuffix("-kubelet"), Path(local_set.kubeconfig), clock)
     return ""
-
-
-def _address(node: str, state_dir: Path) -> str:
-    found = network.read(state_dir)
-    return found.node(int(node.removeprefix(PREFIX))) if found else ""

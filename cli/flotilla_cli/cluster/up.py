@@ -21,7 +21,7 @@ from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports, is_free, require_free
-from flotilla_cli.cluster.process import MARK, Process, is_alive, marked, stop
+from flotilla_cli.cluster.process import MARK, Process, marked, stop
 from flotilla_cli.cluster.programs import CONTROL_PLANE, PROGRAMS
 from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
@@ -31,6 +31,7 @@ from flotilla_cli.cluster.realnodes.namespaces import same
 from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, recorded
 from flotilla_cli.cluster.records import Records
+from flotilla_cli.services import installed
 from flotilla_common.clock import Clock
 
 FAKE_NODES = 10
@@ -179,7 +180,7 @@ async def _plan(
 def _fresh(
     state_dir: Path, wishes: Wishes, program: Callable[[str], Path], address: str, *, demo_done: bool
 ) -> LocalSet:
-    names = services.installed()
+    names = list(installed())
     free = free_ports(6 + len(names))
     nats_port = wishes.nats_port or free[0]
     return LocalSet(
@@ -208,8 +209,8 @@ def _can_continue(old: LocalSet, records: Records) -> bool:
     }
     for name, port in old.services.items():
         ports.setdefault(name, []).append(port)
-    return list(old.services) == services.installed() and all(
-        _runs(name, records) or all(map(is_free, wanted)) for name, wanted in ports.items()
+    return list(old.services) == list(installed()) and all(
+        records.alive(name) or all(map(is_free, wanted)) for name, wanted in ports.items()
     )
 
 
@@ -220,11 +221,6 @@ def _differs(old: LocalSet, wishes: Wishes, address: str) -> bool:
         (wishes.webhook_port, old.webhook_port),
     )
     return address != old.address or any(wanted and wanted != current for wanted, current in pairs)
-
-
-def _runs(name: str, records: Records) -> bool:
-    process = records.get(name)
-    return process is not None and is_alive(process)
 
 
 async def _install(local_set: LocalSet) -> None:

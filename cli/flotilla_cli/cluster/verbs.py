@@ -1,10 +1,10 @@
 """The verbs `up`, `down` and `status`: options in, words out. The work is in `up`, `demo` and `status`."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from shutil import which
 from typing import Any, TypeVar
 
 import click
@@ -165,14 +165,14 @@ async def _down(folder: Path, *, keep: bool) -> None:
         with progress.step("Stop the local set") as say:
             count = await work.stop_all(folder, clock, say)
         if not keep:
-            local_set.remove(folder)
+            shutil.rmtree(folder)
     progress.note(f"{count} processes stopped; {folder} {'kept' if keep else 'removed'}.")
 
 
 def _what_next(started: LocalSet, folder: Path) -> None:
     option = _state_option(folder)
     homes = {"flotilla": Path(sys.executable).parent, "kubectl": Path(started.programs["kubectl"]).parent}
-    missing = [str(home) for name, home in homes.items() if not which(name)]
+    missing = [str(home) for name, home in homes.items() if not shutil.which(name)]
     path = f"  export PATH={':'.join(missing)}:$PATH\n" if missing else ""
     click.echo(
         f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"

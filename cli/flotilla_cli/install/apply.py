@@ -41,7 +41,8 @@ async def apply(
         try:
             live = await read(api, document)
             if live is not None and is_leaving(live) and not dry_run:
-                await _let_go(api, clock, document, tell)
+                if why := await gone(api, clock, document, tell):
+                    raise InstallError(f"{title(document)} is being removed and does not go: {why}")
                 live = None
             result = await _apply_one(api, document, live, dry_run=dry_run, set_endpoints=set_endpoints)
         except ApiError as error:
@@ -63,11 +64,6 @@ async def established(api: Api, definition: Json, clock: Clock) -> bool:
             return True
         await clock.sleep(0.1)
     return False
-
-
-async def _let_go(api: Api, clock: Clock, document: Json, tell: Tell) -> None:
-    if why := await gone(api, clock, document, tell):
-        raise InstallError(f"{title(document)} is being removed and does not go: {why}")
 
 
 async def _apply_one(api: Api, document: Json, live: Json | None, *, dry_run: bool, set_endpoints: bool) -> str:

@@ -66,14 +66,12 @@ def _service() -> Json:
 
 def _configuration(name: str, entries: list[Json], webhook_url: str) -> Json:
     kind = "MutatingWebhookConfiguration" if name == MUTATING_CONFIGURATION else "ValidatingWebhookConfiguration"
-    webhooks = [_reached_at(entry, webhook_url) for entry in entries] if webhook_url else entries
+    webhooks = entries
+    if webhook_url:
+        webhooks = [entry | {"clientConfig": {"url": webhook_url + path_of(entry)}} for entry in entries]
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
         "metadata": {"name": name, "annotations": {endpoint.TEMPLATE: endpoint.as_template(webhooks)}},
         "webhooks": webhooks,
     }
-
-
-def _reached_at(entry: Json, webhook_url: str) -> Json:
-    return entry | {"clientConfig": {"url": webhook_url + path_of(entry)}}

@@ -82,11 +82,9 @@ class Replay:
     def steps(self) -> Iterator[Step]:
         """All passes, then what follows from the end."""
         for done in passes(self._bundle):
-            step = self._step(done)
-            if step is not None:
+            if (step := self._step(done)) is not None:
                 yield step
-        last = self._last()
-        if last is not None:
+        if (last := self._last()) is not None:
             yield last
 
     def _step(self, done: Pass) -> Step | None:
@@ -110,7 +108,7 @@ class Replay:
             if decision is not None:
                 verdict = compare(decision.plan, done, self._said)
                 if best is None or len(verdict.differences) <= len(best.differences):
-                    best = self._made(decision, done, verdict)
+                    best = self._made(decision, done.at, done, verdict)
                 if not verdict.differences:
                     return best
             if not self._see_next(latest):
@@ -127,10 +125,10 @@ class Replay:
         decision = self._controller.decide(self._key, self._memory, now)
         return decision if decision is not None and self._tables.readable(decision.subject) else None
 
-    def _made(self, decision: Decision, done: Pass, verdict: Verdict) -> Step:
-        ahead = self._bundle.heard[self._seen : done.position]
+    def _made(self, decision: Decision, at: datetime, done: Pass | None, verdict: Verdict) -> Step:
+        ahead = self._bundle.heard[self._seen : done.position if done else self._seen]
         return Step(
-            at=done.at,
+            at=at,
             done=done,
             generation=decision.subject.generation,
             resource_version=decision.subject.resource_version,
@@ -152,16 +150,7 @@ class Replay:
         wakes = self._said.wake_at if self._said is not None else None
         idle = end - since >= IDLE and (wakes is None or wakes > end) and not self._memory.failures
         verdict = at_rest(decision.plan, self._said, idle=idle)
-        return Step(
-            at=end,
-            done=None,
-            generation=decision.subject.generation,
-            resource_version=decision.subject.resource_version,
-            behind=0,
-            plan=decision.plan,
-            writes=verdict.writes,
-            differences=verdict.differences,
-        )
+        return self._made(decision, end, None, verdict)
 
     def _learn_writes(self, position: int) -> None:
         """Its own writes before that place are in the tables, whatever else it has not seen."""

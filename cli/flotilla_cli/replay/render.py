@@ -75,12 +75,9 @@ def _append_step(text: Text, step: Step, number: int) -> None:
 def _append_write(text: Text, write: Planned) -> None:
     title = " ".join(filter(None, (write.action, write.kind, write.name, write.subresource)))
     text.append(f"  {title}  ").append(write.cause, "dim")
-    text.append(f" → {write.outcome or _not_made(write)}", "green" if write.outcome == "Ok" else "default")
+    not_made = "put off" if write.part in (STATUS, AFTER_STATUS) else "not made"
+    text.append(f" → {write.outcome or not_made}", "green" if write.outcome == "Ok" else "default")
     text.append(f": {write.message}\n" if write.message else "\n")
-
-
-def _not_made(write: Planned) -> str:
-    return "put off" if write.part in (STATUS, AFTER_STATUS) else "not made"
 
 
 def _step_document(step: Step) -> Json:

@@ -1,19 +1,17 @@
 """`flotilla replay`: a bundle planned again, each decision beside what the service did. Needs no cluster and no bus."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 from rich.console import Console
 
-from flotilla_cli.bundle.records import Bundle, UnreadableBundle, read
-from flotilla_cli.explain import printed
+from flotilla_cli.bundle.records import UnreadableBundle, read
+from flotilla_cli.plain import printed
 from flotilla_cli.replay.again import Replay
 from flotilla_cli.replay.render import document, render
-from flotilla_cli.services import controllers
+from flotilla_cli.services import controller_of
 from flotilla_common import logs
-from flotilla_common.control.spec import ControllerSpec
 
 
 @click.command()
@@ -26,25 +24,14 @@ def replay(context: click.Context, file: Path, output: str | None) -> None:
     Exit code 1 tells that a decision differs from what the service did.
     """
     logs.configure("error", "text")
-    bundle = _bundle(file)
-    again = Replay(bundle, _kind(bundle))
+    try:
+        bundle = read(file.read_bytes())
+    except UnreadableBundle as error:
+        raise click.ClickException(f"{file}: {error}") from error
+    again = Replay(bundle, controller_of(bundle.header.resource))
     steps = list(again.steps())
     if output == "json":
         click.echo(msgspec.json.encode(document(bundle, steps, again.missing)))
     else:
         printed(render(bundle, steps, again.missing), Console(highlight=False))
     context.exit(int(any(step.differences for step in steps)))
-
-
-def _bundle(file: Path) -> Bundle:
-    try:
-        return read(file.read_bytes())
-    except UnreadableBundle as error:
-        raise click.ClickException(f"{file}: {error}") from error
-
-
-def _kind(bundle: Bundle) -> ControllerSpec[Any]:
-    kind = controllers().get(bundle.header.resource)
-    if kind is None:
-        raise click.ClickException(f"no installed service plans {bundle.header.resource.plural}")
-    return kind

@@ -70,8 +70,10 @@ class Reader:
         operation = message.headers.get(subjects.OP, "")
         if not operation:
             return None  # the server's own note that a tombstone has expired
-        before = self._seen.get(message.subject)
-        self._remember(message.subject, body)
+        before = self._seen.pop(message.subject, None)
+        self._seen[message.subject] = body
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
         meta = member(body, "metadata")
         return Line(
             at=now,
@@ -86,12 +88,6 @@ class Reader:
             owner=_owner(meta),
             message=dict(message.headers),
         )
-
-    def _remember(self, subject: str, body: Json) -> None:
-        self._seen[subject] = body
-        self._seen.move_to_end(subject)
-        if len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
 
 
 def _act(body: Json, now: datetime) -> Line:

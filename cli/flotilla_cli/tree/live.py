@@ -1,4 +1,4 @@
-"""What the tree shows, read from the apiserver and kept fresh by watches; the reasons come over the bus."""
+"""What the tree shows, read from the apiserver and kept fresh by watches."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,63 +7,43 @@ from datetime import datetime
 import msgspec
 from rich.console import RenderableType
 
+from flotilla_cli.picture import Gone, Picture
 from flotilla_cli.tree.facts import PodFacts, read_pod
-from flotilla_cli.tree.render import plain, render
+from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import SetView, view
-from flotilla_cli.tree.why import Why, decode_why
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, REVISION, Resource
-from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 PAGE = 500
-RETRY_SECONDS = 1.0
-"""Pause before a watch that broke is started again."""
+
+Take = Callable[[bytes | msgspec.Raw], None]
 
 
-class Gone(Exception):
-    """The object does not exist (any more)."""
-
-
-class LiveTree:
+class LiveTree(Picture):
     """The present state of one CloneSet, its pods and its revisions."""
 
     def __init__(self, api: Api, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
-        self._api = api
-        self._clock = clock
-        self._resource = resource
-        self._namespace = namespace
-        self._name = name
+        super().__init__(api, clock, resource, namespace, name)
         self._set: CloneSet | None = None
         self._pods: dict[str, PodFacts] = {}
         self._revisions: dict[str, ControllerRevision] = {}
-        self.why: Why | None = None
-        self.changed = asyncio.Event()
-        self.trouble = ""  # why the tree may be out of date; empty when it is not
 
     async def load(self) -> None:
-        """Read everything once. Raises ApiError (404 when there is no such object), Unreachable."""
-        await self._load_set()
+        self._take_set(await self._api.get(self._resource, self._namespace, self._name))
         await self._list(POD, self._take_pod, self._pods.clear)
         await self._list(REVISION, self._take_revision, self._revisions.clear)
 
     async def keep(self) -> None:
-        """Follow all changes until cancelled. Raises Gone when the object is deleted."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow(self._resource, self._take_set, lambda: None))
             group.create_task(self._follow(POD, self._take_pod, self._pods.clear))
             group.create_task(self._follow(REVISION, self._take_revision, self._revisions.clear))
 
-    def hear(self, message: Message) -> None:
-        """Take in a record of why.v1; one that cannot be read is as good as none."""
-        self.why = decode_why(message.data)
-        self.changed.set()
-
     def view(self) -> SetView:
-        """The tree as it is now. Raises Gone."""
         if self._set is None:
             raise Gone
         return view(self._set, list(self._pods.values()), list(self._revisions.values()), self.why)
@@ -73,21 +53,10 @@ class LiveTree:
         """The revisions, one table each."""
         return max(len(self.view().revisions), 1)
 
-    def drawing(self, now: datetime, lines: int) -> RenderableType:
-        """For a terminal, with at most that many pods per revision (0: all)."""
+    def drawing(self, now: datetime, lines: int = 0) -> RenderableType:
         return render(self.view(), now, lines)
 
-    def plain(self, now: datetime) -> str:
-        """For a pipe."""
-        return plain(self.view(), now)
-
-    async def _load_set(self) -> None:
-        raw = await self._api.get(self._resource, self._namespace, self._name)
-        self._set = msgspec.json.decode(raw, type=CloneSet)
-
-    async def _list(
-        self, resource: Resource, take: Callable[[bytes | msgspec.Raw], None], clear: Callable[[], None]
-    ) -> str:
+    async def _list(self, resource: Resource, take: Take, clear: Callable[[], None]) -> str:
         token, first = "", True
         while True:
             page = await self._api.list(resource, self._namespace, limit=PAGE, token=token)
@@ -99,9 +68,7 @@ class LiveTree:
             if not token:
                 return page.resource_version
 
-    async def _follow(
-        self, resource: Resource, take: Callable[[bytes | msgspec.Raw], None], clear: Callable[[], None]
-    ) -> None:
+    async def _follow(self, resource: Resource, take: Take, clear: Callable[[], None]) -> None:
         """LIST and WATCH, again and again: the watch may break, the object must be seen as it is."""
         while True:
             try:
@@ -114,9 +81,7 @@ class LiveTree:
                         take(event.object)
                     self.changed.set()
             except (ApiError, Unreachable) as error:
-                self.trouble = str(error)
-                self.changed.set()
-                await self._clock.sleep(RETRY_SECONDS)
+                await self._pause(error)
 
     def _take_set(self, raw: bytes | msgspec.Raw) -> None:
         if metadata_of(raw).name == self._name:

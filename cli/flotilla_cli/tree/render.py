@@ -1,19 +1,14 @@
-"""The tree on a terminal, or as plain text of the same shape."""
+"""How a tree looks."""
 
-import io
 from collections.abc import Sequence
 from datetime import datetime
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from flotilla_cli.ages import age, span
 from flotilla_cli.tree.view import PodView, RevisionView, SetView
-
-PLAIN_WIDTH = 400
-"""Columns of plain text: nothing is ever cut or wrapped in a pipe."""
 
 
 def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
@@ -33,13 +28,6 @@ def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
     if view.older_revisions:
         tree.add(Text(f"{view.older_revisions} older revision{'s'[: view.older_revisions != 1]} kept", style="dim"))
     return tree
-
-
-def plain(view: SetView, now: datetime) -> str:
-    """The whole tree as text without colours."""
-    output = io.StringIO()
-    Console(file=output, width=PLAIN_WIDTH, color_system=None, force_terminal=False).print(render(view, now))
-    return "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
 
 
 def short_image(image: str) -> str:
@@ -106,11 +94,8 @@ def _icon(pod: PodView) -> tuple[str, str]:
         return "↻", "cyan"
     if pod.lifecycle == "PreparingDelete":
         return "◌", "magenta"
-    return ("✗", "red") if _broken(pod) else ("○", "yellow")
-
-
-def _broken(pod: PodView) -> bool:
-    return pod.state == "Failed" or pod.state.endswith(("BackOff", "Error", "OOMKilled", "Evicted"))
+    broken = pod.state == "Failed" or pod.state.endswith(("BackOff", "Error", "OOMKilled", "Evicted"))
+    return ("✗", "red") if broken else ("○", "yellow")
 
 
 def _rest(pods: Sequence[PodView]) -> str:

@@ -68,8 +68,7 @@ def view(
 ) -> SetView:
     """The tree of a CloneSet. Pods of a revision that is gone stand under what their label says."""
     fresh = why if why is not None and why.generation >= cloneset.metadata.generation else None
-    reasons = tuple(reason.message for reason in fresh.reasons) if fresh else ()
-    failures = tuple(failure.message for failure in fresh.errors) if fresh else ()
+    told = fresh.told if fresh else ()
     shown = _group(cloneset, pods, revisions)
     rolling = cloneset.spec.update_strategy.rolling_update
     return SetView(
@@ -80,8 +79,8 @@ def view(
         deleting=cloneset.metadata.deletion_timestamp is not None,
         paused=rolling is not None and rolling.paused,
         numbers=_numbers(cloneset),
-        waiting_for=reasons + failures or waits_for(cloneset, pods),
-        told_by="bus" if reasons or failures else "status",
+        waiting_for=told or waits_for(cloneset, pods),
+        told_by="bus" if told else "status",
         revisions=shown,
         older_revisions=len(revisions) - sum(any(one.name == it.metadata.name for one in shown) for it in revisions),
     )

@@ -36,6 +36,11 @@ class Why(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     wake_at: datetime | None = None
     errors: tuple[Failure, ...] = ()
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What the object waits for and what was impossible, as sentences."""
+        return tuple(one.message for one in (*self.reasons, *self.errors))
+
 
 def decode_why(data: bytes) -> Why | None:
     """Read a payload; None for one that cannot be read: written by another release, or by hand."""

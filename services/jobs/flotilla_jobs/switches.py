@@ -22,7 +22,7 @@ def images_off(settings: Settings, gates: Gates) -> str:
     pulled_ahead = gates.on("PreDownloadImageForInPlaceUpdate") and settings.serves(CLONE_SET.kind)
     if pulled_ahead or any(settings.serves(kind.kind) for kind in kinds):
         return ""
-    return _unserved(", ".join(kind.kind for kind in kinds))
+    return f"off: {', '.join(kind.kind for kind in kinds)} not in CUSTOM_RESOURCE_ENABLE"
 
 
 def jobs_off(settings: Settings, gates: Gates) -> str:
@@ -37,7 +37,3 @@ def reports_off(settings: Settings, gates: Gates) -> str:
     if gates.on("DaemonWatchingPod") or not (recreates_off(settings, gates) and images_off(settings, gates)):
         return ""
     return "off: gate DaemonWatchingPod, and no kind that needs agents is in CUSTOM_RESOURCE_ENABLE"
-
-
-def _unserved(kinds: str) -> str:
-    return f"off: {kinds} not in CUSTOM_RESOURCE_ENABLE"

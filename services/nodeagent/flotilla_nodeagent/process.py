@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -62,10 +63,8 @@ async def _until_stopped(settings: Settings) -> None:
     inbox = subjects.node_inbox(settings.node)
     bus = NatsBus(settings, name=f"nodeagent/{settings.node}", clock=clock, inbox_prefix=inbox)
 
-    def set_runtime(ok: bool, why: str) -> None:
-        status.ready("runtime", ok, why)
-
-    runtimes = Runtimes(clock, set_runtime, override=settings.cri_socket, host_root=settings.host_root)
+    tell = partial(status.ready, "runtime")
+    runtimes = Runtimes(clock, tell, override=settings.cri_socket, host_root=settings.host_root)
     logins = _node_logins(settings, clock, status, os.environ)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(bus.close)
@@ -84,10 +83,7 @@ async def _until_stopped(settings: Settings) -> None:
 
 def _node_logins(settings: Settings, clock: Clock, status: Status, env: Mapping[str, str]) -> list[LoginSource]:
     """Plugins, then files (nodeagent.md §3.5)."""
-
-    def remark(what: str) -> None:
-        status.ready("credentials", True, what)
-
+    remark = partial(status.ready, "credentials", True)
     file, folder = Path(settings.plugin_config_file), Path(settings.plugin_bin_dir)
     home = Path(env["HOME"]) if env.get("HOME") else None
     kubelet = Path(settings.host_root + settings.kubelet_root_dir)

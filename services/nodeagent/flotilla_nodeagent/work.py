@@ -10,11 +10,11 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
 from flotilla_nodeagent.channel.reporting import NotTaken
 from flotilla_nodeagent.cri.errors import CriError
+from flotilla_nodeagent.host import Host
 
 K = TypeVar("K", bound=Hashable)
 
@@ -28,11 +28,10 @@ Do = Callable[[K], Awaitable[float | None]]
 class Work(Generic[K]):
     """A queue and its workers."""
 
-    def __init__(
-        self, name: str, clock: Clock, entropy: Entropy, do: Do[K], *, workers: int, backoff: Backoff = BACKOFF
-    ) -> None:
-        self._clock = clock
-        self._queue = KeyedQueue[K](clock, entropy, PriorityOrder(slots=workers), backoff)  # no worker waits for a slot
+    def __init__(self, name: str, host: Host, do: Do[K], *, workers: int, backoff: Backoff = BACKOFF) -> None:
+        self._clock = host.clock
+        order = PriorityOrder[K](slots=workers)  # no worker waits for a slot
+        self._queue = KeyedQueue[K](host.clock, host.entropy, order, backoff)
         self._do = do
         self._workers = workers
         self._log = structlog.get_logger(part=name)
@@ -43,14 +42,6 @@ class Work(Generic[K]):
             self._queue.add_at(key, self._clock.monotonic() + after)
         else:
             self._queue.add(key)
-
-    def retry(self, key: K) -> None:
-        """Work on the key again after its back-off."""
-        self._queue.retry(key)
-
-    def settled(self, key: K) -> None:
-        """Reset the key's back-off."""
-        self._queue.succeed(key)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -25,7 +25,7 @@ from flotilla_watcher.node_index import Key, NodeIndex
 from flotilla_watcher.writer import StreamWriter
 
 Stored = Callable[[Sequence[Key]], Awaitable[list[Message]]]
-"""The newest messages on kube.v1 of these objects, everything published so far included. BusError."""
+"""The newest messages on kube.v1 of these objects, everything published so far included. Raises BusError."""
 
 
 class NotComplete(Exception):
@@ -118,10 +118,8 @@ class NodeCopies:
             self._gauge.set(len(self._served))
 
     async def serve(self, node: str) -> None:
-        """See to it that the node has copies of everything that concerns it, and gets what changes.
-
-        NotComplete, StreamLost, Superseded, BusError.
-        """
+        """See to it that the node has copies of everything that concerns it, and gets what changes. Raises NotComplete,
+        StreamLost, Superseded, BusError."""
         async with self._lock:
             self._asked[node] = self._clock.monotonic()
             if node in self._served:
@@ -139,10 +137,8 @@ class NodeCopies:
             self._log.info("an agent reads: its node gets copies", node=node, copies=len(messages))
 
     async def retire(self, node: str, since: float) -> None:
-        """Nobody has read the node's copies since then (monotonic). Nothing, if it asked meanwhile.
-
-        StreamLost, Superseded.
-        """
+        """Nobody has read the node's copies since then (monotonic). Nothing, if it asked meanwhile. Raises StreamLost,
+        Superseded."""
         async with self._lock:
             if self._asked.get(node, since) > since:
                 return
@@ -155,7 +151,7 @@ class NodeCopies:
             self._log.info("no agent reads: its node gets no more copies", node=node)
 
     async def check(self) -> None:
-        """Look whether the stream is still there and still ours. StreamLost, Superseded."""
+        """Look whether the stream is still there and still ours. Raises StreamLost, Superseded."""
         await self._writer.check()
 
     async def _take(self, op: str, head: HeadMeta, body: bytes, *, always: bool) -> None:

@@ -81,7 +81,7 @@ class NodeLogins:
         )
 
     async def _node(self, token: str) -> str:
-        """The node that the token's pod runs on. Denied."""
+        """The node that the token's pod runs on. Raises Denied."""
         if not token:
             raise Denied("no token was presented")
         body = msgspec.json.encode(

@@ -7,7 +7,6 @@ nobody listens ends by itself.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import structlog
 
@@ -29,15 +28,7 @@ RETIRE_SECONDS = 600.0
 """Without a reader for so long, a node is served no more. Agents that were away for a fifth of it read anew anyway."""
 
 
-class ServesNodes(Protocol):
-    """Makes the copies of one resource."""
-
-    async def serve(self, node: str) -> None:
-        """Returns when the node's copies are published. NotComplete, StreamLost, Superseded, BusError."""
-        ...
-
-
-async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, ServesNodes]) -> Follow:
+async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]) -> Follow:
     """Answer the agents' requests to read what this replica publishes now."""
     resources = {resource.plural: resource for resource in routes()}
 
@@ -68,13 +59,13 @@ def proper_inbox(node: str, inbox: str) -> bool:
 
 
 async def readers(bus: Bus, resource: Resource) -> set[str]:
-    """The nodes whose agents read their copies of the resource. BusError."""
+    """The nodes whose agents read their copies of the resource. Raises BusError."""
     inboxes = await bus.delivering(subjects.node_stream(resource).name)
     return set(filter(None, map(subjects.inbox_node, inboxes)))
 
 
 async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: NodeCopies) -> None:
-    """Serve who reads, retire who has not read for long, until cancelled. StreamLost, Superseded."""
+    """Serve who reads, retire who has not read for long, until cancelled. Raises StreamLost, Superseded."""
     log = structlog.get_logger(resource=resource.id)
     absent: dict[str, float] = {}  # since when, of served nodes without a reader
     while True:

@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
+import msgspec
 import structlog
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus, BusError, Message
+from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
@@ -36,108 +37,87 @@ PAUSE_SECONDS = 1.0
 Loop = Coroutine[None, None, None]
 
 
-class ResourceWatch:
+class ResourceWatch(msgspec.Struct, kw_only=True):
     """Publishes one resource until cancelled."""
 
-    def __init__(
-        self,
-        *,
-        api: Api,
-        bus: Bus,
-        clock: Clock,
-        entropy: Entropy,
-        resource: Resource,
-        max_payload: int,
-        fence: Callable[[], bool],
-        report: Report,
-        copies: dict[Resource, NodeCopies],
-    ) -> None:
-        self._api = api
-        self._bus = bus
-        self._clock = clock
-        self._entropy = entropy
-        self._resource = resource
-        self._content = Content(resource, max_payload)
-        self._fence = fence
-        self._report = report
-        self._copies = copies  # of all resources, as far as they are published now
-        self._served: frozenset[str] = frozenset()  # nodes that got copies from us before
-        self._log = structlog.get_logger(resource=resource.id)
+    api: Api
+    bus: Bus
+    clock: Clock
+    entropy: Entropy
+    resource: Resource
+    max_payload: int  # bytes
+    fence: Callable[[], bool]
+    report: Report
+    copies: dict[Resource, NodeCopies]  # of all resources, as far as they are published now
+    _served: frozenset[str] = frozenset()  # nodes that got copies from us before
 
     async def run(self) -> None:
+        log = structlog.get_logger(resource=self.resource.id)
         while True:
             try:
                 await self._publish()
             except (StreamLost, Superseded, BusError) as error:
-                self._log.warning("publishing starts over", why=str(error))
-                self._report(f"publishing starts over: {error}")
-            await self._clock.sleep(PAUSE_SECONDS if self._bus.connected else GUARD_SECONDS)
+                log.warning("publishing starts over", why=str(error))
+                self.report(f"publishing starts over: {error}")
+            await self.clock.sleep(PAUSE_SECONDS if self.bus.connected else GUARD_SECONDS)
 
     async def _publish(self) -> None:
-        writer = StreamWriter(
-            bus=self._bus,
-            clock=self._clock,
-            spec=subjects.kube_stream(self._resource),
-            marker_subject=subjects.kube_marker(self._resource),
-            fence=self._fence,
-        )
-        nodes = await self._node_copies(writer)
+        writer = self._writer(subjects.kube_stream(self.resource), subjects.kube_marker(self.resource))
+        content = Content(self.resource, self.max_payload)
+        nodes = await self._node_copies(writer, content)
         publisher = Publisher(
-            resource=self._resource,
+            resource=self.resource,
             writer=writer,
-            content=self._content,
-            clock=self._clock,
-            entropy=self._entropy,
-            report=self._report,
+            content=content,
+            clock=self.clock,
+            entropy=self.entropy,
+            report=self.report,
             strangers=await writer.open(),
             nodes=nodes,
         )
-        reflector = Reflector(self._api, self._resource, publisher, self._clock)
+        reflector = Reflector(self.api, self.resource, publisher, self.clock)
         loops = [reflector.run(), self._guard(writer, publisher, nodes)]
         if nodes is None:
             await _first_failure(*loops)
         else:
             await self._publish_copies(nodes, loops)
 
+    def _writer(self, spec: StreamSpec, marker: str) -> StreamWriter:
+        return StreamWriter(bus=self.bus, clock=self.clock, spec=spec, marker_subject=marker, fence=self.fence)
+
     async def _publish_copies(self, nodes: NodeCopies, loops: Sequence[Loop]) -> None:
         """Run the loops; meanwhile agents may ask for copies."""
-        self._copies[self._resource] = nodes
+        self.copies[self.resource] = nodes
         try:
-            await _first_failure(*loops, follow_readers(self._bus, self._clock, self._resource, nodes))
+            await _first_failure(*loops, follow_readers(self.bus, self.clock, self.resource, nodes))
         finally:
             self._served = nodes.served
-            if self._copies.get(self._resource) is nodes:
-                del self._copies[self._resource]
+            if self.copies.get(self.resource) is nodes:
+                del self.copies[self.resource]
 
-    async def _node_copies(self, objects: StreamWriter) -> NodeCopies | None:
+    async def _node_copies(self, objects: StreamWriter, content: Content) -> NodeCopies | None:
         """The node channel's side, for a resource of which nodes get copies."""
-        route = routes().get(self._resource)
+        route = routes().get(self.resource)
         if route is None:
             return None
-        writer = StreamWriter(
-            bus=self._bus,
-            clock=self._clock,
-            spec=subjects.node_stream(self._resource),
-            marker_subject=subjects.node_marker(self._resource),
-            fence=self._fence,
-        )
+        writer = self._writer(subjects.node_stream(self.resource), subjects.node_marker(self.resource))
         return NodeCopies(
-            resource=self._resource,
+            resource=self.resource,
             route=route,
             writer=writer,
-            content=self._content,
-            clock=self._clock,
+            content=content,
+            clock=self.clock,
             stored=partial(self._stored, objects),
             strangers=await writer.open(),
-            served=self._served | await readers(self._bus, self._resource),
+            served=self._served | await readers(self.bus, self.resource),
             tombstone_seconds=TOMBSTONE_SECONDS,
         )
 
     async def _stored(self, objects: StreamWriter, keys: Sequence[Key]) -> list[Message]:
-        """Objects as they are on kube.v1, everything that was sent included. BusError, StreamLost, Superseded."""
+        """Objects as they are on kube.v1, with everything sent so far. Raises BusError, StreamLost, Superseded."""
         await objects.flush()
-        stream = subjects.kube_stream(self._resource).name
-        found = await asyncio.gather(*(self._bus.get_last(stream, subjects.kube(self._resource, *key)) for key in keys))
+        stream = subjects.kube_stream(self.resource).name
+        found = await asyncio.gather(*(self.bus.get_last(stream, subjects.kube(self.resource, *key)) for key in keys))
         messages = [message for message in found if message is not None]
         if len(messages) < len(keys):
             raise StreamLost(f"stream {stream} lacks objects that were published")
@@ -146,7 +126,7 @@ class ResourceWatch:
     async def _guard(self, writer: StreamWriter, publisher: Publisher, nodes: NodeCopies | None) -> None:
         while True:
             for _ in range(MARKER_BEATS):
-                await self._clock.sleep(GUARD_SECONDS)
+                await self.clock.sleep(GUARD_SECONDS)
                 await writer.check()
                 if nodes is not None:
                     await nodes.check()

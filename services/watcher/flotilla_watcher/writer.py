@@ -64,7 +64,7 @@ class StreamWriter:
         self._log = structlog.get_logger(stream=spec.name)
 
     async def open(self) -> set[str]:
-        """Make sure of the stream and take it over; returns the subjects that it holds. BusError."""
+        """Make sure of the stream and take it over; returns the subjects that it holds. Raises BusError."""
         await self._bus.ensure_stream(self._spec)
         state = await self._bus.stream_state(self._spec.name)
         if state is None:
@@ -79,14 +79,14 @@ class StreamWriter:
         self._epoch = epoch
 
     async def put(self, subject: str, data: bytes, headers: dict[str, str], ttl: float | None = None) -> None:
-        """Send; waits only while the window is full. StreamLost, Superseded."""
+        """Send; waits only while the window is full. Raises StreamLost, Superseded."""
         async with self._lock:
             await self._submit(_Entry(subject, data, headers, ttl))
             while len(self._pending) > WINDOW or self._pending_bytes > WINDOW_BYTES:
                 await self._settle_first()
 
     async def mark(self, epoch: str, marker: bytes) -> None:
-        """Store a marker once everything before it is stored. StreamLost, Superseded.
+        """Store a marker once everything before it is stored. Raises StreamLost, Superseded.
 
         A marker must not be under way together with what it vouches for: a rival that stores exactly one message has
         the first of ours refused, and the next one, which expects one message more, would fit again.
@@ -97,12 +97,12 @@ class StreamWriter:
             await self._settle_all()
 
     async def flush(self) -> None:
-        """Wait until everything is stored. StreamLost, Superseded."""
+        """Wait until everything is stored. Raises StreamLost, Superseded."""
         async with self._lock:
             await self._settle_all()
 
     async def check(self) -> None:
-        """Look whether the stream is still there and still ours. StreamLost, Superseded."""
+        """Look whether the stream is still there and still ours. Raises StreamLost, Superseded."""
         await self.flush()
         async with self._lock:
             await self._inspect(flushed=True)

@@ -107,9 +107,7 @@ def _followers(context: Context, rotator: CertificateRotator) -> list[Follower]:
     """Everything whose change calls for a pass: the configurations, the CRDs, the Secret."""
 
     def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "") -> Follower:
-        return Follower(
-            context.api, context.clock, resource, rotator.wake, namespace=namespace, interesting=interesting
-        )
+        return Follower(context.api, context.clock, resource, rotator.wake, interesting, namespace)
 
     secret = context.settings.webhook_secret
     return [

@@ -1,10 +1,11 @@
 """ConversionReview: every object of a request into the wanted version, or none (webhooks.md §6)."""
 
+from contextlib import suppress
+
 import msgspec
 
 from flotilla_common.api.documents import Json, text
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.kinds.rules import Converter
 
 _VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
 
@@ -40,16 +41,11 @@ def convert(body: bytes) -> bytes:
 
 def _converted(document: Json, version: str) -> Json:
     source, kind = text(document.get("apiVersion")), text(document.get("kind"))
-    converter = _converter(source.partition("/")[0], kind)
+    converter = None
+    with suppress(LookupError):
+        converter = catalogue.named(source.partition("/")[0], kind).rules().convert
     if converter is None:
         raise ValueError(f"{source}, Kind={kind} is not a kind that can be converted")
     if source == version:
         raise ValueError(f"conversion of {kind} from {source} to itself was asked for")
     return converter(document, version)
-
-
-def _converter(group: str, kind: str) -> Converter | None:
-    try:
-        return catalogue.named(group, kind).rules().convert
-    except LookupError:
-        return None

@@ -44,7 +44,7 @@ _Item = TypeVar("_Item", _Phased, _Custom)
 
 
 class LiveCounts:
-    """Counts over the live objects of the cluster. All methods raise CountError."""
+    """Counts over the live objects of the cluster. Every method raises CountError."""
 
     def __init__(self, api: Api) -> None:
         self.api = api

@@ -11,9 +11,10 @@ import msgspec
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.api.webhooks import DELETE_PROTECTION
+from flotilla_common.bare_counter import BareCounter
 from flotilla_common.gates import Gates
 from flotilla_webhook.counting import CountError, LiveCounts
-from flotilla_webhook.metrics import BareCounter, Metrics
+from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 
 _PREFIX = "forbidden by ResourcesProtectionDeletion for "
@@ -25,14 +26,13 @@ Check = Callable[[Json], Awaitable[str]]
 """Why an object labelled Cascading must stay; empty if nothing alive is below it."""
 
 
-class Protection:
+class Protection(msgspec.Struct, frozen=True):
     """The rules, with what they look at and where refusals are recorded."""
 
-    def __init__(self, gates: Gates, counts: LiveCounts, metrics: Metrics, record: Callable[[bytes], None]) -> None:
-        self.gates = gates
-        self.counts = counts
-        self.metrics = metrics
-        self.record = record
+    gates: Gates
+    counts: LiveCounts
+    metrics: Metrics
+    record: Callable[[bytes], None]
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of the native kinds, by path."""
@@ -63,9 +63,9 @@ class Protection:
 
     async def unrecorded(self, request: Request) -> Answer:
         """Services and Ingresses: only Always, no metric, no record."""
-        return await self._decide(request, _never, None)
+        return await self._decide(request, None, None)
 
-    async def _decide(self, request: Request, cascading: Check, counter: BareCounter | None) -> Answer:
+    async def _decide(self, request: Request, cascading: Check | None, counter: BareCounter | None) -> Answer:
         old = request.old_object
         if request.operation != "DELETE" or request.sub_resource or old is None:
             return ALLOWED
@@ -74,7 +74,9 @@ class Protection:
         if not self.gates.on("ResourcesDeletionProtection") or member(old, "metadata").get("deletionTimestamp"):
             return ALLOWED
         label = strings(member(old, "metadata").get("labels")).get(DELETE_PROTECTION)
-        why = _ALWAYS if label == "Always" else await cascading(old) if label == "Cascading" else ""
+        why = _ALWAYS if label == "Always" else ""
+        if label == "Cascading" and cascading is not None:
+            why = await cascading(old)
         if not why:
             return ALLOWED
         if counter is not None:
@@ -121,7 +123,3 @@ async def _replicas_wanted(workload: Json) -> str:
     replicas = member(workload, "spec").get("replicas")
     wanted = replicas if isinstance(replicas, int) else 0
     return f"{_CASCADING}replicas {wanted}>0" if wanted > 0 else ""
-
-
-async def _never(_: Json) -> str:
-    return ""

@@ -9,12 +9,10 @@ _log = structlog.get_logger()
 
 
 def recorder(directory: str) -> Callable[[bytes], None]:
-    """Appends lines to protection.log in the directory, or writes them to the log if none is given.
-
-    Raises OSError if the directory cannot be made.
-    """
+    """Appends lines to protection.log in the directory, or writes them to the log if none is given. Raises OSError when
+    the directory cannot be made."""
     if not directory:
-        return _to_log
+        return lambda line: _log.info("deletion refused", record=line.decode())
     path = Path(directory) / "protection.log"
     path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -23,7 +21,3 @@ def recorder(directory: str) -> Callable[[bytes], None]:
             file.write(line + b"\n")
 
     return append
-
-
-def _to_log(line: bytes) -> None:
-    _log.info("deletion refused", record=line.decode())

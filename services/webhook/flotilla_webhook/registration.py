@@ -61,7 +61,7 @@ class Registration:
         self.armed: Mapping[Resource, list[Json]] = {MUTATING: armed, VALIDATING: []}
 
     async def sync(self, ca: bytes) -> list[str]:
-        """Bring everything in step with the CA; what was written. ApiError, Unreachable, RegistrationError."""
+        """Bring everything in step with the CA; what was written. Raises ApiError, Unreachable, RegistrationError."""
         ca_bundle = base64.b64encode(ca).decode()
         written: list[str] = []
         for resource, name in CONFIGURATIONS.items():

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from flotilla_common.clock import Clock
@@ -31,34 +32,21 @@ _FIRST_DELAY, _LAST_DELAY = 0.25, 60.0
 _log = structlog.get_logger()
 
 
-class CertificateRotator:
+class CertificateRotator(msgspec.Struct, kw_only=True):
     """The pass over certificate and registration, and its loop."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        directory: Path,
-        host: str,
-        renew_before: timedelta,
-        registration: Registration,
-        use: Callable[[Path], None],
-        clock: Clock,
-    ) -> None:
-        self.store = store
-        self.directory = directory
-        self.host = host
-        self.renew_before = renew_before
-        self.registration = registration
-        self.use = use
-        self.clock = clock
-        self.certified = asyncio.Event()
-        """A certificate has been taken into use."""
-        self.initialised = asyncio.Event()
-        """A pass has succeeded as a whole."""
-        self.failure = "certificate and registration have not been looked at yet"
-        self._served: Bundle | None = None
-        self._wake = asyncio.Event()
+    store: Store
+    directory: Path
+    host: str
+    renew_before: timedelta
+    registration: Registration
+    use: Callable[[Path], None]
+    clock: Clock
+    certified: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a certificate has been taken into use
+    initialised: asyncio.Event = msgspec.field(default_factory=asyncio.Event)  # a pass has succeeded as a whole
+    failure: str = "certificate and registration have not been looked at yet"
+    _served: Bundle | None = None
+    _wake: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
         """Something changed: look again soon."""

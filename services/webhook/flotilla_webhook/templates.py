@@ -14,7 +14,7 @@ import msgspec
 from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.pod_template import fill_host_ports
 from flotilla_common.api.admission.tools import Verdict
-from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, member
+from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, member, text
 from flotilla_common.api.resources import POD_TEMPLATE
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
@@ -90,23 +90,10 @@ def _missing(sent: JsonValue, kept: JsonValue, path: str) -> Iterator[str]:
             yield from _missing(before, after, f"{path}[{index}]")
 
 
-class _Cause(msgspec.Struct, frozen=True):
-    message: str = ""
-    field: str = ""
-
-
-class _Details(msgspec.Struct, frozen=True):
-    causes: list[_Cause] = []
-
-
-class _Status(msgspec.Struct, frozen=True):
-    details: _Details | None = None
-
-
 def _translate(refusal: ApiError) -> list[Fault]:
-    details = msgspec.json.decode(refusal.body or b"{}", type=_Status).details
-    causes = details.causes if details else []
-    faults = [Fault(f"spec.{cause.field}", cause.message) for cause in causes if cause.field.startswith(_OURS)]
+    causes = mappings(member(msgspec.json.decode(refusal.body or b"{}"), "details").get("causes"))
+    told = [(text(cause.get("field")), text(cause.get("message"))) for cause in causes]
+    faults = [Fault(f"spec.{field}", message) for field, message in told if field.startswith(_OURS)]
     return faults or [Fault("spec.template", f"Invalid value: {refusal.message}")]
 
 

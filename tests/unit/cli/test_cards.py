@@ -9,8 +9,9 @@ import pytest
 
 from flotilla_cli import renderers
 from flotilla_cli.card.card import card
-from flotilla_cli.card.render import plain
+from flotilla_cli.card.render import render
 from flotilla_cli.kinds import find_kind
+from flotilla_cli.plain import plain
 from flotilla_cli.renderers import bare
 from flotilla_cli.renderers.containerrecreaterequest import recreate_request
 from flotilla_cli.tree.why import Failure, Why
@@ -39,7 +40,7 @@ def why(*messages: str, uid: str = "u1", failure: str = "") -> Why:
 
 
 def shown(raw: bytes, record: Why | None = None) -> str:
-    return plain(card("ContainerRecreateRequest", raw, recreate_request, record), NOW)
+    return plain(render(card("ContainerRecreateRequest", raw, recreate_request, record), NOW))
 
 
 def test_a_request_that_nobody_has_seen():
@@ -80,9 +81,8 @@ def test_what_is_shown_is_one_json_document():
 
 
 def test_a_kind_without_a_renderer_has_a_card_as_well():
-    assert (
-        plain(card("Thing", request(), bare, None), NOW) == "Thing shop/restart-app  age 2m\n└── nothing to wait for\n"
-    )
+    shown = plain(render(card("Thing", request(), bare, None), NOW))
+    assert shown == "Thing shop/restart-app  age 2m\n└── nothing to wait for\n"
 
 
 @pytest.mark.parametrize(("word", "service"), [("clone", "cloneset"), ("crr", "jobs"), ("nodeimage", "jobs")])

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.explain import explain, plain, render
+from flotilla_cli.explain import explain, render
+from flotilla_cli.plain import plain
 from flotilla_cli.tree.why import decode_why
 
 GOLDEN = Path(__file__).parent / "golden"

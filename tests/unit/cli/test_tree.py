@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from flotilla_cli.plain import plain
 from flotilla_cli.tree.facts import PodFacts, read_pod
-from flotilla_cli.tree.render import plain, short_image
+from flotilla_cli.tree.render import render, short_image
 from flotilla_cli.tree.view import view
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why, decode_why
@@ -86,7 +87,7 @@ def check(name: str, text: str) -> None:
 
 
 def test_rollout_from_status_only():
-    check("rollout.txt", plain(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, None), NOW))
+    check("rollout.txt", plain(render(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, None), NOW)))
 
 
 def test_rollout_with_the_service_s_reasons():
@@ -95,12 +96,12 @@ def test_rollout_with_the_service_s_reasons():
         b' "message": "waiting: maxUnavailable 1 is used by web-bbbbb"}],'
         b' "errors": [{"phase": "scale", "message": "exceeded quota"}]}'
     )
-    check("rollout-why.txt", plain(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, why), NOW))
+    check("rollout-why.txt", plain(render(view(cloneset(status=HALFWAY), ROLLOUT, REVISIONS, why), NOW)))
 
 
 def test_complete():
     pods = [pod(f"web-{letter * 5}") for letter in "abcde"]
-    check("complete.txt", plain(view(cloneset(), pods, REVISIONS[2:], None), NOW))
+    check("complete.txt", plain(render(view(cloneset(), pods, REVISIONS[2:], None), NOW)))
 
 
 def test_reasons_of_an_older_generation_are_not_shown():
@@ -207,5 +208,5 @@ def test_short_image(image: str, short: str):
 )
 def test_the_rest_of_min_ready_seconds(ready: bool, seconds: int, text: str) -> None:
     found = view(cloneset(spec={"minReadySeconds": seconds}), [pod("web-a", ready=ready)], [], None)
-    line = next(line for line in plain(found, NOW).splitlines() if "web-a  Running" in line)
+    line = next(line for line in plain(render(found, NOW)).splitlines() if "web-a  Running" in line)
     assert line.endswith(text or "web:2")

@@ -11,7 +11,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Create, Delete, Event, Patch, PatchType, Stage
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names, named, nodes_word, pods_word
-from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_body
+from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 META = ObjectMeta(name="web", namespace="ns", uid="u", resource_version="7")
@@ -137,6 +137,14 @@ class Counts(Model):
 
 def test_a_status_patch_always_holds_the_counts_that_are_asked_for() -> None:
     before, after = Counts(desired=2, message="x"), Counts(desired=2, failed=1)
-    assert status_body(before, after) == {"status": {"failed": 1, "message": None}}
-    assert status_body(after, after, "desired", "failed") == {"status": {"desired": 2, "failed": 1}}
-    assert status_body(Counts(), Counts(), "desired") == {"status": {"desired": 0}}
+    patch = status_patch(POD, META, before, after)
+    assert patch == patch_of(
+        POD, META, cause="status", body={"status": {"failed": 1, "message": None}}, subresource="status"
+    )
+    patch = status_patch(POD, META, Counts(), Counts(message="x"), "desired", "failed")
+    assert patch is not None
+    assert patch.body == {"status": {"desired": 0, "failed": 0, "message": "x"}}
+
+
+def test_a_status_that_has_not_changed_is_not_written() -> None:
+    assert status_patch(POD, META, Counts(desired=2), Counts(desired=2), "desired") is None

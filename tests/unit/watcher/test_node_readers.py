@@ -14,7 +14,6 @@ from flotilla_watcher.node_copies import NodeCopies, NotComplete
 from flotilla_watcher.node_readers import (
     LOOK_SECONDS,
     RETIRE_SECONDS,
-    ServesNodes,
     follow_readers,
     proper_inbox,
     serve_node_readers,
@@ -62,7 +61,7 @@ class Copies:
         self.retired.append((node, since))
 
 
-async def asked(publishing: dict[Resource, ServesNodes], bus: FakeBus, plural: str = "pods") -> FollowAnswer:
+async def asked(publishing: dict[Resource, NodeCopies], bus: FakeBus, plural: str = "pods") -> FollowAnswer:
     bus.inbox = subjects.node_inbox("n1")
     await bus.ensure_stream(subjects.node_stream(POD))
     await serve_node_readers(bus, publishing)

@@ -3,13 +3,12 @@
 import sys
 from pathlib import Path
 
-import aiohttp
-
 from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
-from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.process import tail
 from flotilla_cli.cluster.progress import Say
+from flotilla_cli.cluster.readyz import not_ready
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, node_name, part_name
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
@@ -18,7 +17,6 @@ PART = "agent"
 PORT = 10221
 READY_WITHIN = 60.0  # seconds; it takes two
 POLL = 0.2
-PROBE = aiohttp.ClientTimeout(total=2)
 
 
 class Agents:
@@ -44,17 +42,14 @@ class Agents:
             self._ensure(name, nats)
         deadline = self._clock.monotonic() + READY_WITHIN
         for index, name in enumerate(self._names):
-            while trouble := await not_ready(self._nodes.network.node(index)):
+            while trouble := await not_ready(self._nodes.network.node(index), PORT):
                 if self._clock.monotonic() > deadline:
-                    log = self._log(name)
+                    log = self._records.log(part_name(name, PART))
                     raise ClusterError(f"The agent of {name} is not ready: {trouble}. End of {log}:\n{tail(log)}")
                 say(f"waiting for {name}")
                 await self._clock.sleep(POLL)
 
-    def _ensure(self, name: str, nats: str) -> Process:
-        current = self._records.get(part_name(name, PART))
-        if current and is_alive(current):
-            return current
+    def _ensure(self, name: str, nats: str) -> None:
         argv = [
             *(sys.executable, "-m", "flotilla_nodeagent"),
             f"--node={name}",
@@ -64,23 +59,8 @@ class Agents:
             f"--health-port={PORT}",
             f"--metrics-port={PORT}",
         ]
-        return self._records.spawn(part_name(name, PART), self._nodes.inside(name, argv), self._log(name))
+        if not self._records.alive(part_name(name, PART)):
+            self._records.spawn(part_name(name, PART), self._nodes.inside(name, argv))
 
     def _credentials(self, name: str) -> Path:
         return self._state_dir / "nodes" / name / "bus.creds"
-
-    def _log(self, name: str) -> Path:
-        return self._state_dir / "logs" / f"{part_name(name, PART)}.log"
-
-
-async def not_ready(address: str) -> str:
-    """Empty when the agent of the node with this address is ready, else what it waits for."""
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=PROBE) as session,
-            session.get(f"http://{address}:{PORT}/readyz") as reply,
-        ):
-            lines = (await reply.text()).splitlines()
-    except (aiohttp.ClientError, TimeoutError) as error:
-        return f"no answer ({type(error).__name__})"
-    return "; ".join(line.removeprefix("[-]") for line in lines if line.startswith("[-]"))

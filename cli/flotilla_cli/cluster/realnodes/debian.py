@@ -56,7 +56,7 @@ def missing() -> list[str]:
 
 
 def require_root() -> None:
-    """Real nodes need root: they make namespaces, mounts and control groups."""
+    """Raises ClusterError when we are not root: real nodes need namespaces, mounts and control groups."""
     if os.geteuid() != 0:
         raise ClusterError(
             "Real nodes can only be made by root: containerd and kubelet need namespaces, mounts and control groups. "
@@ -65,7 +65,7 @@ def require_root() -> None:
 
 
 def install(say: Callable[[str], None]) -> None:
-    """Install what is missing; raises with the names of the packages where that cannot be done."""
+    """Install what is missing. Raises ClusterError, with the names of the packages, when that cannot be done."""
     if not missing():
         return
     with LOCK.open("w") as lock:

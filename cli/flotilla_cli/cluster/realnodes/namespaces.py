@@ -4,13 +4,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.process import Process, until
 from flotilla_common.clock import Clock
 
 SHARED = ("net", "mnt", "uts", "ipc")  # the holder is in them itself; only its children are in the pid namespace
 READY_WITHIN = 20.0  # seconds; it takes 0.3
-POLL = 0.01
 
 
 def network_holder() -> list[str]:
@@ -50,8 +48,8 @@ def same(kind: str, pid: int) -> bool:
 
 async def separated(holder: Process, clock: Clock) -> None:
     """Return when the holder of a network namespace has made it."""
-    deadline = clock.monotonic() + READY_WITHIN
-    while same("net", holder.pid):
-        if not is_alive(holder) or clock.monotonic() > deadline:
-            raise ClusterError(f"No network namespace could be made:\n{tail(Path(holder.log))}")
-        await clock.sleep(POLL)
+
+    async def made() -> bool:
+        return not same("net", holder.pid)
+
+    await until(made, holder, clock, READY_WITHIN, "No network namespace could be made")

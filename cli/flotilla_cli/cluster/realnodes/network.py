@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
-from flotilla_cli.cluster.process import Process, is_alive
+from flotilla_cli.cluster.process import Process
 from flotilla_cli.cluster.realnodes.namespaces import inside, inside_network, network_holder, separated
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
@@ -55,11 +55,11 @@ class Network(msgspec.Struct, frozen=True):
 async def ensure(state_dir: Path, records: Records, clock: Clock, *, bound: bool) -> Network:
     """The set's network, made if it is not there; with the addresses that it had before, if they are still free."""
     old = read(state_dir)
-    switch = records.get(SWITCH)
-    if old and switch and is_alive(switch) and _is_claimed(switch, old):
+    switch = records.alive(SWITCH)
+    if old and switch and _is_claimed(switch, old):
         return old
     await records.stop([SWITCH], clock, grace=0)
-    switch = records.spawn(SWITCH, network_holder(), state_dir / "logs" / f"{SWITCH}.log", bound=bound)
+    switch = records.spawn(SWITCH, network_holder(), bound=bound)
     await separated(switch, clock)
     _wire(switch)
     network = _claim(switch, [old] if old else [])

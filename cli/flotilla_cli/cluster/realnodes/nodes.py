@@ -12,6 +12,7 @@ As everywhere here, starting is the repair as well: what runs is left alone.
 import asyncio
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,7 @@ from flotilla_cli.cluster.control_plane import ControlPlane
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import free_ports
-from flotilla_cli.cluster.process import Process, is_alive, send, tail
+from flotilla_cli.cluster.process import Process, send, tail, until
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.realnodes import cgroups, containerd, kubelet, namespaces, network, registry
 from flotilla_cli.cluster.realnodes.debian import PATH
@@ -85,7 +86,7 @@ class RealNodes:
 
     @property
     def network(self) -> Network:
-        """The set's addresses. Raises when there was no `connect`."""
+        """The set's addresses. Raises ClusterError when there was no `connect`."""
         found = network.read(self._state_dir)
         if found is None:
             raise ClusterError("This set has no real nodes.")
@@ -121,7 +122,7 @@ class RealNodes:
                 await ensure(api, NODE, kubelet.object_for(self._plan(index)))
         for index, name in enumerate(names):
             say(f"starting {name}")
-            await self._connected(index)
+            network.attach(self.network, index, name, self._holder(name), self._holder(SWITCH))
             for part in PARTS:
                 await self.ensure(name, part, plane)
         say("waiting for the kubelets")
@@ -129,36 +130,34 @@ class RealNodes:
 
     async def hold(self, name: str) -> Process:
         """The process that holds a node's namespaces, started if it does not run; returns when it is ready."""
-        ready, log = self._folder(name) / READY, self._state_dir / "logs" / f"{name}.log"
-        holder = self._records.get(name)
-        if holder is None or not is_alive(holder):
+        ready = self._folder(name) / READY
+        holder = self._records.alive(name)
+        if holder is None:
             ready.parent.mkdir(parents=True, exist_ok=True)
             ready.unlink(missing_ok=True)
-            holder = self._records.spawn(name, namespaces.node_holder(self._folder(name)), log, bound=self._bound)
-        deadline = self._clock.monotonic() + namespaces.READY_WITHIN
-        while not await asyncio.to_thread(ready.exists):
-            if not is_alive(holder) or self._clock.monotonic() > deadline:
-                raise ClusterError(f"{name} could not be made. End of {log}:\n{tail(log)}")
-            await self._clock.sleep(POLL)
+            holder = self._records.spawn(name, namespaces.node_holder(self._folder(name)), bound=self._bound)
+        problem = f"{name} could not be made. End of {holder.log}"
+        await until(partial(asyncio.to_thread, ready.exists), holder, self._clock, namespaces.READY_WITHIN, problem)
         cgroups.make(holder)
         return holder
 
     async def ensure(self, name: str, part: str, plane: ControlPlane) -> Process:
         """One of a node's daemons (`PARTS`), started if it does not run."""
         record = part_name(name, part)
-        current = self._records.get(record)
-        if current and is_alive(current):
+        current = self._records.alive(record)
+        if current is not None:
             send(current, signal.SIGCONT)  # nsenter stops whenever its command does, and goes on only by itself
             return current
         plan = self._plan(int(name.removeprefix(PREFIX)))
-        log = self._state_dir / "logs" / f"{record}.log"
         socket = self.files(name) / containerd.SOCKET.lstrip("/")
         if part == "containerd":
             socket.unlink(missing_ok=True)
         argv = self.inside(name, self._command(part, plan, plane))
-        process = self._records.spawn(record, argv, log, bound=self._bound, env={"PATH": self.path})
+        process = self._records.spawn(record, argv, bound=self._bound, env={"PATH": self.path})
         if part == "containerd":
-            await self._listens(socket, process)
+            # A kubelet that starts before its containerd ends at once.
+            listens, problem = partial(asyncio.to_thread, socket.exists), f"{record} did not start"
+            await until(listens, process, self._clock, READY_WITHIN, problem)
         return process
 
     async def stop(self) -> None:
@@ -177,26 +176,12 @@ class RealNodes:
         """The root of the files as the node sees them, for looking at from outside."""
         return Path(f"/proc/{self._holder(name).pid}/root")
 
-    async def _connected(self, index: int) -> None:
-        name = node_name(index)
-        switch = self._records.get(SWITCH)
-        assert switch is not None, "`connect` comes first"
-        network.attach(self.network, index, name, self._holder(name), switch)
-
-    async def _listens(self, socket: Path, process: Process) -> None:
-        """A kubelet that starts before its containerd ends at once."""
-        deadline = self._clock.monotonic() + READY_WITHIN
-        while not await asyncio.to_thread(socket.exists):
-            if not is_alive(process) or self._clock.monotonic() > deadline:
-                raise ClusterError(f"{process.name} did not start:\n{tail(Path(process.log))}")
-            await self._clock.sleep(POLL)
-
     async def _ready(self, plane: ControlPlane, names: list[str]) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN
         async with admin(plane.kubeconfig, self._clock) as api:
             while waiting := await self._waiting(api, names):
                 if self._clock.monotonic() > deadline:
-                    log = self._state_dir / "logs" / f"{part_name(min(waiting), 'kubelet')}.log"
+                    log = self._records.log(part_name(min(waiting), "kubelet"))
                     said = "; ".join(f"{name}: {why}" for name, why in waiting.items())
                     raise ClusterError(f"Not ready: {said}. End of {log}:\n{tail(log)}")
                 for name in waiting:  # a kubelet ends when its containerd does not answer yet
@@ -234,8 +219,8 @@ class RealNodes:
         return self._state_dir / "nodes" / name
 
     def _holder(self, name: str) -> Process:
-        holder = self._records.get(name)
-        if holder is None or not is_alive(holder):
+        holder = self._records.alive(name)
+        if holder is None:
             raise ClusterError(f"{name} does not run.")
         return holder
 

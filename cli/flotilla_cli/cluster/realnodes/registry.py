@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from flotilla_cli.cluster.errors import ClusterError
-from flotilla_cli.cluster.process import Process, is_alive, tail
+from flotilla_cli.cluster.process import until
 from flotilla_cli.cluster.realnodes import images
 from flotilla_cli.cluster.realnodes.images import Image
 from flotilla_cli.cluster.records import Records
@@ -20,7 +20,6 @@ from flotilla_common.clock import Clock
 
 NAME = "registry"
 READY_WITHIN = 20.0  # seconds; it takes 0.1
-POLL = 0.05
 PATIENCE = aiohttp.ClientTimeout(total=60)
 
 
@@ -34,6 +33,14 @@ class Registry:
     def url(self) -> str:
         """What containerd asks."""
         return f"http://{self.address}"
+
+    async def serves(self) -> bool:
+        """Whether it answers."""
+        try:
+            async with aiohttp.ClientSession(timeout=PATIENCE) as session, session.get(f"{self.url}/v2/") as reply:
+                return reply.status == 200
+        except aiohttp.ClientError:
+            return False
 
     async def push(self, reference: str, command: Sequence[str], files: Mapping[str, bytes] | None = None) -> str:
         """Build an image under this name, as manifests name it, and return its digest."""
@@ -72,30 +79,15 @@ async def ensure(
 ) -> Registry:
     """The set's registry, started if it does not run, with the images of every set in it."""
     registry = Registry(address)
-    current = records.get(NAME)
-    if current is None or not is_alive(current) or f"--address={address}" not in current.argv:
+    current = records.alive(NAME)
+    if current is None or f"--address={address}" not in current.argv:
         await records.stop([NAME], clock, grace=0)
         blobs = state_dir / "registry"
         blobs.mkdir(parents=True, exist_ok=True)
         argv = [str(program("crane")), "registry", "serve", f"--address={address}", f"--disk={blobs}"]
-        current = records.spawn(NAME, argv, state_dir / "logs" / f"{NAME}.log", bound=bound)
-    await _served(registry, current, clock)
+        current = records.spawn(NAME, argv, bound=bound)
+    problem = f"The image registry did not start. End of {current.log}"
+    await until(registry.serves, current, clock, READY_WITHIN, problem)
     for reference, command in images.NAMED.items():
         await registry.push(reference, command)
     return registry
-
-
-async def _served(registry: Registry, process: Process, clock: Clock) -> None:
-    deadline = clock.monotonic() + READY_WITHIN
-    while not await _serves(registry):
-        if not is_alive(process) or clock.monotonic() > deadline:
-            raise ClusterError(f"The image registry did not start. End of {process.log}:\n{tail(Path(process.log))}")
-        await clock.sleep(POLL)
-
-
-async def _serves(registry: Registry) -> bool:
-    try:
-        async with aiohttp.ClientSession(timeout=PATIENCE) as session, session.get(f"{registry.url}/v2/") as reply:
-            return reply.status == 200
-    except aiohttp.ClientError:
-        return False

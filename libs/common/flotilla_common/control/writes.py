@@ -84,8 +84,11 @@ def delete_finished(
     return (delete_of(resource, meta, cause=cause or f"completed {ttl} seconds ago"),)
 
 
-def status_body(before: Model, after: Model, *always: str) -> Json:
-    """The merge patch of a status. `always`: counts that it holds even when they have not changed, because the first
-    write needs them; their names are the same in JSON."""
+def status_patch(resource: Resource, meta: ObjectMeta, before: Model, after: Model, *always: str) -> Patch | None:
+    """The write of a status; none if it is the same as before. `always`: counts that it holds even when they have not
+    changed, because the first write needs them; their names are the same in JSON."""
+    if before == after:
+        return None
     patch = merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after))
-    return {"status": patch | {name: getattr(after, name) for name in always}}
+    body = {"status": patch | {name: getattr(after, name) for name in always}}
+    return patch_of(resource, meta, cause="status", body=body, subresource="status")

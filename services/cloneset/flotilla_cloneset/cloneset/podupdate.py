@@ -20,11 +20,8 @@ RECREATE, IN_PLACE_ONLY = "ReCreate", "InPlaceOnly"
 
 
 def plan_pod_updates(context: PlanContext, pods: Sequence[Pod], target: ControllerRevision, draft: Draft) -> bool:
-    """Plan the update of each pod to `target`. True when anything is written.
-
-    Raises:
-        UpdateRefused: a pod cannot be updated as the spec demands; those before it are planned.
-    """
+    """Plan the update of each pod to `target`. True when anything is written. Raises UpdateRefused when a pod
+    cannot be updated as the spec demands; those before it are planned."""
     history = _history(context)
     chains: list[Chain] = []
     held: list[Pod] = []

@@ -31,11 +31,7 @@ RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_label
 
 
 def choose(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
-    """The update and the current revision.
-
-    Raises:
-        ValueError: the template or a claim template cannot be read.
-    """
+    """The update and the current revision. Raises ValueError when the template or a claim template cannot be read."""
     spec, status = snapshot.cloneset.spec, snapshot.cloneset.status
     owner = RevisionOwner(
         resource=CLONE_SET,

@@ -73,14 +73,10 @@ class Gatherer:
         return RecreateSnapshot(
             request=request,
             pod=pod if found and not leaving else None,
-            pod_known=found or self._surely_gone(request),
+            pod_known=found or self._wiring.surely_gone(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
             report=report if isinstance(report, RecreateReport) else None,
             ahead=self._ahead(request),
         )
-
-    def _surely_gone(self, request: ContainerRecreateRequest) -> bool:
-        namespace, name = request.metadata.namespace, request.metadata.name
-        return self._wiring.surely_gone(PODS, (namespace, request.spec.pod_name), pod_uid(request), (namespace, name))
 
     def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
         """Requests that the agent works on, or will, before this one."""

@@ -23,9 +23,7 @@ from flotilla_common.api.kinds.imagepulljob.types import (
 )
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
-
-_NAME_LIMIT = 253
-_SUFFIX = 6
+from flotilla_jobs.naming import free_name
 
 
 def template_of(spec: PullTemplate) -> PullTemplate:
@@ -84,7 +82,7 @@ def child_body(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> Json:
         "apiVersion": IMAGE_PULL_JOB.api_version,
         "kind": IMAGE_PULL_JOB.kind,
         "metadata": {
-            "name": _free_name(snapshot, image, wanted_hash),
+            "name": free_name(meta.name, f"{meta.uid}/{image}/{wanted_hash}/", snapshot.taken),
             "namespace": meta.namespace,
             "labels": {REVISION_LABEL: wanted_hash},
             "ownerReferences": [owner_reference(IMAGE_LIST_PULL_JOB, meta)],
@@ -99,16 +97,3 @@ def _spec(snapshot: ListJobSnapshot) -> Json:
     completion = snapshot.job.spec.completion_policy
     del spec["images"]
     return spec | {"completionPolicy": {**msgspec.to_builtins(completion), "type": completion.type}}
-
-
-def _free_name(snapshot: ListJobSnapshot, image: str, wanted_hash: str) -> str:
-    """`<list>-<digits>`: always the same for list, image and template, but while an earlier job still bears it."""
-    meta = snapshot.job.metadata
-    salt = 0
-    while True:
-        text = f"{meta.uid}/{image}/{wanted_hash}/{salt}"
-        digits = hashlib.sha256(text.encode()).hexdigest()[:_SUFFIX]
-        name = f"{meta.name[: _NAME_LIMIT - _SUFFIX - 1]}-{digits}"
-        if name not in snapshot.taken:
-            return name
-        salt += 1

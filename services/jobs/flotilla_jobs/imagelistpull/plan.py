@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import (
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Event, Patch, Plan
-from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_body
+from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 from flotilla_jobs.imagelistpull.children import Children, child_body, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from flotilla_jobs.imagelistpull.status import status_of
@@ -33,7 +33,9 @@ def plan(snapshot: ListJobSnapshot, now: datetime) -> Plan:
     _delete(children, draft)
     _give_reasons(status, children, draft)
     return draft.plan(
-        status=_status_write(job, status) if status != job.status else None,
+        status=status_patch(
+            IMAGE_LIST_PULL_JOB, job.metadata, job.status, status, "desired", "active", "completed", "succeeded"
+        ),
         urgent_status=status.completion_time is not None or job.status.start_time is None,
         numbers={"desired": status.desired, "active": status.active, "completed": status.completed},
     )
@@ -95,8 +97,3 @@ def _give_reasons(status: ImageListPullJobStatus, children: Children, draft: Dra
 def _labelled(job: ImageListPullJob, wanted: str) -> Patch:
     body = {"metadata": {"labels": {REVISION_LABEL: wanted}}}
     return patch_of(IMAGE_LIST_PULL_JOB, job.metadata, cause="template hash", body=body)
-
-
-def _status_write(job: ImageListPullJob, status: ImageListPullJobStatus) -> Patch:
-    body = status_body(job.status, status, "desired", "active", "completed", "succeeded")
-    return patch_of(IMAGE_LIST_PULL_JOB, job.metadata, cause="status", body=body, subresource="status")

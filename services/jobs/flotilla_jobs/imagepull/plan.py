@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from flotilla_common.api.images import ImageName
-from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_JOB, ImagePullJob, ImagePullJobStatus
+from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.numbers import whole_number
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Patch, Plan, Reason
-from flotilla_common.control.writes import delete_finished, patch_of, status_body
+from flotilla_common.control.writes import delete_finished, patch_of, status_patch
 from flotilla_jobs.imagepull import why
 from flotilla_jobs.imagepull.push import Order
 from flotilla_jobs.imagepull.secrets import release, supply
@@ -75,25 +75,16 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     why.explain(snapshot, progress, quiet, secrets, parallelism_of(job), draft)
     draft.waits.until(deadline_of(job))
     draft.waits.not_before(now + SOONEST)
+    counts = ("desired", "active", "succeeded", "failed")
     return draft.plan(
-        status=_status_write(job, status) if status != job.status else None,
+        status=status_patch(IMAGE_PULL_JOB, job.metadata, job.status, status, *counts),
         urgent_status=status.completion_time is not None or job.status.start_time is None,
-        numbers={
-            "desired": status.desired,
-            "active": status.active,
-            "succeeded": status.succeeded,
-            "failed": status.failed,
-            "open": len(progress.open),
-        },
+        numbers={name: getattr(status, name) for name in counts} | {"open": len(progress.open)},
     )
 
 
 def parallelism_of(job: ImagePullJob) -> int:
-    """How many nodes may pull at once.
-
-    Raises:
-        ValueError: admission would refuse it.
-    """
+    """How many nodes may pull at once. Raises ValueError when admission would refuse it."""
     return 1 if job.spec.parallelism is None else whole_number(job.spec.parallelism)
 
 
@@ -108,8 +99,3 @@ def _chosen(snapshot: PullJobSnapshot, progress: Progress, active: int) -> Seque
 def _finalizers(job: ImagePullJob, finalizers: Sequence[str]) -> Patch:
     body = {"metadata": {"finalizers": list(finalizers)}}
     return patch_of(IMAGE_PULL_JOB, job.metadata, cause="finalizer", body=body, on_version=True)
-
-
-def _status_write(job: ImagePullJob, status: ImagePullJobStatus) -> Patch:
-    body = status_body(job.status, status, "desired", "active", "succeeded", "failed")
-    return patch_of(IMAGE_PULL_JOB, job.metadata, cause="status", body=body, subresource="status")

@@ -85,13 +85,15 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     def _new_tag(self, node: NodeImage) -> ImageTag:
         """A new tag, with a version above the one that the node's status has."""
         entry = node.entry(self.image.name, self.image.tag)
+        # A number that differs from node to node, so that not all tags end at once.
+        spread = zlib.crc32(f"{self.job.metadata.uid}/{node.metadata.name}/{self.image}".encode())
         return ImageTag(
             tag=self.image.tag,
             created_at=self.now.replace(microsecond=0),
             version=0 if entry is None else entry.version + 1,
             image_pull_policy=self.job.spec.image_pull_policy,
             owner_references=[self._owner()],
-            pull_policy=_limits(self.job.spec, self.default_ttl, self._spread(node)),
+            pull_policy=_limits(self.job.spec, self.default_ttl, spread),
         )
 
     def _owner(self) -> JobReference:
@@ -103,10 +105,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
             name=meta.name,
             uid=meta.uid,
         )
-
-    def _spread(self, node: NodeImage) -> int:
-        """A number that differs from node to node, so that not all tags end at once."""
-        return zlib.crc32(f"{self.job.metadata.uid}/{node.metadata.name}/{self.image}".encode())
 
 
 def _limits(spec: PullTemplate, default_ttl: int, spread: int) -> TagPullPolicy:

@@ -3,7 +3,6 @@
 One copy serves all jobs that name the same source; annotations say which, and the last of them takes the copy away.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -15,13 +14,13 @@ from flotilla_common.api.secrets import Secret
 from flotilla_common.control.plan import Action, Chain
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
+from flotilla_jobs.naming import free_name
 
 SOURCE = "imagepulljobs.kruise.io/source-key"
 REFERENCES = "imagepulljobs.kruise.io/references"
 MODE = "imagepulljobs.kruise.io/mode"
 
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_NAME_LIMIT = 253
 
 
 class Supply(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +85,7 @@ class _Copies:
         """The copy of a source, and the write that it needs."""
         copy = self._copy_of(source)
         if copy is None:
-            name = self._free_name(source)
+            name = free_name(source.metadata.name, f"{_key_of(source)}#", self._snapshot.taken)
             return SecretReference(namespace=self._namespace, name=name, mode=BATCH), self._created(source, name)
         mode = copy.metadata.annotations.get(MODE, "")
         reference = SecretReference(namespace=self._namespace, name=copy.metadata.name, mode=mode)
@@ -98,16 +97,6 @@ class _Copies:
         found = [copy for copy in self._snapshot.copies if copy.metadata.annotations.get(SOURCE) == key]
         ours = [copy for copy in found if self._key in references_of(copy)]
         return next(iter([*ours, *found]), None)
-
-    def _free_name(self, source: Secret) -> str:
-        """Always the same for one source, so that two jobs that come at once make one copy."""
-        salt = 0
-        while True:
-            digest = hashlib.sha256(f"{_key_of(source)}#{salt}".encode()).hexdigest()[:6]
-            name = f"{source.metadata.name[: _NAME_LIMIT - 7]}-{digest}"
-            if name not in self._snapshot.taken:
-                return name
-            salt += 1
 
     def _created(self, source: Secret, name: str) -> Action:
         # What kubectl keeps of the last apply holds the data once more, and would be taken for this object's own.

@@ -1,4 +1,4 @@
-"""Which nodes a job is about (imagepull.md §5.4). ValueError for selectors that admission would refuse."""
+"""Which nodes a job is about (imagepull.md §5.4). Raises ValueError for selectors that admission would refuse."""
 
 from collections.abc import Iterable, Sequence
 

@@ -78,6 +78,7 @@ def status_of(job: ImagePullJob, desired: int, progress: Progress, now: datetime
             message="job exceeds activeDeadlineSeconds",
         )
     complete = job.spec.ends and done == desired
+    progressed = f"progress {100 * done / desired:.1f}%" if desired else "no progress"
     return ImagePullJobStatus(
         start_time=start,
         completion_time=end if complete else None,
@@ -86,11 +87,5 @@ def status_of(job: ImagePullJob, desired: int, progress: Progress, now: datetime
         succeeded=len(progress.succeeded),
         failed=len(progress.failed),
         failed_nodes=sorted(progress.failed),
-        message="job has completed" if complete else _percentage(desired, done),
+        message="job has completed" if complete else f"job is running, {progressed}",
     )
-
-
-def _percentage(desired: int, done: int) -> str:
-    if not desired:
-        return "job is running, no progress"
-    return f"job is running, progress {100 * done / desired:.1f}%"

@@ -2,6 +2,7 @@
 cost more than the pulls themselves."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.images import ImageName
@@ -71,7 +72,7 @@ class Triggers:
         if old is None or new is None or _leaving(old) != _leaving(new):
             image = new or old
             assert image is not None
-            return _keys(job for job in self._all() if _concerns(job, image))
+            return _keys(job for job in self._jobs if is_active(job) and _concerns(job, image))
         found: list[ImagePullJob] = []
         if old.metadata.labels != new.metadata.labels:
             chosen = self._jobs.by_index(BY_NODE, BY_NODE)
@@ -115,9 +116,6 @@ class Triggers:
                 for key in secret_names(job):
                     found.setdefault(key, set()).add(job.metadata.uid)
         return found
-
-    def _all(self) -> Iterable[ImagePullJob]:
-        return (job for job in self._jobs if is_active(job))
 
 
 def changes(old: NodeImage, new: NodeImage) -> Iterable[tuple[str, str | tuple[str, str]]]:
@@ -163,17 +161,15 @@ def _leaving(image: NodeImage) -> bool:
 
 
 def _concerns(job: ImagePullJob, image: NodeImage) -> bool:
-    try:
+    with suppress(ValueError):
         return concerns_node(job, image)
-    except ValueError:
-        return False
+    return False
 
 
 def _asks_for(job: ImagePullJob, pod: Pod) -> bool:
-    try:
+    with suppress(ValueError):
         return job.pod_query.matches(pod.metadata.labels)
-    except ValueError:
-        return False
+    return False
 
 
 def _place(pod: Pod | None) -> tuple[str, bool, dict[str, str]]:

@@ -19,18 +19,17 @@ from flotilla_common.control.waits import Waits
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 
 
-class Cleaner:
-    """Cleans one spec; `waits` gets the time when something in it expires next."""
+class Cleaner(msgspec.Struct, frozen=True):
+    """Cleans one spec."""
 
-    def __init__(self, snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> None:
-        self._snapshot = snapshot
-        self._image = image
-        self._now = now
-        self._waits = waits
+    snapshot: NodeImageSnapshot
+    image: NodeImage
+    now: datetime
+    waits: Waits  # gets the time when something in the spec expires next
 
     def images(self) -> Mapping[str, ImageSpec]:
         """The images that stay. One without tags goes, and its pull secrets with it."""
-        cleaned = {name: self._cleaned(name, spec) for name, spec in self._image.spec.images.items()}
+        cleaned = {name: self._cleaned(name, spec) for name, spec in self.image.spec.images.items()}
         return {name: spec for name, spec in cleaned.items() if spec.tags}
 
     def _cleaned(self, name: str, spec: ImageSpec) -> ImageSpec:
@@ -50,19 +49,19 @@ class Cleaner:
 
     def _is_orphaned(self, owner: JobReference) -> bool:
         ours = group_of(owner.api_version) == IMAGE_PULL_JOB.group and owner.kind == IMAGE_PULL_JOB.kind
-        return ours and owner.uid in self._snapshot.lost_owners
+        return ours and owner.uid in self.snapshot.lost_owners
 
     def _expired(self, name: str, tag: ImageTag) -> bool:
         """Its time after completion is over. A job that is still at work keeps it, or the nodes that were done first
         would pull again (imagepull.md §13.15)."""
         ttl = tag.pull_policy.ttl_seconds_after_finished if tag.pull_policy is not None else None
-        entry = self._image.entry(name, tag.tag)
+        entry = self.image.entry(name, tag.tag)
         if ttl is None or entry is None or entry.version != tag.version or entry.completion_time is None:
             return False
-        if any(owner.uid in self._snapshot.running_owners for owner in tag.owner_references):
+        if any(owner.uid in self.snapshot.running_owners for owner in tag.owner_references):
             return False
-        return self._waits.passed(entry.completion_time + timedelta(seconds=ttl), self._now)
+        return self.waits.passed(entry.completion_time + timedelta(seconds=ttl), self.now)
 
     def _is_lost(self, reference: SecretReference) -> bool:
         """Copies that we made are kept as long as the image is: they come and go with their jobs."""
-        return reference.mode != BATCH and (reference.namespace, reference.name) in self._snapshot.lost_secrets
+        return reference.mode != BATCH and (reference.namespace, reference.name) in self.snapshot.lost_secrets

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from flotilla_common.api.core import Node
 from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import BATCH, NODE_IMAGE, JobReference, NodeImage
 from flotilla_common.api.resources import NODE, SECRET
 from flotilla_common.api.secrets import Secret
@@ -20,8 +21,7 @@ OWNER = "owner"
 
 def owner_uids(image: NodeImage) -> Iterable[str]:
     """The uids of all owners of all tags."""
-    tags = [tag for spec in image.spec.images.values() for tag in spec.tags]
-    return {owner.uid for tag in tags for owner in tag.owner_references}
+    return {owner.uid for _, tag in tasks(image.spec.images) for owner in tag.owner_references}
 
 
 def is_own_node(image: Json, node: Json) -> bool:
@@ -58,7 +58,7 @@ class Gatherer:
         self._jobs = wiring.table(JOBS)
         self._copies = wiring.table(COPIES)
         self._options = options
-        wiring.wake(NODES, lambda old, new: _node_keys(new or old) if concerns(old, new) else ())
+        wiring.wake(NODES, _keys_of)
         wiring.wake(JOBS, self._images_of_ended)
 
     def keys(self) -> list[Key]:
@@ -73,7 +73,8 @@ class Gatherer:
         if image is None:
             return NodeImageSnapshot(name=name, node=node, options=self._options) if node is not None else None
         report = self._wiring.reported(image)
-        owners = {owner.uid: owner for owner in self._owners(image)}
+        owned = [owner for _, tag in tasks(image.spec.images) for owner in tag.owner_references]
+        owners = {owner.uid: owner for owner in owned if owner.kind == IMAGE_PULL_JOB.kind}
         return NodeImageSnapshot(
             name=name,
             node=node,
@@ -84,11 +85,6 @@ class Gatherer:
             lost_secrets=frozenset(self._lost_secrets(image)),
             options=self._options,
         )
-
-    def _owners(self, image: NodeImage) -> Iterable[JobReference]:
-        for spec in image.spec.images.values():
-            for tag in spec.tags:
-                yield from (owner for owner in tag.owner_references if owner.kind == IMAGE_PULL_JOB.kind)
 
     def _held(self, owner: JobReference) -> ImagePullJob | None:
         job = self._jobs.get(owner.namespace, owner.name)
@@ -126,6 +122,11 @@ class Gatherer:
         return [("", image.metadata.name) for image in self._images.by_index(OWNER, old.metadata.uid)]
 
 
+def _keys_of(old: Node | None, new: Node | None) -> list[Key]:
+    node = new or old
+    return [("", node.metadata.name)] if node is not None and concerns(old, new) else []
+
+
 def concerns(old: Node | None, new: Node | None) -> bool:
     """A node's heartbeats say nothing to its NodeImage: only its life, its labels and its readiness do."""
     if old is None or new is None:
@@ -136,10 +137,6 @@ def concerns(old: Node | None, new: Node | None) -> bool:
         or before.deletion_timestamp != after.deletion_timestamp
         or (old.ready is None) != (new.ready is None)
     )
-
-
-def _node_keys(node: Node | None) -> Iterable[Key]:
-    return () if node is None else (("", node.metadata.name),)
 
 
 def _over(job: ImagePullJob) -> bool:

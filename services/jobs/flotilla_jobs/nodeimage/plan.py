@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_common.api.documents import Json, merge_patch
-from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage, NodeImageStatus
+from flotilla_common.api.kinds.nodeimage.counting import tasks
+from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Action, Patch, Plan, Stage
+from flotilla_common.control.plan import Action, Plan, Stage
 from flotilla_common.control.waits import Waits
-from flotilla_common.control.writes import create_of, delete_of, patch_of, status_body
+from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_jobs.nodeimage.clean import Cleaner
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.status import PullTimeouts, reported
@@ -80,23 +81,13 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, d
     _give_reasons(msgspec.structs.replace(image, status=status), now, draft)
     draft.waits.not_before(now + SOONEST)
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
+    counts = ("desired", "succeeded", "failed", "pulling", "waiting")
     return draft.plan(
-        status=None if status == image.status else _status_write(image, status),
+        # On any version: nobody else writes the status, and an entry says which round it is about.
+        status=status_patch(NODE_IMAGE, image.metadata, image.status, status, *counts),
         urgent_status=final,
-        numbers={
-            "desired": status.desired or 0,
-            "succeeded": status.succeeded,
-            "failed": status.failed,
-            "pulling": status.pulling,
-            "waiting": status.waiting,
-        },
+        numbers={name: getattr(status, name) or 0 for name in counts},
     )
-
-
-def _status_write(image: NodeImage, status: NodeImageStatus) -> Patch:
-    """On any version: nobody else writes the status, and an entry says which round it is about."""
-    body = status_body(image.status, status, "desired", "succeeded", "failed", "pulling", "waiting")
-    return patch_of(NODE_IMAGE, image.metadata, cause="status", body=body, subresource="status")
 
 
 def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
@@ -105,14 +96,13 @@ def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
     asked: list[datetime] = []
     if image.status.desired is None and image.metadata.creation_timestamp is not None:
         asked.append(image.metadata.creation_timestamp)  # an agent without work says that, too
-    for name, spec in image.spec.images.items():
-        for tag in spec.tags:
-            entry = image.entry(name, tag.tag)
-            if entry is None or entry.version != tag.version:
-                asked += [tag.created_at] if tag.created_at is not None else []
-            elif entry.completion_time is not None:
-                continue
-            open_tags.append(f"{name}:{tag.tag}")
+    for name, tag in tasks(image.spec.images):
+        entry = image.entry(name, tag.tag)
+        if entry is None or entry.version != tag.version:
+            asked += [tag.created_at] if tag.created_at is not None else []
+        elif entry.completion_time is not None:
+            continue
+        open_tags.append(f"{name}:{tag.tag}")
     quiet = silent({image.metadata.name: min(asked)} if asked else {}, now, draft.waits)
     if quiet:
         draft.reasons.append(no_agent(quiet))

@@ -4,21 +4,18 @@ Entries only move forward. One of another version than the spec's is out of date
 late report cannot revive a pull that was given up.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from flotilla_common.api.images import reference_of
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.counting import Name, counted, tasks
 from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
     PULLING,
     SUCCEEDED,
     WAITING,
-    ImageSpec,
-    ImageStatus,
     ImageTag,
     NodeImage,
     NodeImageStatus,
@@ -37,8 +34,6 @@ TOO_LONG = "pulling exceeds the activeDeadlineSeconds"
 MOST_MESSAGE = 1024
 """Characters of a reported message that are kept: 256 images with many tags have to fit into one object."""
 
-Entries = Mapping[str, Sequence[TagStatus]]
-
 
 def report_problem(report: NodeImageStatus) -> str:
     """Why the report cannot be a status; empty if it can."""
@@ -53,12 +48,12 @@ def report_problem(report: NodeImageStatus) -> str:
 
 def reported(image: NodeImage, report: NodeImageStatus) -> NodeImageStatus:
     """The status with the report taken in."""
-    entries: dict[str, list[TagStatus]] = {}
-    for name, tag in _tasks(image.spec.images):
+    entries: dict[Name, TagStatus] = {}
+    for name, tag in tasks(image.spec.images):
         said = report.image_statuses.get(name)
         entry = _newer(tag, image.entry(name, tag.tag), said.tag(tag.tag) if said is not None else None)
         if entry is not None:
-            entries.setdefault(name, []).append(entry)
+            entries[name, tag.tag] = entry
     return counted(image.spec.images, entries)
 
 
@@ -82,15 +77,13 @@ class PullTimeouts:
 
     def applied(self, status: NodeImageStatus) -> NodeImageStatus:
         """The status with those pulls failed; the same one if there are none."""
-        entries = {name: {entry.tag: entry for entry in held.tags} for name, held in status.image_statuses.items()}
-        for name, tag in _tasks(self._image.spec.images):
-            held = entries.get(name, {}).get(tag.tag)
+        entries = {(name, entry.tag): entry for name, held in status.image_statuses.items() for entry in held.tags}
+        for name, tag in tasks(self._image.spec.images):
+            held = entries.get((name, tag.tag))
             if message := self._too_late(tag, held):
                 self._record(name, tag, message)
-                entries.setdefault(name, {})[tag.tag] = self._failure(tag, held, message)
-        if not self.events:
-            return status
-        return counted(self._image.spec.images, {name: list(tags.values()) for name, tags in entries.items()})
+                entries[name, tag.tag] = self._failure(tag, held, message)
+        return counted(self._image.spec.images, entries) if self.events else status
 
     def _too_late(self, tag: ImageTag, held: TagStatus | None) -> str:
         if tag.created_at is None:
@@ -116,31 +109,3 @@ class PullTimeouts:
             if owner.kind == IMAGE_PULL_JOB.kind:
                 about = Subject(IMAGE_PULL_JOB, owner.namespace, owner.name, owner.uid)
                 self.events.append(Event(reason="PullImageFailed", message=text, warning=True, about=about))
-
-
-def counted(images: Mapping[str, ImageSpec], entries: Entries) -> NodeImageStatus:
-    """The status of these entries: those of tasks that exist, in order, and their numbers by phase."""
-    wanted = {(name, tag.tag): tag.version for name, tag in _tasks(images)}
-    kept: dict[str, ImageStatus] = {}
-    numbers = Counter[str]()
-    for name in sorted(entries):
-        tags = sorted((one for one in entries[name] if (name, one.tag) in wanted), key=lambda one: one.tag)
-        if tags:
-            kept[name] = ImageStatus(tags=tags)
-        for entry in tags:
-            if entry.version == wanted[name, entry.tag]:
-                numbers[entry.phase] += 1
-    return NodeImageStatus(
-        desired=len(wanted),
-        succeeded=numbers[SUCCEEDED],
-        failed=numbers[FAILED],
-        pulling=numbers[PULLING],
-        waiting=numbers[WAITING],
-        image_statuses=kept,
-    )
-
-
-def _tasks(images: Mapping[str, ImageSpec]) -> Iterator[tuple[str, ImageTag]]:
-    for name, spec in images.items():
-        for tag in spec.tags:
-            yield name, tag

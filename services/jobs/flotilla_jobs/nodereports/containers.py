@@ -5,6 +5,7 @@ kubelet's side says of a pod.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 
@@ -38,19 +39,17 @@ class _Meta(Model):
     containers: list[_Named] = []
 
 
-class ContainerReports:
+class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
     """Checks and writes reports about pods."""
 
-    def __init__(self, *, pods: Table[Pod], read: Read, executor: Executor, owns: Callable[[str, str], bool]) -> None:
-        """`read` brings an object into its table."""
-        self._pods = pods
-        self._read = read
-        self._executor = executor
-        self._owns = owns
+    pods: Table[Pod]
+    read: Read  # brings an object into its table
+    executor: Executor
+    owns: Callable[[str, str], bool]  # whether this replica answers for namespace and name
 
     async def receive(self, sender: Sender, report: PodReport) -> Answer | None:
         """The answer to a report; None if another replica is to give it."""
-        if not self._owns(sender.namespace, sender.name):
+        if not self.owns(sender.namespace, sender.name):
             return None
         try:
             pod = await self._pod(sender, report.uid)
@@ -65,10 +64,10 @@ class ContainerReports:
 
     async def _pod(self, sender: Sender, uid: str) -> Pod | None:
         """The pod of this uid; the agent may have heard of it before we have."""
-        pod = self._pods.get(sender.namespace, sender.name)
+        pod = self.pods.get(sender.namespace, sender.name)
         if pod is None or pod.metadata.uid != uid:
-            await self._read(POD, sender.namespace, sender.name)
-            pod = self._pods.get(sender.namespace, sender.name)
+            await self.read(POD, sender.namespace, sender.name)
+            pod = self.pods.get(sender.namespace, sender.name)
         return pod if pod is not None and pod.metadata.uid == uid else None
 
     async def _write(self, pod: Pod, report: PodReport) -> Outcome:
@@ -81,11 +80,8 @@ class ContainerReports:
             patch_type=PatchType.STRATEGIC,
             subresource="status",
         )
-
-        def fence() -> bool:
-            return self._owns(meta.namespace, meta.name)
-
-        return await self._executor.single(Subject.of(POD, meta), patch, fence, meta.uid[:8])
+        fence = partial(self.owns, meta.namespace, meta.name)
+        return await self.executor.single(Subject.of(POD, meta), patch, fence, meta.uid[:8])
 
 
 def problem(pod: Pod | None, sender: Sender, report: PodReport) -> str:

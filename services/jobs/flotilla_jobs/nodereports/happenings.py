@@ -6,6 +6,8 @@ use are accepted, and only on objects that concern the node.
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
@@ -28,25 +30,17 @@ MESSAGE_LIMIT = 1024
 PATH_LIMIT = 128
 
 
-class EventReports:
+class EventReports(msgspec.Struct, frozen=True, kw_only=True):
     """Checks and records events of agents."""
 
-    def __init__(
-        self,
-        *,
-        pods: Table[Pod],
-        images: Table[NodeImage],
-        recorders: Mapping[str, Recorder],
-        owns: Callable[[str, str], bool],
-    ) -> None:
-        self._pods = pods
-        self._images = images
-        self._recorders = recorders
-        self._owns = owns
+    pods: Table[Pod]
+    images: Table[NodeImage]
+    recorders: Mapping[str, Recorder]  # by component
+    owns: Callable[[str, str], bool]  # whether this replica answers for namespace and name
 
     async def receive(self, sender: Sender, report: EventReport) -> Answer | None:
         """The answer to a report; None if another replica is to give it."""
-        if not self._owns(sender.namespace, sender.name):
+        if not self.owns(sender.namespace, sender.name):
             return None
         if report.reason not in COMPONENTS.get(report.component, frozenset()):
             return Answer(why=f"{report.component} has no event {report.reason}")
@@ -62,16 +56,16 @@ class EventReports:
             warning=report.type == "Warning",
             host=sender.node,
         )
-        self._recorders[report.component].record(subject, event)
+        self.recorders[report.component].record(subject, event)
         return Answer(accepted=True)
 
     def _concerned(self, sender: Sender, report: EventReport) -> Resource | None:
         """The kind of the object, if the node has to do with it."""
         if report.kind == POD.kind:
-            pod = self._pods.get(sender.namespace, sender.name)
+            pod = self.pods.get(sender.namespace, sender.name)
             here = pod is not None and pod.metadata.uid == report.uid and pod.spec.node_name == sender.node
             return POD if here else None
-        image = self._images.get("", sender.node)
+        image = self.images.get("", sender.node)
         if image is None:
             return None
         if report.kind == NODE_IMAGE.kind:

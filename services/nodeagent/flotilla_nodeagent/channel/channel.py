@@ -6,11 +6,9 @@ from typing import TypeVar
 
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
-from flotilla_common.bus.interface import Bus
-from flotilla_common.clock import Clock, Entropy
 from flotilla_nodeagent.channel.copies import Copies
 from flotilla_nodeagent.channel.reader import Reader
-from flotilla_nodeagent.endpoints import Status
+from flotilla_nodeagent.host import Host
 
 T = TypeVar("T", bound=Object)
 
@@ -21,28 +19,24 @@ LOOK_SECONDS = 2.0
 class Channel:
     """The copies of this node's objects."""
 
-    def __init__(self, bus: Bus, clock: Clock, entropy: Entropy, node: str, status: Status) -> None:
-        self._bus = bus
-        self._clock = clock
-        self._entropy = entropy
-        self._node = node
-        self._status = status
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._readers: dict[str, tuple[Reader, Callable[[], bool]]] = {}
 
     def copies(self, resource: Resource, kind: type[T]) -> Copies[T]:
         """The node's objects of the resource, decoded as `kind`. To be called before `run`."""
         copies = Copies[T](resource, kind)
         reader = Reader(
-            bus=self._bus,
-            clock=self._clock,
-            entropy=self._entropy,
-            node=self._node,
+            bus=self._host.bus,
+            clock=self._host.clock,
+            entropy=self._host.entropy,
+            node=self._host.node,
             resource=resource,
             on_message=copies.receive,
             on_reset=copies.reset,
         )
         self._readers[resource.plural] = reader, lambda: copies.synced
-        self._status.ready(resource.plural, False, "not read yet")
+        self._host.status.ready(resource.plural, False, "not read yet")
         return copies
 
     async def run(self) -> None:
@@ -53,12 +47,13 @@ class Channel:
             group.create_task(self._watch())
 
     async def _watch(self) -> None:
+        status = self._host.status
         while True:
-            connected = self._bus.connected
-            self._status.ready("bus", connected, "" if connected else "no NATS server answers")
+            connected = self._host.bus.connected
+            status.ready("bus", connected, "" if connected else "no NATS server answers")
             for plural, (reader, synced) in self._readers.items():
                 why = "" if synced() else "waiting for all of the node's objects"
                 if not reader.healthy:
                     why = "the watcher does not deliver"
-                self._status.ready(plural, not why, why)
-            await self._clock.sleep(LOOK_SECONDS)
+                status.ready(plural, not why, why)
+            await self._host.clock.sleep(LOOK_SECONDS)

@@ -26,11 +26,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def read_delivery(message: Message) -> Object | Heartbeat | Ended:
-    """The message from the inbox, parsed.
-
-    Raises:
-        ValueError: no server sends such a message.
-    """
+    """The message from the inbox, parsed. Raises ValueError when no server sends such a message."""
     status = message.headers.get("Status")
     if status == "100":
         last = message.headers.get("Nats-Last-Consumer")

@@ -44,21 +44,11 @@ class Reporter:
         self._log = structlog.get_logger()
 
     async def send(self, kind: str, namespace: str, name: str, report: msgspec.Struct) -> Answer:
-        """The answer to an accepted report.
-
-        Raises:
-            NotTaken: nobody answered, or it is to be sent again later.
-            Refused: the report is wrong, or too late.
-        """
+        """The answer to an accepted report. Raises NotTaken, Refused."""
         return await self._ask(kind, namespace, name, report, Answer)
 
     async def secrets(self, request: SecretsRequest) -> SecretsAnswer:
-        """Pull secrets, sealed.
-
-        Raises:
-            NotTaken: nobody answered, or it is to be asked again later.
-            Refused: the node may not have them.
-        """
+        """Pull secrets, sealed. Raises NotTaken, Refused."""
         return await self._ask(SECRETS, "", self._node, request, SecretsAnswer)
 
     def event(self, namespace: str, name: str, event: EventReport) -> None:

@@ -35,11 +35,7 @@ class _Config(msgspec.Struct):
 
 
 def of_config_json(text: bytes) -> list[Entry]:
-    """The entries of a config.json.
-
-    Raises:
-        BadDocument: it cannot be read.
-    """
+    """The entries of a config.json. Raises BadDocument when it cannot be read."""
     try:
         return _logins(msgspec.json.decode(text, type=_Config).auths or {})
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -47,11 +43,7 @@ def of_config_json(text: bytes) -> list[Entry]:
 
 
 def of_dockercfg(text: bytes) -> list[Entry]:
-    """The entries of a .dockercfg.
-
-    Raises:
-        BadDocument: it cannot be read.
-    """
+    """The entries of a .dockercfg. Raises BadDocument when it cannot be read."""
     try:
         return _logins(msgspec.json.decode(text, type=dict[str, _Entry]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -59,11 +51,7 @@ def of_dockercfg(text: bytes) -> list[Entry]:
 
 
 def of_secret(secret: PullSecret) -> list[Entry]:
-    """The entries of a secret of a known type; none of another type.
-
-    Raises:
-        BadSecret: its document cannot be read.
-    """
+    """The entries of a secret of a known type; none of another type. Raises BadSecret when they cannot be read."""
     try:
         if secret.type == CONFIG_JSON and ".dockerconfigjson" in secret.data:
             return of_config_json(base64.b64decode(secret.data[".dockerconfigjson"], validate=True))

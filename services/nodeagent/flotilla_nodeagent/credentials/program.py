@@ -33,11 +33,8 @@ class ProgramFailed(Exception):
 async def run(
     program: Path, arguments: Sequence[str], env: Mapping[str, str], question: bytes, seconds: float
 ) -> bytes:
-    """What the program prints. It has ended when this returns or raises.
-
-    Raises:
-        ProgramFailed: it failed, printed too much or took too long.
-    """
+    """What the program prints. It has ended when this returns or raises. Raises ProgramFailed when it failed, printed
+    too much or took too long."""
     loop = asyncio.get_running_loop()
     try:
         transport, talk = await loop.subprocess_exec(

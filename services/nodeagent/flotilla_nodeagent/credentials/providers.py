@@ -48,11 +48,7 @@ class Provider(Model):
 
     @property
     def cache_seconds(self) -> float:
-        """How long an answer is kept that names no duration itself.
-
-        Raises:
-            ValueError: the duration cannot be read.
-        """
+        """Seconds that an answer without a duration is kept. Raises ValueError when the duration cannot be read."""
         return readers.duration(self.default_cache_duration)
 
     @property
@@ -68,11 +64,8 @@ class _Config(Model):
 
 
 def parse(text: bytes) -> list[Provider]:
-    """The providers of the file, which is YAML or JSON, in their order.
-
-    Raises:
-        BadConfig: it cannot be read, or a provider in it is wrong.
-    """
+    """The providers of the file, which is YAML or JSON, in their order. Raises BadConfig when it cannot be read, or a
+    provider in it is wrong."""
     try:
         config = msgspec.yaml.decode(text, type=_Config)
     except msgspec.ValidationError as error:

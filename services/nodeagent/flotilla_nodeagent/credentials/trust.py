@@ -16,12 +16,8 @@ class Untrusted(Exception):
 
 
 def read(path: Path, limit: int) -> bytes:
-    """The content of a file of at most `limit` bytes.
-
-    Raises:
-        OSError: it cannot be read, or does not exist (FileNotFoundError).
-        Untrusted: somebody else may write it, or it is too large or no plain file.
-    """
+    """The content of a file of at most `limit` bytes. Raises OSError when it cannot be read (FileNotFoundError: there
+    is none), Untrusted when somebody else may write it, or it is too large or no plain file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # nobody makes us wait at a pipe
     try:
         state = os.fstat(descriptor)
@@ -38,15 +34,9 @@ def read(path: Path, limit: int) -> bytes:
 
 
 def program(path: Path) -> Path:
-    """The program's real path.
-
-    Between this check and its execution nobody else can change it, because nobody else may write it or a folder on the
-    way to it.
-
-    Raises:
-        OSError: it cannot be read, or does not exist (FileNotFoundError).
-        Untrusted: somebody else may replace it, or it is no program.
-    """
+    """The program's real path. Until it is executed nobody else can change it, because nobody else may write it or a
+    folder on the way to it. Raises OSError when it cannot be read (FileNotFoundError: there is none), Untrusted when
+    somebody else may replace it, or it is no program."""
     real = path.resolve(strict=True)
     state = real.stat()
     if not stat.S_ISREG(state.st_mode) or not os.access(real, os.X_OK):

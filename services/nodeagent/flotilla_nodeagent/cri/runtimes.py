@@ -50,11 +50,7 @@ class Runtimes:
         return found[0] if found else None
 
     def primary(self) -> Runtime:
-        """The kubelet's runtime: images are pulled with it.
-
-        Raises:
-            Unavailable: no runtime answers.
-        """
+        """The kubelet's runtime: images are pulled with it. Raises Unavailable when no runtime answers."""
         found = next(iter(self._answering.values()), None) or next(iter(self._known.values()), None)
         if found is None:
             raise Unavailable("no container runtime answers on this node")

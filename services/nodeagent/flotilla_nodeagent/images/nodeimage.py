@@ -2,14 +2,14 @@
 
 import structlog
 
+from flotilla_common.api.kinds.nodeimage.counting import counted
 from flotilla_common.api.kinds.nodeimage.types import FAILED, JobReference, NodeImage, NodeImageStatus, TagStatus
-from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import NODE_IMAGES, EventReport, NodeImageReport
 from flotilla_nodeagent.channel.copies import Copies, Key
-from flotilla_nodeagent.channel.reporting import NotTaken, Refused, Reporter
+from flotilla_nodeagent.channel.reporting import NotTaken, Refused
+from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.images.pull import Puller, Task
 from flotilla_nodeagent.images.rate import Rate
-from flotilla_nodeagent.images.status import status_of
 from flotilla_nodeagent.images.tasks import Tasks
 from flotilla_nodeagent.work import Work
 
@@ -27,27 +27,16 @@ WRITES_PER_SECOND, BURST = 0.5, 5
 class NodeImages:
     """Handles the NodeImage with the node's name."""
 
-    def __init__(
-        self,
-        *,
-        copies: Copies[NodeImage],
-        node: str,
-        puller: Puller,
-        reporter: Reporter,
-        clock: Clock,
-        entropy: Entropy,
-        most: int,
-    ) -> None:
+    def __init__(self, host: Host, copies: Copies[NodeImage], puller: Puller, most: int) -> None:
+        """`most`: pulls at a time; 0 is no limit."""
+        self._host = host
         self._copies = copies
-        self._key: Key = ("", node)
-        self._reporter = reporter
-        self._clock = clock
-        self._entropy = entropy
-        self._rate = Rate(clock, WRITES_PER_SECOND, BURST)
+        self._key: Key = ("", host.node)
+        self._rate = Rate(host.clock, WRITES_PER_SECOND, BURST)
         self._said: tuple[str, NodeImageStatus] | None = None  # uid and status that were accepted last
         self._refresh_at = 0.0
-        self._work = Work[Key]("images", clock, entropy, self._sync, workers=1)
-        self._tasks = Tasks(puller, clock, most, self._wake, self._ended)
+        self._work = Work[Key]("images", host, self._sync, workers=1)
+        self._tasks = Tasks(puller, host.clock, most, self._wake, self._ended)
         self._log = structlog.get_logger(part="images")
         copies.listen(self._changed)
 
@@ -71,33 +60,32 @@ class NodeImages:
             self._tasks.stop()
             return None
         self._tasks.sync(image)
-        status = status_of(image, self._tasks.known)
-        if not self._must_say(image, status):
-            return self._entropy.uniform(*IDLE_SECONDS)
-        wait = self._rate.take()
-        if wait > 0:
-            return wait
-        await self._report(image, status)
-        return self._entropy.uniform(*IDLE_SECONDS)
+        status = counted(image.spec.images, self._tasks.known)
+        if self._must_say(image, status):
+            wait = self._rate.take()
+            if wait > 0:
+                return wait
+            await self._report(image, status)
+        return self._host.entropy.uniform(*IDLE_SECONDS)
 
     def _must_say(self, image: NodeImage, status: NodeImageStatus) -> bool:
         """The status differs from the one that was last written, or that was long ago."""
         if self._said is not None and self._said[0] == image.metadata.uid:
-            return self._said[1] != status or self._clock.monotonic() >= self._refresh_at
+            return self._said[1] != status or self._host.clock.monotonic() >= self._refresh_at
         return image.status != status
 
     async def _report(self, image: NodeImage, status: NodeImageStatus) -> None:
         meta = image.metadata
         report = NodeImageReport(uid=meta.uid, resource_version=meta.resource_version, status=status)
         try:
-            await self._reporter.send(NODE_IMAGES, "", meta.name, report)
+            await self._host.reporter.send(NODE_IMAGES, "", meta.name, report)
         except NotTaken:
             self._said = None  # it may be written all the same: the copy will tell
             raise
         except Refused as error:
             self._log.warning("report refused", why=str(error))
         self._said = (meta.uid, status)
-        self._refresh_at = self._clock.monotonic() + self._entropy.uniform(*REFRESH_SECONDS)
+        self._refresh_at = self._host.clock.monotonic() + self._host.entropy.uniform(*REFRESH_SECONDS)
 
     def _ended(self, task: Task, status: TagStatus, seconds: float) -> None:
         """Events on the NodeImage, and for a failure on the jobs that wanted the image."""
@@ -118,4 +106,4 @@ class NodeImages:
         event = EventReport(
             kind=about.kind, uid=about.uid, component=COMPONENT, type=kind, reason=reason, message=message
         )
-        self._reporter.event(about.namespace, about.name, event)
+        self._host.reporter.event(about.namespace, about.name, event)

@@ -1,19 +1,18 @@
 """One pull task: attempts within limits, and the text of what went wrong (nodeagent.md §3.3, §3.4)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from flotilla_common.api.images import ImageName, reference_of
 from flotilla_common.api.kinds.nodeimage.types import SandboxConfig, SecretReference, TagPullPolicy
-from flotilla_common.clock import Clock
 from flotilla_nodeagent.credentials.documents import BadSecret, of_secret
 from flotilla_nodeagent.credentials.keyring import Keyring, LoginSource
 from flotilla_nodeagent.cri.errors import CriError, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
-from flotilla_nodeagent.cri.types import Login
-from flotilla_nodeagent.images.present import find
+from flotilla_nodeagent.cri.types import Image, Login
+from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.images.secrets import Secrets
 
 TIMEOUT_SECONDS, RETRIES = 600, 3
@@ -62,20 +61,15 @@ class PullFailed(Exception):
 class Puller:
     """Carries out tasks with the node's runtime. `node_logins` are the sources that hold for all images of the node."""
 
-    def __init__(
-        self, runtime: Callable[[], Runtime], secrets: Secrets, node_logins: Sequence[LoginSource], clock: Clock
-    ) -> None:
-        self._runtime = runtime
-        self._secrets = secrets
+    def __init__(self, host: Host, node_logins: Sequence[LoginSource]) -> None:
+        self._runtime = host.runtimes.primary
+        self._secrets = Secrets(host)
         self._node_logins = node_logins
-        self._clock = clock
+        self._clock = host.clock
 
     async def pull(self, task: Task) -> None:
-        """Pull the image; returns when it is on the node.
-
-        Raises:
-            PullFailed: all attempts failed, or the deadline has passed.
-        """
+        """Pull the image; returns when it is on the node. Raises PullFailed when all attempts failed, or the deadline
+        has passed."""
         policy, started = task.policy, self._clock.monotonic()
         limit = TIMEOUT_SECONDS if policy.timeout_seconds is None else policy.timeout_seconds
         tries = 1 + (RETRIES if policy.backoff_limit is None or policy.backoff_limit < 0 else policy.backoff_limit)
@@ -166,6 +160,19 @@ class Puller:
         except CriError as error:
             return _Trouble(str(error), away=isinstance(error, Unavailable))
         return None
+
+
+def find(images: list[Image], name: str, tag: str) -> Image | None:
+    """The image by name and tag (or digest): names compare in their normal form, whatever the runtime calls them."""
+    return next((one for one in images for listed in (*one.tags, *one.digests) if _same(listed, name, tag)), None)
+
+
+def _same(listed: str, name: str, tag: str) -> bool:
+    try:
+        parsed = ImageName.parse(listed.removeprefix("docker-pullable://"))
+    except ValueError:
+        return False  # `<none>:<none>` and the like
+    return (parsed.name, parsed.tag) == (name, tag)
 
 
 def _repository(image: str) -> str:

@@ -9,11 +9,11 @@ import msgspec
 import structlog
 
 from flotilla_common.api.kinds.nodeimage.types import SecretReference
-from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import PullSecret, SecretsRequest
 from flotilla_common.node.sealing import Opener
-from flotilla_nodeagent.channel.reporting import NotTaken, Refused, Reporter
+from flotilla_nodeagent.channel.reporting import NotTaken, Refused
 from flotilla_nodeagent.credentials.documents import BadSecret
+from flotilla_nodeagent.host import Host
 
 KEEP_SECONDS = (300.0, 600.0)
 """How long a secret is cached; a random time in between, so that nodes do not ask all at once."""
@@ -32,21 +32,16 @@ class _Kept(msgspec.Struct, frozen=True):
 class Secrets:
     """The pull secrets of one node."""
 
-    def __init__(self, reporter: Reporter, clock: Clock, entropy: Entropy) -> None:
-        self._reporter = reporter
-        self._clock = clock
-        self._entropy = entropy
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._opener = Opener()
         self._kept: dict[_Key, _Kept] = {}
         self._log = structlog.get_logger(part="secrets")
 
     async def get(self, references: Sequence[SecretReference]) -> list[PullSecret]:
-        """Those of the referenced secrets that exist, in their order.
-
-        Raises:
-            BadSecret: the answer cannot be decrypted.
-        """
-        now = self._clock.monotonic()
+        """Those of the referenced secrets that exist, in their order. Raises BadSecret when the answer cannot be
+        decrypted."""
+        now = self._host.clock.monotonic()
         self._kept = {key: kept for key, kept in self._kept.items() if kept.until > now}
         missing = [one for one in references if (one.namespace, one.name) not in self._kept]
         if missing:
@@ -58,16 +53,16 @@ class Secrets:
         """Ask for secrets. The image is pulled without those that are not handed out: public images need none."""
         request = SecretsRequest(public_key=self._opener.public_key, references=missing)
         try:
-            answer = await self._reporter.secrets(request)
+            answer = await self._host.reporter.secrets(request)
             secrets = self._opener.open(answer.sealed) if answer.sealed else []
         except (NotTaken, Refused) as error:
             self._log.warning("no pull secrets", why=str(error))
             return
         except (ValueError, msgspec.DecodeError) as error:
             raise BadSecret(f"pull secrets {error}") from error
-        now = self._clock.monotonic()
+        now = self._host.clock.monotonic()
         got = {(one.namespace, one.name): one for one in secrets}
         for one in missing:
             key = one.namespace, one.name
-            keep = self._entropy.uniform(*KEEP_SECONDS) if key in got else MISSING_SECONDS
+            keep = self._host.entropy.uniform(*KEEP_SECONDS) if key in got else MISSING_SECONDS
             self._kept[key] = _Kept(got.get(key), now + keep)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 import structlog
 
+from flotilla_common.api.kinds.nodeimage.counting import Name
 from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
     PULLING,
@@ -26,7 +27,6 @@ from flotilla_common.api.kinds.nodeimage.types import (
 from flotilla_common.clock import Clock
 from flotilla_nodeagent import metrics
 from flotilla_nodeagent.images.pull import Puller, PullFailed, Task
-from flotilla_nodeagent.images.status import Name
 
 ALWAYS = 1_000_000
 """Pulls at a time when the setting gives no limit; a NodeImage holds at most 256 images."""
@@ -47,11 +47,6 @@ class Tasks:
         self._running: dict[Name, tuple[int, asyncio.Task[None]]] = {}  # with the round
         self.known: dict[Name, TagStatus] = {}
         self._log = structlog.get_logger(part="images")
-
-    @property
-    def busy(self) -> bool:
-        """Something is being pulled, or waits for it."""
-        return bool(self._running)
 
     def sync(self, image: NodeImage) -> None:
         """Start and stop what the spec asks for."""

@@ -7,14 +7,13 @@ import structlog
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
-from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import PODS, PodReport
 from flotilla_nodeagent.channel.copies import Copies, Key, version
-from flotilla_nodeagent.channel.reporting import Refused, Reporter
+from flotilla_nodeagent.channel.reporting import Refused
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.runtime import Runtime
-from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.cri.types import Container, State, newest
+from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.meta.restarts import Restarts, Wanted
 from flotilla_nodeagent.meta.runtime_meta import (
     Entry,
@@ -45,25 +44,13 @@ ENV_SECONDS = 3
 class Pods:
     """All pods of the node that want the annotation; the watcher sends no others."""
 
-    def __init__(
-        self,
-        *,
-        copies: Copies[Pod],
-        runtimes: Runtimes,
-        restarts: Restarts,
-        reporter: Reporter,
-        clock: Clock,
-        entropy: Entropy,
-        env: bool,
-    ) -> None:
+    def __init__(self, host: Host, copies: Copies[Pod], restarts: Restarts, *, env: bool) -> None:
+        self._host = host
         self._copies = copies
-        self._runtimes = runtimes
         self._restarts = restarts
-        self._reporter = reporter
-        self._entropy = entropy
         self._env = env
         self._written: dict[str, tuple[int, RuntimeMeta]] = {}  # by uid: the version that a report became, and what
-        self._work = Work[Key]("pods", clock, entropy, self._sync, workers=WORKERS)
+        self._work = Work[Key]("pods", host, self._sync, workers=WORKERS)
         self._early: dict[Key, int] = {}  # versions of pods that were there before us, without an annotation
         self._log = structlog.get_logger(part="pods")
         copies.listen(self._changed)
@@ -79,7 +66,7 @@ class Pods:
         if not self._copies.synced:
             if RUNTIME_CONTAINERS_META not in pod.metadata.annotations:
                 self._early[key] = version(pod)
-                self._work.add(key, self._entropy.uniform(SETTLE_SECONDS, FIRST_SPREAD_SECONDS))
+                self._work.add(key, self._host.entropy.uniform(SETTLE_SECONDS, FIRST_SPREAD_SECONDS))
         elif self._early.pop(key, None) != version(pod):
             self._work.add(key, SETTLE_SECONDS)
 
@@ -118,7 +105,7 @@ class Pods:
     def _runtime(self, pod: Pod) -> Runtime | None:
         """By the beginning of any container ID; None while there is none, or for a runtime that is not here."""
         ids = instances(pod).values()
-        return next(filter(None, map(self._runtimes.named, (one.partition("://")[0] for one in ids))), None)
+        return next(filter(None, map(self._host.runtimes.named, (one.partition("://")[0] for one in ids))), None)
 
     async def _report(self, pod: Pod, meta: RuntimeMeta) -> None:
         report = PodReport(
@@ -127,7 +114,7 @@ class Pods:
             runtime_containers_meta=meta.encode(),
         )
         try:
-            answer = await self._reporter.send(PODS, pod.metadata.namespace, pod.metadata.name, report)
+            answer = await self._host.reporter.send(PODS, pod.metadata.namespace, pod.metadata.name, report)
         except Refused as error:
             self._log.info("report refused", pod=pod.metadata.name, why=str(error))
             return
@@ -147,11 +134,7 @@ class _Look:
         self.incomplete = False
 
     async def meta(self, old: RuntimeMeta) -> RuntimeMeta:
-        """The annotation as it should be.
-
-        Raises:
-            CriError: the runtime failed.
-        """
+        """The annotation as it should be. Raises CriError when the runtime fails."""
         entries: list[Entry] = []
         for status in self._pod.status.container_statuses:
             container, spec = self._found.get(status.name), self._specs.get(status.name)
@@ -167,9 +150,7 @@ class _Look:
         return RuntimeMeta(entries)
 
     async def _with_env(self, entry: Entry, container: Container) -> Entry:
-        if entry.hashes.extracted_env_from_metadata_hash:
-            return entry
-        if container.state != State.RUNNING:
+        if entry.hashes.extracted_env_from_metadata_hash or container.state != State.RUNNING:
             return entry
         try:
             environment = await self._environment(container.id)

@@ -9,12 +9,10 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control.queue import Backoff
 from flotilla_nodeagent.channel.copies import Key
-from flotilla_nodeagent.channel.reporting import Reporter
-from flotilla_nodeagent.cri.runtimes import Runtimes
 from flotilla_nodeagent.cri.types import State
+from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.stopping.events import Subject, teller
 from flotilla_nodeagent.stopping.hooks import hook_of
 from flotilla_nodeagent.stopping.stop import LEAST_GRACE, Order, Stopper
@@ -43,17 +41,13 @@ class Wanted(msgspec.Struct, frozen=True):
 class Restarts:
     """The queue of containers to stop."""
 
-    def __init__(
-        self, *, runtimes: Runtimes, stopper: Stopper, reporter: Reporter, clock: Clock, entropy: Entropy
-    ) -> None:
-        self._runtimes = runtimes
+    def __init__(self, host: Host, stopper: Stopper) -> None:
+        self._host = host
         self._stopper = stopper
-        self._reporter = reporter
-        self._clock = clock
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}  # (pod uid, name): next pause, valid until
         self._asked: dict[Wanted, Callable[[], bool]] = {}
         backoff = Backoff(FIRST_SECONDS, MOST_SECONDS)
-        self._work = Work[Wanted]("restarts", clock, entropy, self._stop, workers=WORKERS, backoff=backoff)
+        self._work = Work[Wanted]("restarts", host, self._stop, workers=WORKERS, backoff=backoff)
         self._log = structlog.get_logger(part="restarts")
 
     def want(self, wanted: Wanted, still: Callable[[], bool]) -> None:
@@ -61,7 +55,7 @@ class Restarts:
         if wanted in self._asked:
             return
         self._asked[wanted] = still
-        key, now = (wanted.pod_uid, wanted.name), self._clock.monotonic()
+        key, now = (wanted.pod_uid, wanted.name), self._host.clock.monotonic()
         pause, until = self._pauses.get(key, (FIRST_SECONDS, 0.0))
         pause = pause if now < until else FIRST_SECONDS
         self._pauses = {one: kept for one, kept in self._pauses.items() if now < kept[1]}
@@ -75,8 +69,8 @@ class Restarts:
         await self._work.run()
 
     async def _stop(self, wanted: Wanted) -> float | None:
-        """Stop it, if it is still there and runs. CriError."""
-        runtime = self._runtimes.named(wanted.runtime) or self._runtimes.primary()
+        """Stop it, if it is still there and runs. Raises CriError."""
+        runtime = self._host.runtimes.named(wanted.runtime) or self._host.runtimes.primary()
         container = await runtime.container(wanted.container_id)
         if container is not None and container.state == State.RUNNING and self._asked[wanted]():
             self._log.info("restarting for its environment", pod="/".join(wanted.pod), container=wanted.name)
@@ -89,7 +83,7 @@ class Restarts:
             )
             pod = Subject(*wanted.pod, wanted.pod_uid)
             message = f"Stopping containerID {runtime.name}://{container.name} by container meta restarter"
-            await self._stopper.stop(order, teller(self._reporter, COMPONENT, pod, container, message))
+            await self._stopper.stop(order, teller(self._host.reporter, COMPONENT, pod, container, message))
         self._stopper.forget(wanted.container_id)
         del self._asked[wanted]
         return None

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from flotilla_common.api.keys import RECREATE_POD_UID
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
-    RecreateContainer,
     RecreateState,
 )
 from flotilla_nodeagent.channel.reporting import Reporter
@@ -47,11 +46,7 @@ class PodContainers:
         return self._request.metadata.labels.get(RECREATE_POD_UID, "")
 
     async def look(self) -> None:
-        """Ask the runtime.
-
-        Raises:
-            CriError: it failed.
-        """
+        """Ask the runtime. Raises CriError when it fails."""
         self._newest = newest(await self._runtime.containers(self._pod_uid))
         for wanted in self._request.spec.containers:
             if not self._runs(wanted.name):
@@ -95,11 +90,7 @@ class PodContainers:
         return act(self._request, states, frozenset(self._newest))
 
     async def kill(self, name: str, states: list[RecreateState], reporter: Reporter) -> list[RecreateState]:
-        """Stop a container; returns the states afterwards.
-
-        Raises:
-            Unavailable: the outcome is unknown.
-        """
+        """Stop a container; returns the states afterwards. Raises Unavailable when the outcome is unknown."""
         container, meta = self._newest[name], self._request.metadata
         wanted = next(one for one in self._request.spec.containers if one.name == name)
         pod = Subject(meta.namespace, self._request.spec.pod_name, self._pod_uid)
@@ -109,7 +100,7 @@ class PodContainers:
             cause=meta.uid,
             runtime=self._runtime,
             container=container,
-            hook=_hook(wanted),
+            hook=None if wanted.pre_stop is None else Hook(wanted.pre_stop, wanted.ports),
             grace=DEFAULT_GRACE if grace is None else grace,
         )
         try:
@@ -122,18 +113,11 @@ class PodContainers:
         return with_outcome(states, name, None)
 
 
-def _hook(wanted: RecreateContainer) -> Hook | None:
-    return None if wanted.pre_stop is None else Hook(wanted.pre_stop, wanted.ports)
-
-
 def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtime:
-    """The one runtime of all containers.
-
-    Raises:
-        NoRuntime: they are of no runtime of this node, or of several.
-        Unavailable: no runtime answers at all.
-    """
-    names = {_runtime_name(container) for container in request.spec.containers}
+    """The one runtime of all containers. Raises NoRuntime when they are of no runtime of this node, or of several,
+    Unavailable when no runtime answers at all."""
+    contexts = [container.status_context for container in request.spec.containers]
+    names = {context.container_id.partition("://")[0] if context else "" for context in contexts}
     if "" in names or len(names) != 1:
         raise NoRuntime(f"containers of runtimes {sorted(names)}")
     [name] = names
@@ -142,8 +126,3 @@ def _runtime_of(request: ContainerRecreateRequest, runtimes: Runtimes) -> Runtim
         runtimes.primary()
         raise NoRuntime(f"{name} is not a runtime of this node")
     return runtime
-
-
-def _runtime_name(container: RecreateContainer) -> str:
-    context = container.status_context
-    return "" if context is None else context.container_id.partition("://")[0]

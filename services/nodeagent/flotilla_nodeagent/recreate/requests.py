@@ -15,11 +15,10 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
     RecreateState,
 )
-from flotilla_common.clock import Clock, Entropy
 from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
 from flotilla_nodeagent.channel.copies import Copies, Key, version
-from flotilla_nodeagent.channel.reporting import Refused, Reporter
-from flotilla_nodeagent.cri.runtimes import Runtimes
+from flotilla_nodeagent.channel.reporting import Refused
+from flotilla_nodeagent.host import Host
 from flotilla_nodeagent.recreate.pod import NoRuntime, PodContainers
 from flotilla_nodeagent.recreate.reported import Reported, View
 from flotilla_nodeagent.stopping.stop import Stopper
@@ -43,25 +42,15 @@ _OLD = datetime.min.replace(tzinfo=UTC)
 class Requests:
     """All requests of one node."""
 
-    def __init__(
-        self,
-        *,
-        copies: Copies[ContainerRecreateRequest],
-        runtimes: Runtimes,
-        stopper: Stopper,
-        reporter: Reporter,
-        clock: Clock,
-        entropy: Entropy,
-    ) -> None:
+    def __init__(self, host: Host, copies: Copies[ContainerRecreateRequest], stopper: Stopper) -> None:
+        self._host = host
         self._copies = copies
-        self._runtimes = runtimes
         self._stopper = stopper
-        self._reporter = reporter
-        self._timing = Timing(clock)
+        self._timing = Timing(host.clock)
         self._reported = Reported()
         self._refused: dict[str, int] = {}  # uid to the version for which a report was refused
         self._pods: dict[Key, Key] = {}  # request to pod
-        self._work = Work[Key]("recreate", clock, entropy, self._pass, workers=WORKERS)
+        self._work = Work[Key]("recreate", host, self._pass, workers=WORKERS)
         self._log = structlog.get_logger(part="recreate")
         copies.listen(self._changed)
 
@@ -131,7 +120,7 @@ class Requests:
             if left > 0:
                 return left + MARGIN_SECONDS
         try:
-            found = PodContainers(request, self._runtimes, self._stopper, self._timing)
+            found = PodContainers(request, self._host.runtimes, self._stopper, self._timing)
             await found.look()
         except NoRuntime as error:
             return await self._report(request, phase=COMPLETED, message=f"failed to find runtime service: {error}")
@@ -144,7 +133,7 @@ class Requests:
         decided = found.act(states)
         if decided.kill:
             self._log.info("stopping", request=request.metadata.name, container=decided.kill)
-            after = await found.kill(decided.kill, states, self._reporter)
+            after = await found.kill(decided.kill, states, self._host.reporter)
             return await self._report(request, states=after)
         if decided.states != states:
             return await self._report(request, states=decided.states)
@@ -166,7 +155,7 @@ class Requests:
             uid=meta.uid, resource_version=meta.resource_version, phase=phase, message=message, states=states
         )
         try:
-            answer = await self._reporter.send(RECREATE_REQUESTS, meta.namespace, meta.name, report)
+            answer = await self._host.reporter.send(RECREATE_REQUESTS, meta.namespace, meta.name, report)
         except Refused as error:
             self._log.info("report refused", request=meta.name, why=str(error))
             self._refused[meta.uid] = version(request)

@@ -50,11 +50,7 @@ def hook_of(container: Container) -> Hook | None:
 
 
 async def run_hook(hook: Hook, runtime: Runtime, container: Container, clock: Clock) -> None:
-    """Run it to its end.
-
-    Raises:
-        HookFailed: it did not do what it should.
-    """
+    """Run it to its end. Raises HookFailed when it did not do what it should."""
     handler = hook.handler
     if handler.exec is not None:
         await _execute(handler.exec.command, runtime, container)
@@ -82,7 +78,7 @@ async def _request(
     """To the pod, unless another host is named. A pod in the node's network is reached on the node itself."""
     try:
         host = action.host or await runtime.sandbox_ip(container.sandbox) or "127.0.0.1"
-        reply = await http.get(
+        status = await http.get(
             host,
             port_of(action.port, ports),
             action.path or "/",
@@ -91,12 +87,12 @@ async def _request(
         )
     except (OSError, ValueError, CriError) as error:
         raise HookFailed(str(error) or type(error).__name__) from error
-    if not 200 <= reply.status < 400:
-        raise HookFailed(f"HTTP status {reply.status}")
+    if not 200 <= status < 400:
+        raise HookFailed(f"HTTP status {status}")
 
 
 def port_of(port: int | str, ports: Sequence[ContainerPort]) -> int:
-    """A port by number or by name. ValueError."""
+    """A port by number or by name. Raises ValueError when there is none."""
     number = port if isinstance(port, int) else int(port) if port.isdigit() else 0
     if not number:
         number = next((one.container_port for one in ports if one.name == port), 0)

@@ -7,31 +7,18 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 
-import msgspec
-
 BODY_LIMIT = 10 << 10
-"""Bytes of the body that are kept, as the kubelet does."""
+"""Bytes of the body that are read, as the kubelet does."""
 
 HEAD_LIMIT = 64 << 10
 """Bytes that status line and headers may take."""
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """What came back."""
-
-    status: int
-    body: bytes
-
-
 async def get(
     host: str, port: int, path: str, *, secure: bool = False, headers: Mapping[str, str] | None = None
-) -> Reply:
-    """Send the request; the caller limits the time.
-
-    Raises:
-        OSError: nobody answers.
-        ValueError: the answer is no HTTP.
-    """
+) -> int:
+    """Send the request, read the answer, return its status; the caller limits the time. Raises OSError when nobody
+    answers, ValueError when the answer is no HTTP."""
     reader, writer = await asyncio.open_connection(host, port, ssl=_unverified() if secure else None, limit=HEAD_LIMIT)
     try:
         writer.write(_request(host, port, path, headers or {}))
@@ -39,7 +26,10 @@ async def get(
         status = _status(await reader.readline())
         while (await reader.readline()).strip():
             pass
-        return Reply(status, await _some(reader))
+        left = BODY_LIMIT
+        while left and (piece := await reader.read(left)):
+            left -= len(piece)
+        return status
     finally:
         writer.close()
 
@@ -65,13 +55,6 @@ def _status(line: bytes) -> int:
     if len(parts) < 2 or not parts[0].startswith(b"HTTP/") or not parts[1].isdigit():
         raise ValueError("the answer is not HTTP")
     return int(parts[1])
-
-
-async def _some(reader: asyncio.StreamReader) -> bytes:
-    body = b""
-    while len(body) < BODY_LIMIT and (piece := await reader.read(BODY_LIMIT - len(body))):
-        body += piece
-    return body
 
 
 def _unverified() -> ssl.SSLContext:

@@ -69,11 +69,8 @@ class Stopper:
         self._timing.keep(self.journal.causes())
 
     async def stop(self, order: Order, tell: Tell) -> None:
-        """Stop the container, or finish a stop that an earlier process started.
-
-        Raises:
-            CriError: the runtime failed; with Unavailable the outcome is unknown.
-        """
+        """Stop the container, or finish a stop that an earlier process started. Raises CriError when the runtime fails;
+        with Unavailable the outcome is unknown."""
         container, name = order.container, order.container.name
         entry = self.journal.get(order.cause, name)
         if entry is None:
