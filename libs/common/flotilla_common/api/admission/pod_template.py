@@ -71,17 +71,13 @@ def _default_container(container: Json) -> None:
         _default_field_ref(mapping(env.get("valueFrom")))
     for name in _PROBES:
         if probe := mapping(container.get(name)):
-            _default_probe(probe)
+            _fill(probe, **_PROBE_DEFAULTS)
+            _default_http(probe)
     for hook in mapping(container.get("lifecycle")).values():
         _default_http(mapping(hook))
     resources = ensured(container, "resources")
     for kind in ("limits", "requests"):
         _round_quantities(member(resources, kind))
-
-
-def _default_probe(probe: Json) -> None:
-    _fill(probe, **_PROBE_DEFAULTS)
-    _default_http(probe)
 
 
 def _default_http(handler: Json) -> None:
