@@ -102,14 +102,10 @@ def _default_volume(volume: Json) -> None:
     for item in mappings(member(volume, "downwardAPI").get("items")):
         _default_field_ref(item)
     for source in mappings(member(volume, "projected").get("sources")):
-        _default_projection(source)
-
-
-def _default_projection(source: Json) -> None:
-    if isinstance(source.get("serviceAccountToken"), dict):
-        _fill(source["serviceAccountToken"], expirationSeconds=3600)
-    for item in mappings(member(source, "downwardAPI").get("items")):
-        _default_field_ref(item)
+        if isinstance(source.get("serviceAccountToken"), dict):
+            _fill(source["serviceAccountToken"], expirationSeconds=3600)
+        for item in mappings(member(source, "downwardAPI").get("items")):
+            _default_field_ref(item)
 
 
 def _round_quantities(quantities: Json) -> None:
