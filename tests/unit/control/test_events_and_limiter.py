@@ -8,6 +8,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.events import BACKLOG, BURST, COMBINED, DISTINCT, LONGEST_REST, REST_SHARE, Recorder
 from flotilla_common.control.limiter import INITIAL, LEAST, LONGEST_PAUSE, MOST, Limiter
+from flotilla_common.control.metrics import EVENTS_DROPPED
 from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
 from tests.support.fake_clock import FakeClock
@@ -61,6 +62,7 @@ async def test_many_similar_events_are_combined() -> None:
 
 
 async def test_what_is_said_again_before_it_was_written_costs_no_write() -> None:
+    before = EVENTS_DROPPED._value.get()
     api = ScriptedApi()
     recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
     for index in range(DISTINCT + 100):
@@ -69,10 +71,11 @@ async def test_what_is_said_again_before_it_was_written_costs_no_write() -> None
     combined = api.requests[-1][2]
     assert (len(api.requests), combined["count"]) == (DISTINCT + 1, 100)
     assert combined["message"] == f"{COMBINED}pod {DISTINCT + 99}"
-    assert recorder.dropped == 0
+    assert EVENTS_DROPPED._value.get() == before
 
 
 async def test_the_oldest_event_makes_room() -> None:
+    before = EVENTS_DROPPED._value.get()
     api = ScriptedApi()
     recorder = Recorder(api, ManualClock(), NoChance(), "cloneset-controller")
     for index in range(BACKLOG + 1):
@@ -81,7 +84,7 @@ async def test_the_oldest_event_makes_room() -> None:
     await recorder.flush()
     names = [body["involvedObject"]["name"] for _, _, body in api.requests]
     assert names == [f"sample-{index}" for index in range(1, BACKLOG + 1)]
-    assert recorder.dropped == 1
+    assert EVENTS_DROPPED._value.get() == before + 1
 
 
 async def test_one_object_cannot_flood_the_apiserver() -> None:

@@ -48,9 +48,8 @@ def validating_entries(gates: Gates) -> list[Json]:
         _protection("vnamespace.kb.io", "/validate-namespace", "", "namespaces"),
     ]
     if gates.on("ResourcesDeletionProtection"):
-        ingress = "networking.k8s.io", "ingresses", ("v1", "v1beta1")
         entries += [
-            _protection("vingress.kb.io", "/validate-ingress", *ingress),
+            _protection("vingress.kb.io", "/validate-ingress", "networking.k8s.io", "ingresses", ("v1", "v1beta1")),
             _protection("vservice.kb.io", "/validate-service", "", "services"),
         ]
     return entries

@@ -156,16 +156,13 @@ class Connection:
             self._log.info("connected to the bus", server=str(client.connected_server_version))
             self._ready.set()
             for on_client in list(self._attached):
-                await self._hand_out(on_client, client)
+                try:
+                    await on_client(client)
+                except (BusError, OSError, nats.errors.Error) as error:
+                    self._log.warning("cannot subscribe", error=str(error))
             await closed.wait()
             self._ready.clear()
             self._log.warning("the bus client gave up, making a new one", error=str(client.last_error or ""))
-
-    async def _hand_out(self, on_client: OnClient, client: Client) -> None:
-        try:
-            await on_client(client)
-        except (BusError, OSError, nats.errors.Error) as error:
-            self._log.warning("cannot subscribe", error=str(error))
 
     async def _connect(self, closed: asyncio.Event) -> Client:
         login = read_login(self._creds, self._name.partition("/")[0])

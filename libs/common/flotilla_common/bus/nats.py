@@ -93,8 +93,6 @@ class NatsBus:
         self._soon: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(SOON_LIMIT)
         self._sender: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(bus=name)
-        self.dropped = 0
-        """Fire-and-forget messages that were lost because the bus was down or slow."""
 
     @property
     def connected(self) -> bool:
@@ -134,12 +132,12 @@ class NatsBus:
 
     def publish_soon(self, subject: str, data: bytes) -> None:
         if not self._connection.connected:
-            self._drop()
+            DROPPED.inc()
             return
         try:
             self._soon.put_nowait((subject, data))
         except asyncio.QueueFull:
-            self._drop()
+            DROPPED.inc()
             return
         if self._sender is None:
             self._sender = asyncio.get_running_loop().create_task(self._send_soon())
@@ -256,17 +254,13 @@ class NatsBus:
             with contextlib.suppress(BusError, nats.errors.Error, OSError):
                 await self._connection.now().publish(message.reply, reply, headers=headers)
 
-    def _drop(self) -> None:
-        self.dropped += 1
-        DROPPED.inc()
-
     async def _send_soon(self) -> None:
         while True:
             subject, data = await self._soon.get()
             try:
                 await self._connection.now().publish(subject, data)
             except (BusError, nats.errors.Error, OSError):
-                self._drop()
+                DROPPED.inc()
             finally:
                 self._soon.task_done()
             if self._soon.empty():

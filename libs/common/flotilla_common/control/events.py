@@ -78,7 +78,6 @@ class Recorder:
         self._backlog: OrderedDict[_Written, tuple[Subject, Event, str]] = OrderedDict()
         self._wake = asyncio.Event()
         self._log = structlog.get_logger(component=component)
-        self.dropped = 0
 
     def record(self, subject: Subject, event: Event, error: str = "") -> None:
         """Record an event on the object, or on the one that it is `about`. Returns at once."""
@@ -90,7 +89,7 @@ class Recorder:
             text = COMBINED
         written = series.messages.get(text)
         if written not in self._backlog and not self._may_write(subject.uid or subject.key):
-            self._drop()
+            EVENTS_DROPPED.inc()
             return
         if written is None:
             written = series.messages[text] = _Written(f"{subject.name[:220]}.{self._entropy.token()}")
@@ -99,7 +98,7 @@ class Recorder:
         self._backlog[written] = (subject, event, message)
         if len(self._backlog) > BACKLOG:
             self._backlog.popitem(last=False)
-            self._drop()
+            EVENTS_DROPPED.inc()
         self._wake.set()
 
     async def run(self) -> None:
@@ -123,10 +122,6 @@ class Recorder:
         written = next(warnings, None) or next(iter(self._backlog))
         subject, event, message = self._backlog.pop(written)
         await self._write(subject, event, message, written)
-
-    def _drop(self) -> None:
-        self.dropped += 1
-        EVENTS_DROPPED.inc()
 
     def _series_of(self, key: tuple[str, str, bool]) -> _Series:
         now = self._clock.monotonic()
@@ -163,7 +158,7 @@ class Recorder:
                 await self._api.create(EVENT, namespace, msgspec.json.encode(body))
                 written.exists = True
         except (ApiError, Unreachable) as error:
-            self._drop()
+            EVENTS_DROPPED.inc()
             self._log.debug("event not written", object=subject.key, reason=event.reason, error=str(error))
 
     def _event(self, subject: Subject, event: Event, message: str, written: _Written, namespace: str, now: str) -> Json:

@@ -24,6 +24,15 @@ from flotilla_common.mirror.mirror import Mirror
 Fence = Callable[[], bool]
 
 
+_BY_CODE = {
+    401: OutcomeKind.DENIED,
+    403: OutcomeKind.DENIED,
+    404: OutcomeKind.NOT_FOUND,
+    410: OutcomeKind.GONE,
+    429: OutcomeKind.THROTTLED,
+}
+
+
 class Envelope(Model):
     """The part of a reply that the executor reads."""
 
@@ -60,13 +69,8 @@ class Report:
 
 def is_failure(outcome: Outcome) -> bool:
     """Whether users should be told. Conflicts and the like are normal."""
-    return outcome.kind in (
-        OutcomeKind.ALREADY_EXISTS,
-        OutcomeKind.INVALID,
-        OutcomeKind.DENIED,
-        OutcomeKind.UNKNOWN,
-        OutcomeKind.THROTTLED,
-    )
+    kinds = OutcomeKind
+    return outcome.kind in (kinds.ALREADY_EXISTS, kinds.INVALID, kinds.DENIED, kinds.UNKNOWN, kinds.THROTTLED)
 
 
 def classify(error: ApiError) -> OutcomeKind:
@@ -75,15 +79,8 @@ def classify(error: ApiError) -> OutcomeKind:
         return OutcomeKind.ALREADY_EXISTS if error.reason == "AlreadyExists" else OutcomeKind.CONFLICT
     if error.code == 422 and _meets_namesake(error):
         return OutcomeKind.CONFLICT
-    by_code = {
-        401: OutcomeKind.DENIED,
-        403: OutcomeKind.DENIED,
-        404: OutcomeKind.NOT_FOUND,
-        410: OutcomeKind.GONE,
-        429: OutcomeKind.THROTTLED,
-    }
-    if error.code in by_code:
-        return by_code[error.code]
+    if error.code in _BY_CODE:
+        return _BY_CODE[error.code]
     if error.code >= 500:
         refused = "admission webhook" in error.message and "denied the request" in error.message
         return OutcomeKind.DENIED if refused else OutcomeKind.UNKNOWN

@@ -83,8 +83,6 @@ class Reflector:
         self._version = ""
         self._backoff = FIRST_BACKOFF
         self._log = structlog.get_logger(resource=resource.id)
-        self.lists = 0
-        """How many LISTs were begun."""
 
     async def run(self) -> None:
         while True:
@@ -120,7 +118,6 @@ class Reflector:
         return max(error.retry_after, self._backoff)
 
     async def _list(self) -> None:
-        self.lists += 1
         await self._sink.listing()
         token, version = "", ""
         while True:

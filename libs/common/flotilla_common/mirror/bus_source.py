@@ -75,7 +75,11 @@ class BusSource:
         else:
             self._take(message)
         if (marker := self._awaited.due(message)) is not None:
-            self._mark(marker)
+            if marker.epoch != self._epoch:
+                self._complete(marker)
+            if not self.synced:
+                self.synced = True
+                self._on_synced()
 
     def _take(self, message: Message) -> None:
         headers = message.headers
@@ -93,13 +97,6 @@ class BusSource:
             self._fetch(message)
         else:
             self._intake.take(message.data)
-
-    def _mark(self, marker: subjects.Marker) -> None:
-        if marker.epoch != self._epoch:
-            self._complete(marker)
-        if not self.synced:
-            self.synced = True
-            self._on_synced()
 
     def _complete(self, marker: subjects.Marker) -> None:
         seen, version = self._seen.get(marker.epoch, set[str]()), version_number(marker.rv)

@@ -198,9 +198,7 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 def _is_boolean(flag: str) -> bool:
     name = flag.replace("_", "-")
     field = _options().flags.get(name)
-    if field is None:
-        return name in ignored.SWITCHES
-    return _options().by_field[field].read is readers.boolean
+    return name in ignored.SWITCHES if field is None else _options().by_field[field].read is readers.boolean
 
 
 def _is_service_link(name: str, value: str) -> bool:

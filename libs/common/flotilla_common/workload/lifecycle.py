@@ -3,6 +3,7 @@
 A state is a label with a time beside it. Entering or leaving some states also marks the pod NotReady, or lets it go.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from flotilla_common.api.core import Pod
@@ -25,22 +26,12 @@ PRE_UPDATE_HOLDER = Holder("Lifecycle", "preUpdateHook")
 
 def hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
     """At least one of the hook's labels or finalizers holds the pod."""
-    if hook is None:
-        return False
-    meta = pod.metadata
-    return any(finalizer in meta.finalizers for finalizer in hook.finalizers_handler) or any(
-        meta.labels.get(key) == value for key, value in hook.labels_handler.items()
-    )
+    return hook is not None and any(_found(hook, pod))
 
 
 def fully_hooked(hook: LifecycleHook | None, pod: Pod) -> bool:
     """All of the hook's labels and finalizers are there. False without a hook, True for one that lists nothing."""
-    if hook is None:
-        return False
-    meta = pod.metadata
-    return all(finalizer in meta.finalizers for finalizer in hook.finalizers_handler) and all(
-        meta.labels.get(key) == value for key, value in hook.labels_handler.items()
-    )
+    return hook is not None and all(_found(hook, pod))
 
 
 def write_state(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime, *, rehook: bool = False) -> None:
@@ -66,6 +57,12 @@ def initial_labels(state: str = PREPARING_NORMAL) -> dict[str, str]:
 def state_annotations(now: datetime) -> dict[str, str]:
     """Annotations that go with a state written at `now`."""
     return {STATE_TIME_ANNOTATION: rfc3339(now)}
+
+
+def _found(hook: LifecycleHook, pod: Pod) -> Iterator[bool]:
+    """For each of the hook's finalizers and labels whether the pod has it."""
+    yield from (finalizer in pod.metadata.finalizers for finalizer in hook.finalizers_handler)
+    yield from (pod.metadata.labels.get(key) == value for key, value in hook.labels_handler.items())
 
 
 def _mark(edit: PodEdit, state: str, lifecycle: Lifecycle | None, now: datetime) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.documents import mapping, mappings, strings, text
+from flotilla_common.api.documents import mapping, mappings, member, strings, text
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
@@ -114,18 +114,17 @@ def _limits(pulls: ImagePulls) -> Json:
 
 
 def _secrets(template: Json) -> Json:
-    references = mappings(mapping(template.get("spec")).get("imagePullSecrets"))
+    references = mappings(member(template, "spec").get("imagePullSecrets"))
     names = [name for name in (text(one.get("name")) for one in references) if name]
     return {"pullSecrets": names} if names else {}
 
 
 def _template(recipe: RevisionRecipe, revision: ControllerRevision) -> Json:
-    data = mapping(msgspec.json.decode(recipe.data_of(revision) or b"{}"))
-    return mapping(mapping(data.get("spec")).get("template"))
+    return member(mapping(msgspec.json.decode(recipe.data_of(revision) or b"{}")), "spec", "template")
 
 
 def _images(template: Json) -> Iterable[tuple[str, str]]:
-    containers = mappings(mapping(template.get("spec")).get("containers"))
+    containers = mappings(member(template, "spec").get("containers"))
     return [(text(one.get("name")), text(one.get("image"))) for one in containers]
 
 

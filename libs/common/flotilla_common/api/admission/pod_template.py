@@ -71,17 +71,13 @@ def _default_container(container: Json) -> None:
         _default_field_ref(mapping(env.get("valueFrom")))
     for name in _PROBES:
         if probe := mapping(container.get(name)):
-            _default_probe(probe)
+            _fill(probe, **_PROBE_DEFAULTS)
+            _default_http(probe)
     for hook in mapping(container.get("lifecycle")).values():
         _default_http(mapping(hook))
     resources = ensured(container, "resources")
     for kind in ("limits", "requests"):
         _round_quantities(member(resources, kind))
-
-
-def _default_probe(probe: Json) -> None:
-    _fill(probe, **_PROBE_DEFAULTS)
-    _default_http(probe)
 
 
 def _default_http(handler: Json) -> None:
@@ -106,14 +102,10 @@ def _default_volume(volume: Json) -> None:
     for item in mappings(member(volume, "downwardAPI").get("items")):
         _default_field_ref(item)
     for source in mappings(member(volume, "projected").get("sources")):
-        _default_projection(source)
-
-
-def _default_projection(source: Json) -> None:
-    if isinstance(source.get("serviceAccountToken"), dict):
-        _fill(source["serviceAccountToken"], expirationSeconds=3600)
-    for item in mappings(member(source, "downwardAPI").get("items")):
-        _default_field_ref(item)
+        if isinstance(source.get("serviceAccountToken"), dict):
+            _fill(source["serviceAccountToken"], expirationSeconds=3600)
+        for item in mappings(member(source, "downwardAPI").get("items")):
+            _default_field_ref(item)
 
 
 def _round_quantities(quantities: Json) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_common.api import quantity
-from flotilla_common.api.core import Container, Pod, Resources
+from flotilla_common.api.core import Container, Pod
 from flotilla_common.api.keys import CONTAINER_BARRIER_ENV
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
@@ -64,7 +64,7 @@ def apply_batch(edit: PodEdit, spec: UpdateSpec, state: InPlaceState, now: datet
 
 def _closed(batch: set[str], candidates: Collection[str], spec: UpdateSpec) -> set[str]:
     """A container that reads a key which changes now has to be restarted now, too."""
-    keys = {name: _keys(spec.ref_metadata.get(name)) for name in candidates}
+    keys = {name: _keys(spec.ref_metadata.get(name, ContainerMeta())) for name in candidates}
     while True:
         changing = {key for name in batch for key in keys[name]}
         pulled = {name for name in candidates if name not in batch and keys[name] & changing}
@@ -73,9 +73,7 @@ def _closed(batch: set[str], candidates: Collection[str], spec: UpdateSpec) -> s
         batch = batch | pulled
 
 
-def _keys(meta: ContainerMeta | None) -> set[tuple[str, str]]:
-    if meta is None:
-        return set()
+def _keys(meta: ContainerMeta) -> set[tuple[str, str]]:
     return {("labels", key) for key in meta.labels} | {("annotations", key) for key in meta.annotations}
 
 
@@ -108,15 +106,10 @@ def _last_status(pod: Pod, name: str) -> LastStatus | None:
 
 def _real_change(container: Container, spec: UpdateSpec) -> Json:
     """The resources of the container that really get another value."""
-    wanted = spec.resources.get(container.name, {})
-    change = {side: _other(entries, container.resources, side) for side, entries in wanted.items()}
-    return {side: entries for side, entries in change.items() if entries}
-
-
-def _other(entries: Json, resources: Resources, side: str) -> Json:
-    present = resources.limits if side == "limits" else resources.requests
-    return {
-        name: value
-        for name, value in entries.items()
-        if name not in present or not quantity.equal(present[name], value)
-    }
+    change: Json = {}
+    for side, entries in spec.resources.get(container.name, {}).items():
+        present = container.resources.limits if side == "limits" else container.resources.requests
+        same = {name for name, value in entries.items() if name in present and quantity.equal(present[name], value)}
+        if others := {name: value for name, value in entries.items() if name not in same}:
+            change[side] = others
+    return change

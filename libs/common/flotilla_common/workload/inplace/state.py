@@ -130,13 +130,13 @@ class Grace(Model):
 
 def encode_grace(spec: UpdateSpec, seconds: int) -> str:
     """The grace annotation's value."""
-    patch = "" if spec.metadata_patch is None else _base64({"metadata": spec.metadata_patch})
+    patch = b"" if spec.metadata_patch is None else go_json({"metadata": spec.metadata_patch}, sort=True)
     document: Json = {
         "revision": spec.revision,
         "containerImages": _by_name(spec.images),
         "containerRefMetadata": _ref_metadata(spec.ref_metadata),
         "containerResources": _by_name(spec.resources),
-        "metaDataPatch": patch,
+        "metaDataPatch": base64.b64encode(patch).decode(),
         "updateEnvFromMetadata": spec.env_from_metadata,
         "graceSeconds": seconds,
     }
@@ -193,7 +193,3 @@ def _ref_metadata(entries: dict[str, ContainerMeta]) -> Json:
         }
         for name, meta in sorted(entries.items())
     }
-
-
-def _base64(document: Json) -> str:
-    return base64.b64encode(go_json(document, sort=True)).decode()
