@@ -3,8 +3,8 @@
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.crds.definition import AGE, Version
 from flotilla_common.api.crds.schema import integer, struct
+from flotilla_common.api.crds.version import AGE, Version
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.kind import Kind, Workers
 from flotilla_common.api.kinds.node_route import NodeRoute

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from flotilla_common.api.admission.tools import Handler
-from flotilla_common.api.crds.definition import Version
+from flotilla_common.api.crds.version import Version
 from flotilla_common.api.documents import Json
 
 Converter = Callable[[Json, str], Json]

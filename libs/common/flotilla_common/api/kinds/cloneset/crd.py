@@ -1,6 +1,5 @@
 """The CloneSet CRD (cloneset.md §1 and §2): what both versions share, and where v1alpha1 differs."""
 
-from flotilla_common.api.crds.definition import AGE, CONTAINERS, IMAGES, Column, Version
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -15,6 +14,7 @@ from flotilla_common.api.crds.schema import (
     strings,
     struct,
 )
+from flotilla_common.api.crds.version import AGE, CONTAINERS, IMAGES, Column, Version
 
 _COLUMNS = (
     Column("DESIRED", "integer", ".spec.replicas"),

@@ -1,6 +1,5 @@
 """The ContainerRecreateRequest CRD (containerrecreaterequest.md §1, §2): v1beta1 says more in its schema and status."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import (
     Schema,
     array,
@@ -13,6 +12,7 @@ from flotilla_common.api.crds.schema import (
     struct,
     time,
 )
+from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.keys import RECREATE_NODE_NAME
 
 _COLUMNS = (

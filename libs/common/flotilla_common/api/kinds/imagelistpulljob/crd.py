@@ -1,7 +1,7 @@
 """The ImageListPullJob CRD (imagepull.md §2.3). Both versions are the same."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import Schema, array, integer, string, strings, struct, time
+from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
 
 _COLUMNS = (

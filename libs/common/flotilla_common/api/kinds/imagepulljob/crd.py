@@ -1,7 +1,7 @@
 """The ImagePullJob CRD (imagepull.md §2.2). Both versions have the same fields; the older one prints a message."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import Schema, integer, string, strings, struct, time
+from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.kinds.imagepulljob import template_schema as imagepull
 
 _COLUMNS = (

@@ -1,7 +1,7 @@
 """The NodeImage CRD (imagepull.md §2.1). v1alpha1 lacks the mode of a pull secret, and nothing else."""
 
-from flotilla_common.api.crds.definition import AGE, Column, Version
 from flotilla_common.api.crds.schema import Schema, array, dictionary, integer, string, struct, time
+from flotilla_common.api.crds.version import AGE, Column, Version
 from flotilla_common.api.kinds.imagepulljob.template_schema import sandbox_config
 
 _COLUMNS = (
