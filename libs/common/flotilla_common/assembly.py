@@ -27,6 +27,7 @@ from flotilla_common.control.offline import Planning
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import ControllerSpec, Gatherer, Part, Responder
+from flotilla_common.control.subject import Subject
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.live import LiveWiring
 from flotilla_common.mirror.intake import OnUndecodable, Undecodable
@@ -179,6 +180,10 @@ class Assembly:
                 return None
             return snapshot
 
+        def subject_of(key: Key) -> Subject | None:
+            obj = wiring.table(spec.primary).get(*key)
+            return None if obj is None else Subject.of(spec.resource, obj.metadata)
+
         async def reread(key: Key) -> None:
             if spec.also_read is not None:
                 await spec.also_read(wiring, key)
@@ -192,6 +197,7 @@ class Assembly:
             name=spec.name,
             resource=spec.resource,
             gather=gather_readable,
+            subject_of=subject_of,
             plan=spec.plan,
             reread=reread,
             executor=self._executor(recorder),

@@ -261,6 +261,9 @@ class NatsBus:
                 await self._connection.now().publish(subject, data)
             except (BusError, nats.errors.Error, OSError):
                 DROPPED.inc()
+            except Exception:  # noqa: BLE001 - what comes after it has to leave
+                DROPPED.inc()
+                self._log.exception("a message cannot be sent", subject=subject)
             finally:
                 self._soon.task_done()
             if self._soon.empty():

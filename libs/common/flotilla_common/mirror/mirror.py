@@ -173,3 +173,5 @@ class Mirror:
             self._all_synced.set()
         if self._health is not None:
             self._health.ready("mirror", not waiting, f"waiting for {', '.join(waiting)}" if waiting else "")
+            broken = [f"{resource.plural}: {feed.trouble}" for resource, feed in self._feeds.items() if feed.trouble]
+            self._health.alive("mirror", not broken, ", ".join(broken))
