@@ -83,7 +83,7 @@ class Assembly:
             clock=context.clock,
             service=context.service,
             namespace=settings.namespace,
-            identity=context.replica,
+            identity=context.holder,
             count=settings.shards,
             terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
         )

@@ -130,6 +130,11 @@ class Settings:
         1, "Shards per service: 1 is a leader with standbys, more spread the work.", readers.integer(1, 256)
     )
     replica: str = _replicas("", "This replica's name; empty: a fresh one at every start.", env=("POD_NAME",))
+    lease_holder: str = _replicas(
+        "",
+        "Under which name leases are held; empty: the replica's, with something that no other process has."
+        " Only processes of which one surely follows the other may share one.",
+    )
     lease_duration: float = _replicas(
         15.0, "How long a silent replica keeps its shards.", flags=("leader-election-lease-duration",)
     )
