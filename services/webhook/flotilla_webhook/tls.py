@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from flotilla_common.health import PortTaken
+from flotilla_webhook.bounded import BoundedProtocol
 
 _GRACE_SECONDS = 5  # an admission call that is running when we stop gets its answer; the apiserver waits up to 30
 # Longer than the 90 s after which the apiserver's client drops an idle connection. The other way round, a call could be
@@ -62,7 +63,7 @@ async def serve(app: FastAPI, certificate: Certificate, sock: socket.socket) -> 
         ssl_context_factory=lambda _config, _default: certificate.context,
         log_config=None,
         access_log=False,
-        http="httptools",
+        http=BoundedProtocol,
         proxy_headers=False,
         server_header=False,
         date_header=False,

@@ -66,7 +66,7 @@ class StreamInfo(msgspec.Struct):
     """What we read of a stream's state."""
 
     created: str = ""
-    config: dict[str, Any] = msgspec.field(default_factory=dict)
+    config: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     state: _State = msgspec.field(default_factory=_State)
     total: int = 0
 
