@@ -40,7 +40,7 @@ def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
         held = table.get(obj.metadata.namespace, obj.metadata.name)
         if held is not None:
             table._forget(held)
-        table._deleted.clear()
+        table._absent.clear()
         table._objects[(obj.metadata.namespace, obj.metadata.name)] = table._by_uid[obj.metadata.uid] = obj
         table._file(obj, table._keys(obj))
         table._notify(held, obj)
