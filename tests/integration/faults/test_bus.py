@@ -45,8 +45,8 @@ async def test_dead_for_good(flotilla: Fleet, web: Rollout) -> None:
     await web.finish()
     watcher, service = flotilla.members["watcher"], flotilla.members["cloneset"]
     assert "watching the apiserver directly" in service.log()
-    await flotilla.start_bus()
     returns = service.log().count("it feeds the mirror again")
+    await flotilla.start_bus()
     await eventually(lambda: service.log().count("it feeds the mirror again") >= returns + 5)
     await eventually(watcher.ready)
     await web.begin()
