@@ -11,6 +11,7 @@ from flotilla_common.control.absence import AbsenceCheck
 from flotilla_common.control.controller import Controller, Key
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.inbox import Inbox, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Watch, owner_keys
@@ -80,6 +81,9 @@ class LiveWiring:
 
     def owns(self, namespace: str, name: str) -> bool:
         return self._shards.owns(namespace, name)
+
+    def fence(self, namespace: str, name: str) -> Fence:
+        return self._shards.fence(namespace, name)
 
     def again(self, namespace: str, name: str) -> None:
         if self._controller is None:

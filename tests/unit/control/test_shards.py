@@ -362,12 +362,24 @@ async def test_what_a_pass_began_in_an_earlier_tenure_is_not_written_in_a_later_
     a = Replica(ScriptedApi(), "a")
     await a.tick()
     fence = a.shards.fence("ns", "x")
-    assert fence()
+    assert fence.may_send()
+    assert fence.seconds_left() == 10
     await a.tick(9)
-    assert fence()
+    assert fence.may_send()
+    assert fence.seconds_left() == 10
     await a.tick(60)
     assert a.shards.owns("ns", "x")
-    assert not fence()
+    assert not fence.may_send()
+    assert fence.seconds_left() <= 0
+
+
+async def test_writes_go_on_while_a_replica_that_ends_still_holds_its_lease() -> None:
+    a = Replica(ScriptedApi(), "a")
+    await a.tick()
+    fence = a.shards.fence("ns", "x")
+    a.shards.retire()
+    assert not fence.may_send()
+    assert fence.seconds_left() == 10
 
 
 def names(api: ScriptedApi) -> set[str]:

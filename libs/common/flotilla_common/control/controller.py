@@ -18,7 +18,8 @@ from structlog.contextvars import bound_contextvars
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control import metrics
-from flotilla_common.control.executor import Executor, Fence, Report
+from flotilla_common.control.executor import Executor, Report
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason
 from flotilla_common.control.priority import PriorityOrder
@@ -159,7 +160,7 @@ class Controller(Generic[S]):
     async def _reconcile(self, key: Key) -> str:
         """One pass; returns success, error, requeue or requeue_after for the metrics."""
         fence = self._shards.fence(*key)
-        if not fence():
+        if not fence.may_send():
             return "success"
         if key in self._unknown:
             await self._reread(key)

@@ -14,6 +14,7 @@ import structlog
 
 from flotilla_common.api.resources import LEASE
 from flotilla_common.clock import Clock
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.leases import Lease, LeaseHold, LeaseTerms
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.table import version_number
@@ -95,12 +96,15 @@ class Shards:
         """The fence: this replica serves the object's shard, and its lease is valid at this very moment."""
         return self.serves(shard_of(namespace, name, self.count))
 
-    def fence(self, namespace: str, name: str) -> Callable[[], bool]:
+    def fence(self, namespace: str, name: str) -> Fence:
         """`owns` for one pass over the object: false for good once the tenure is over in which the pass began, because
         its plan is then out of date, even if the lease came back."""
         index = shard_of(namespace, name, self.count)
         lease, tenure = self._leases[index], self._leases[index].tenure
-        return lambda: lease.tenure == tenure and self.serves(index)
+        return Fence(
+            lambda: lease.tenure == tenure and self.serves(index),
+            lambda: lease.seconds_left if lease.tenure == tenure else 0.0,
+        )
 
     def serves(self, index: int) -> bool:
         """The shard is held and resynced, at this very moment."""
