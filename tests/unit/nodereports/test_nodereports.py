@@ -162,6 +162,12 @@ async def test_an_event_on_a_pod_of_the_node() -> None:
         ),
         pytest.param(a_pod(), HERE, FAILED | {"kind": "ImagePullJob", "uid": "j1"}, True, id="a job that wants it"),
         pytest.param(a_pod(), HERE, FAILED | {"kind": "ImagePullJob", "uid": "j2"}, False, id="any other job"),
+        pytest.param(
+            a_pod(), Sender("node-1", "x", "db"), FAILED | {"kind": "ImagePullJob", "uid": "j1"}, False, id="its uid only"
+        ),
+        pytest.param(
+            a_pod(), Sender("node-1", "y", "web"), FAILED | {"kind": "ImagePullJob", "uid": "j1"}, False, id="elsewhere"
+        ),
     ],
 )
 async def test_whose_events_are_taken(pod: Pod, sender: Sender, event: dict[str, str], accepted: bool) -> None:
