@@ -11,8 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.meta import Model
-from flotilla_common.api.resources import CLAIM, POD, Resource
+from flotilla_common.api.resources import CLAIM, CRD, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 PAGE = 500
@@ -59,6 +60,16 @@ class LiveCounts:
 
     def __init__(self, api: Api) -> None:
         self.api = api
+
+    async def definition(self, name: str, uid: str) -> Json:
+        """The CRD of this name and uid, as it is stored."""
+        try:
+            stored = msgspec.json.decode(await self.api.get(CRD, "", name), type=Json)
+        except (ApiError, Unreachable, msgspec.MsgspecError, ValueError) as failure:
+            raise CountError(str(failure)) from failure
+        if member(stored, "metadata").get("uid") != uid:
+            raise CountError(f"the CRD {name} has another uid")
+        return stored
 
     async def active_pods(self, namespace: str) -> int:
         """Pods of the namespace that are neither finished nor terminating."""

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.admission.review import Named, Request, User
-from flotilla_common.api.resources import CLAIM, POD, Resource
+from flotilla_common.api.resources import CLAIM, CRD, POD, SECRET, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError, Page
 from flotilla_webhook import counting
@@ -47,7 +47,9 @@ class Case:
 
     async def delete(self, kind: str, label: str, spec: Json | None = None, **extra: Any) -> str:
         """The refusal's message; empty if the deletion is allowed."""
-        metadata = {"name": "x", "labels": {LABEL: label}} | extra.pop("metadata", {})
+        metadata = {"name": "x", "uid": "u1", "labels": {LABEL: label}} | extra.pop("metadata", {})
+        if kind == CRD.kind:
+            self.cluster.put(CRD, {"metadata": {"name": "x", "uid": "u1"}, "spec": DEFINITION})
         fields = {"operation": "DELETE", "kind": Named(version="v1", kind=kind)} | extra
         old = {"metadata": metadata, "spec": spec or {}}
         request = Request(uid="u", old_object=old, user_info=User("joe"), **fields)
@@ -191,6 +193,25 @@ async def test_refusals_are_counted_and_recorded() -> None:
     assert case.records[0] == (
         b'{"Event":"DeletionProtection","Kind":"Deployment","Namespace":"n","Name":"d","UserAgent":"joe"}'
     )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "why"),
+    [
+        ({"uid": "u2"}, "the CRD x has another uid"),
+        ({"name": "y"}, 'customresourcedefinitions "y" not found'),
+        ({"name": "../secrets"}, 'customresourcedefinitions "../secrets" not found'),
+    ],
+)
+async def test_a_made_up_definition_shows_nothing_of_what_there_is(metadata: Json, why: str) -> None:
+    """Whoever reaches the port may send a review: it must not become a question to the apiserver."""
+    case = Case()
+    case.cluster.put(SECRET, {"metadata": {"name": "s", "namespace": "x"}})
+    forged = {"group": "", "names": {"plural": "secrets"}, "versions": [{"name": "v1", "storage": True}]}
+    refusal = await case.delete("CustomResourceDefinition", "Cascading", forged, metadata=metadata)
+    assert refusal == f"failed to get the CRD: {why}"
+    refusal = await case.delete("CustomResourceDefinition", "Cascading", forged)
+    assert refusal == ""  # what is stored under this name and uid has no objects
 
 
 async def test_what_cannot_be_looked_through_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
