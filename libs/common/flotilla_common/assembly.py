@@ -242,7 +242,7 @@ class Assembly:
         for resource in self.mirror.resources:
             if resource not in planned:
                 self.mirror.on_undecodable(resource, self._note_undecodable)
-            if resource.custom:
+            if resource.custom and self.mirror.waits_for(resource):
                 waiting = partial(context.health.ready, context.service, False)
                 await until_installed(context.api, context.clock, resource, waiting)
 

@@ -60,13 +60,16 @@ class LiveWiring:
         if watch.gate and not self.gates.on(watch.gate):
             return
         known = watch.resource in self._mirror.resources
-        if watch.optional and not known and not await is_installed(self._context.api, watch.resource):
-            return
         namespace = getattr(self.settings, watch.private) if watch.private else ""
         self._tables[watch.resource] = self._mirror.add(watch.resource, watch.type, watch.all_indexes, namespace)
+        if not watch.optional:
+            self._mirror.must_be_there(watch.resource)
+        elif not known:
+            missing = not await is_installed(self._context.api, watch.resource)
+            self._mirror.may_be_missing(watch.resource, now=missing)
 
     def watched(self, watch: Watch[Any]) -> bool:
-        return watch.resource in self._tables
+        return watch.resource in self._tables and (not watch.optional or self._mirror.serves(watch.resource))
 
     def table(self, watch: Watch[T]) -> Table[T]:
         if watch.resource in self._tables:
@@ -95,7 +98,7 @@ class LiveWiring:
             for key in keys(old, new):
                 self.again(*key)
 
-        if self.watched(watch):
+        if watch.resource in self._tables:
             self.table(watch).listen(on_change)
 
     def wake_owners(self, watch: Watch[Any]) -> None:

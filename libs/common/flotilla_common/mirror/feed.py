@@ -33,6 +33,8 @@ class Feed:
         namespace: str = "",
     ) -> None:
         self.namespace = namespace
+        self.optional = False
+        """The cluster may not serve the kind, now or later: nobody waits for it."""
         self._api = api
         self._clock = clock
         self._intake = intake
@@ -60,7 +62,9 @@ class Feed:
 
     @property
     def lag(self) -> float:
-        """Seconds since the last proof that the table is up to date."""
+        """Seconds since the last proof that the table is up to date; 0 while a kind that may be missing is."""
+        if self.optional and not self.synced:
+            return 0.0
         return self._clock.monotonic() - self._source.heard
 
     async def start(self) -> None:
