@@ -48,7 +48,7 @@ async def run(context: Context) -> None:
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
-    certificate = tls.Certificate()
+    certificate = tls.Certificate(settings.webhook_client_ca)
     directory = Path(settings.webhook_cert_dir)
     endpoint = Endpoint(settings.namespace, settings.webhook_service, _url(settings))
     rotator = CertificateRotator(

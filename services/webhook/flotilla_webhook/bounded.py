@@ -6,6 +6,7 @@ answer.
 """
 
 import asyncio
+import ssl
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -16,6 +17,10 @@ waits for an answer."""
 
 MAX_CONNECTIONS = 512
 """At once: an apiserver keeps a few, and a large control plane has five of them."""
+
+
+CERTIFIED = "certified"
+"""In the state of a request: whether its sender may ask for admission."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -39,10 +44,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._start_limit()
         super().on_message_begin()
+        self.scope.setdefault("state", {})[CERTIFIED] = self._is_certified()
 
     def on_message_complete(self) -> None:
         self._end_limit()
         super().on_message_complete()
+
+    def _is_certified(self) -> bool:
+        """The client has shown a certificate that we believe, or none is asked for."""
+        context: ssl.SSLContext | None = self.transport.get_extra_info("sslcontext")
+        asked = context is not None and context.verify_mode is not ssl.CERT_NONE
+        return not asked or bool(self.transport.get_extra_info("peercert"))
 
     def _start_limit(self) -> None:
         self._end_limit()

@@ -26,9 +26,14 @@ _IDLE_SECONDS = 120
 class Certificate:
     """The server's TLS context."""
 
-    def __init__(self) -> None:
+    def __init__(self, client_authority: str = "") -> None:
+        """`client_authority`: a file with the authorities of clients' certificates; empty: nobody is asked for one.
+        Raises OSError (ssl.SSLError) for a file that holds none."""
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if client_authority:  # who shows none may still ask for /healthz, and for conversions
+            self.context.verify_mode = ssl.CERT_OPTIONAL
+            self.context.load_verify_locations(client_authority)
         self.context.num_tickets = 0  # the apiserver resumes no session
 
     def use(self, directory: Path) -> None:

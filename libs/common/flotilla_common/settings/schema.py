@@ -178,6 +178,11 @@ class Settings:
     webhook_host: str = _webhook(
         "", "The host in its certificate and URLs instead of the Service.", env=("WEBHOOK_HOST",)
     )
+    webhook_client_ca: str = _webhook(
+        "",
+        "A file with the authority of the apiserver's client certificate: admission is then refused to everybody else."
+        " The apiserver shows one where its AdmissionConfiguration says so.",
+    )
     webhook_cert_dir: str = _webhook(
         f"/tmp/{_CERTIFICATES}",  # noqa: S108 - the path that existing manifests mount
         "Where certificates lie as files.",
