@@ -14,7 +14,7 @@ from structlog.contextvars import bind_contextvars
 
 from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
-from flotilla_common.bus.permissions import service_permissions
+from flotilla_common.bus.permissions import lone_permissions
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
@@ -138,4 +138,4 @@ async def _report(context: Context, rotator: CertificateRotator, port: int, ca_f
 
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("webhook", run, access=access(), permissions=service_permissions("webhook"))
+    return Service("webhook", run, access=access(), permissions=lone_permissions("webhook"))

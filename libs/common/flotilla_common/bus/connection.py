@@ -18,6 +18,7 @@ from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.login import read_login
+from flotilla_common.bus.subjects import service_inbox
 from flotilla_common.bus.trust import Trust
 from flotilla_common.clock import Clock
 
@@ -74,13 +75,14 @@ class Connection:
     def __init__(
         self, servers: list[str], *, name: str, creds: str, clock: Clock, authority: str = "", inbox_prefix: str = ""
     ) -> None:
-        """`creds` says who we are (see `login`), `authority` who servers have to be (see `trust`): files, or empty."""
+        """`creds` says who we are (see `login`), `authority` who servers have to be (see `trust`): files, or empty.
+        Without an `inbox_prefix` answers come to that of the service `name`, which `/` and a replica may follow."""
         self._servers = servers
         self._name = name
         self._creds = creds
         self._authority = authority
         self._over_tls = bool(authority) or any(server.startswith("tls://") for server in servers)
-        self._inbox_prefix = inbox_prefix or "_INBOX"
+        self._inbox_prefix = inbox_prefix or service_inbox(name.partition("/")[0])
         self._clock = clock
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
