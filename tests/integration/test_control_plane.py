@@ -119,6 +119,21 @@ async def test_a_killed_kwok_is_replaced_and_takes_up_waiting_pods(cluster: Clus
     assert taken_by == {pod(cluster, "late")["metadata"]["annotations"]["fake.flotilla.dev/shown"]}
 
 
+async def test_a_kwok_that_dies_as_it_starts_is_started_again(cluster: Cluster) -> None:
+    first = cluster.plane.records.get("kwok")
+    assert first is not None
+    os.kill(first.pid, signal.SIGKILL)
+    await eventually(lambda: not is_alive(first))
+    starting = asyncio.create_task(cluster.plane.start())
+    await eventually(lambda: cluster.plane.records.get("kwok") != first)
+    second = cluster.plane.records.get("kwok")
+    assert second is not None
+    os.kill(second.pid, signal.SIGKILL)
+    await starting
+    cluster.kubectl("run", "later", "--image=nginx:alpine")
+    cluster.kubectl("wait", "--for=condition=Ready", "pod/later", "--timeout=30s")
+
+
 async def test_nothing_survives_a_killed_test_process(tmp_path: Path) -> None:
     script = (
         "import asyncio, os, signal\nfrom pathlib import Path\nfrom tests.support.cluster import control_plane\n"

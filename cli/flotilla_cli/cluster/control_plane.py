@@ -12,6 +12,7 @@ another command can look after it later.
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -155,8 +156,12 @@ class ControlPlane:
     async def _start_kwok(self) -> None:
         self._kwok_boot = self._clock.now().isoformat()
         self.ensure("kwok")
-        async with admin(self.kubeconfig, self._clock) as api:
-            await kwok.show_pods(api, self._clock, self._kwok_boot)
+        try:
+            async with admin(self.kubeconfig, self._clock) as api:
+                await kwok.show_pods(api, self._clock, self._kwok_boot, partial(self.ensure, "kwok"))
+        except ClusterError as error:
+            log = self.records.log("kwok")
+            raise ClusterError(f"{error}. End of {log}:\n{tail(log)}") from error
 
     async def _ready(self) -> None:
         deadline = self._clock.monotonic() + READY_WITHIN

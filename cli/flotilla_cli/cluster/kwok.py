@@ -17,9 +17,10 @@ one waits for them to expire.
 
 A kwok that starts lists pods and nodes at the same time. A pod that it sees before it has taken the pod's node is
 skipped, and not looked at again until it changes. So each start has a name, which nodes show as their bootID when they
-are taken, and then every pod is changed a little (`show_pods`).
+are taken, and then every pod is changed a little (`show_pods`); so is a node that kwok does not take.
 """
 
+from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
@@ -29,7 +30,7 @@ import yaml
 from flotilla_cli.cluster.components import Places
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
-from flotilla_common.api.resources import NODE, POD
+from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api, ApiError
@@ -38,8 +39,9 @@ Json = dict[str, Any]
 ANNOTATION, FAKE = "kwok.x-k8s.io/node", "fake"
 SELECTOR = f"{ANNOTATION}={FAKE}"
 SHOWN = "fake.flotilla.dev/shown"
-"""On pods: the start of kwok that they were shown to."""
+"""On pods and nodes: the start of kwok that they were shown to."""
 TAKEN_WITHIN = 60.0  # seconds; it takes a tenth of one
+SHOW_NODES_AFTER = 5.0  # seconds, and again after as many: whatever kept kwok from a node, it looks at one that changes
 POLL = 0.05
 HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
@@ -209,23 +211,36 @@ def unschedulable(nodes: list[msgspec.Raw]) -> list[str]:
     return [document["metadata"]["name"] for document in documents if document["spec"].get("taints")]
 
 
-async def show_pods(api: Api, clock: Clock, boot: str) -> None:
-    """Have the kwok that was started under this name look at every pod on its nodes. Raises ClusterError when it does
-    not take the nodes."""
-    deadline = clock.monotonic() + TAKEN_WITHIN
-    while {*(nodes := await _boots(api)).values()} - {boot}:
-        if clock.monotonic() > deadline:
-            raise ClusterError(f"kwok has not taken all of its {len(nodes)} nodes in {TAKEN_WITHIN:.0f} s")
+async def show_pods(api: Api, clock: Clock, boot: str, ensure: Callable[[], object]) -> None:
+    """Have the kwok that was started under this name look at every pod on its nodes. `ensure` starts it again if it
+    ended meanwhile. Raises ClusterError when it does not take the nodes."""
+    begun = clock.monotonic()
+    shown_until = begun + SHOW_NODES_AFTER
+    while set((nodes := await _boots(api)).values()) - {boot}:
+        waiting = [name for name, taken_by in nodes.items() if taken_by != boot]
+        now = clock.monotonic()
+        if now > begun + TAKEN_WITHIN:
+            raise ClusterError(f"kwok has not taken {', '.join(waiting)} of its nodes in {TAKEN_WITHIN:.0f} s")
+        if now > shown_until:
+            shown_until = now + SHOW_NODES_AFTER
+            ensure()
+            for name in waiting:
+                await _show(api, NODE, "", name, f"{boot} {now:.0f}")
         await clock.sleep(POLL)
-    change = msgspec.json.encode({"metadata": {"annotations": {SHOWN: boot}}})
     for raw in (await api.list(POD, field_selector="spec.nodeName!=")).items:
         pod = msgspec.json.decode(raw, type=Json)
         if pod["spec"]["nodeName"] in nodes:
-            try:
-                await api.patch(POD, pod["metadata"]["namespace"], pod["metadata"]["name"], change, PatchType.MERGE)
-            except ApiError as error:
-                if error.reason != "NotFound":
-                    raise
+            await _show(api, POD, pod["metadata"]["namespace"], pod["metadata"]["name"], boot)
+
+
+async def _show(api: Api, resource: Resource, namespace: str, name: str, mark: str) -> None:
+    """Change the object a little, so that kwok looks at it."""
+    change = msgspec.json.encode({"metadata": {"annotations": {SHOWN: mark}}})
+    try:
+        await api.patch(resource, namespace, name, change, PatchType.MERGE)
+    except ApiError as error:
+        if error.reason != "NotFound":
+            raise
 
 
 async def _boots(api: Api) -> dict[str, str]:
