@@ -13,10 +13,6 @@ REQUEST_SECONDS = 5.0
 """How long a client may take to send its request."""
 
 
-class PortTaken(OSError):
-    """A port cannot be had; the message names it and what it is for."""
-
-
 class Status:
     """Readiness of the parts of the agent."""
 
@@ -40,7 +36,7 @@ class Status:
 
 @contextlib.asynccontextmanager
 async def serve(status: Status, ports: set[int], host: str = "") -> AsyncGenerator[None]:
-    """Serve all three on each of the ports (0 is none) until left. Raises PortTaken."""
+    """Serve all three on each of the ports (0 is none) until left."""
     disable_created_metrics()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -56,10 +52,7 @@ async def serve(status: Status, ports: set[int], host: str = "") -> AsyncGenerat
 
     async with contextlib.AsyncExitStack() as stack:
         for port in sorted(ports - {0}):
-            try:
-                server = await asyncio.start_server(answer, host or None, port, limit=REQUEST_LIMIT)
-            except OSError as failure:
-                raise PortTaken(f"port {port} for /healthz, /readyz and /metrics: {failure.strerror}") from failure
+            server = await asyncio.start_server(answer, host or None, port, limit=REQUEST_LIMIT)
             stack.push_async_exit(server)
         yield
 

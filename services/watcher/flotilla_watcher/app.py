@@ -34,7 +34,7 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
         clock=context.clock,
         service=context.service,
         namespace=settings.namespace,
-        identity=context.holder,
+        identity=context.replica,
         names=[lease_name(resource) for resource in resources],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )

@@ -5,6 +5,7 @@ kubelet's side says of a pod.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 
@@ -13,7 +14,6 @@ from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.executor import Executor
-from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Outcome, OutcomeKind, PatchType
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import patch_of
@@ -45,12 +45,11 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
     pods: Table[Pod]
     read: Read  # brings an object into its table
     executor: Executor
-    fence: Callable[[str, str], Fence]  # the right of this replica to answer for namespace and name
+    owns: Callable[[str, str], bool]  # whether this replica answers for namespace and name
 
     async def receive(self, sender: Sender, report: PodReport) -> Answer | None:
         """The answer to a report; None if another replica is to give it."""
-        fence = self.fence(sender.namespace, sender.name)
-        if not fence.may_send():
+        if not self.owns(sender.namespace, sender.name):
             return None
         try:
             pod = await self._pod(sender, report.uid)
@@ -61,7 +60,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
         assert pod is not None
         if pod.metadata.annotations.get(RUNTIME_CONTAINERS_META) == report.runtime_containers_meta:
             return Answer(accepted=True, resource_version=pod.metadata.resource_version)
-        return _answer(await self._write(pod, report, fence))
+        return _answer(await self._write(pod, report))
 
     async def _pod(self, sender: Sender, uid: str) -> Pod | None:
         """The pod of this uid; the agent may have heard of it before we have."""
@@ -71,7 +70,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
             pod = self.pods.get(sender.namespace, sender.name)
         return pod if pod is not None and pod.metadata.uid == uid else None
 
-    async def _write(self, pod: Pod, report: PodReport, fence: Fence) -> Outcome:
+    async def _write(self, pod: Pod, report: PodReport) -> Outcome:
         meta = pod.metadata
         patch = patch_of(
             POD,
@@ -81,6 +80,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
             patch_type=PatchType.STRATEGIC,
             subresource="status",
         )
+        fence = partial(self.owns, meta.namespace, meta.name)
         return await self.executor.single(Subject.of(POD, meta), patch, fence, meta.uid[:8])
 
 
