@@ -42,7 +42,7 @@ IMAGES = 20
 QUIET = 10.0  # seconds
 
 
-class Desk:
+class Services:
     """Watcher and jobs, as far as one agent needs them."""
 
     def __init__(self, bus: NatsBus) -> None:
@@ -137,9 +137,9 @@ def a_pod(number: int, container_id: str) -> Pod:
 
 async def test_what_an_agent_costs(nats: Broker, tmp_path: Path, unused_tcp_port: int) -> None:
     cri, bus, clock = FakeCri(), nats.bus(), SystemClock()
-    desk = Desk(bus)
-    await desk.open()
-    await desk.mark()
+    services = Services(bus)
+    await services.open()
+    await services.mark()
     async with served(cri, tmp_path / "cri.sock"):
         agent = Agent(tmp_path, nats.url, unused_tcp_port)
         try:
@@ -148,8 +148,8 @@ async def test_what_an_agent_costs(nats: Broker, tmp_path: Path, unused_tcp_port
                 while not await asyncio.to_thread(agent.ready):
                     await clock.sleep(0.1)
             for number in range(PODS_ON_NODE):
-                await desk.put(POD, "x", f"p{number}", a_pod(number, cri.add("app", f"uid{number}")))
-            await eventually(lambda: len(desk.pods) == PODS_ON_NODE, 200)
+                await services.put(POD, "x", f"p{number}", a_pod(number, cri.add("app", f"uid{number}")))
+            await eventually(lambda: len(services.pods) == PODS_ON_NODE, 200)
             await clock.sleep(2)
             before = agent.cpu
             await clock.sleep(QUIET)
@@ -160,8 +160,8 @@ async def test_what_an_agent_costs(nats: Broker, tmp_path: Path, unused_tcp_port
                 metadata=ObjectMeta(name=NODE, uid="n1", resource_version="1"),
                 spec=NodeImageSpec(images={"nginx": ImageSpec(tags=tags)}),
             )
-            await desk.put(NODE_IMAGE, "", NODE, image)
-            await eventually(lambda: desk.image.succeeded == IMAGES)
+            await services.put(NODE_IMAGE, "", NODE, image)
+            await eventually(lambda: services.image.succeeded == IMAGES)
             per_pull = (agent.cpu - before) / IMAGES
             figures = {"idle": idle, "per pull, ms": per_pull * 1000, "MiB": agent.rss_mib}
             print(figures)

@@ -77,7 +77,7 @@ async def namespace(api: KubeClient) -> str:
     return name
 
 
-class Desk:
+class Publishing:
     """One watcher with a fence that the test may drop."""
 
     def __init__(self, api: KubeClient, nats: Broker, resource: Resource = CONFIG_MAP, max_payload: int = 8 << 20):
@@ -97,7 +97,7 @@ class Desk:
         )
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["Desk"]:
+    async def running(self) -> AsyncIterator["Publishing"]:
         task = asyncio.create_task(self.watch.run())
         try:
             yield self
@@ -163,7 +163,7 @@ async def test_errors_of_the_apiserver(api: KubeClient, namespace: str, cluster:
 
 async def test_objects_travel_from_the_apiserver_to_the_table(api: KubeClient, nats: Broker, namespace: str) -> None:
     await create(api, "before", namespace, a="1")
-    async with Desk(api, nats).running(), mirrored(api, nats) as (mirror, table):
+    async with Publishing(api, nats).running(), mirrored(api, nats) as (mirror, table):
         await mirror.synced(10)
         assert held(table, namespace) == {"before": {"a": "1"}}
         made = await create(api, "with.dots", namespace, b="2")
@@ -178,8 +178,10 @@ async def test_objects_travel_from_the_apiserver_to_the_table(api: KubeClient, n
 async def test_messages_are_as_the_design_says(api: KubeClient, nats: Broker, namespace: str) -> None:
     made = await create(api, "one", namespace, a="1")
     seen: dict[str, Message] = {}
-    async with Desk(api, nats).running() as desk:
-        await desk.bus.follow(SPEC.name, ">", lambda message: seen.__setitem__(message.subject, message), lambda: None)
+    async with Publishing(api, nats).running() as publishing:
+        await publishing.bus.follow(
+            SPEC.name, ">", lambda message: seen.__setitem__(message.subject, message), lambda: None
+        )
         subject = subjects.kube(CONFIG_MAP, namespace, "one")
         marker_subject = subjects.kube_marker(CONFIG_MAP)
         await eventually(lambda: subject in seen and b"synced" in seen[marker_subject].data)
@@ -204,16 +206,16 @@ async def test_a_delete_that_nobody_watched_gets_a_tombstone(api: KubeClient, na
     for name in ("keep", "vanish"):
         await create(api, name, namespace)
     async with mirrored(api, nats) as (mirror, table):
-        async with Desk(api, nats).running():
+        async with Publishing(api, nats).running():
             await mirror.synced(10)
             assert held(table, namespace).keys() == {"keep", "vanish"}
         await api.delete(CONFIG_MAP, namespace, "vanish")
-        async with Desk(api, nats).running() as desk:
+        async with Publishing(api, nats).running() as publishing:
             await eventually(lambda: held(table, namespace).keys() == {"keep"})
-            tombstone = await desk.bus.get_last(SPEC.name, subjects.kube(CONFIG_MAP, namespace, "vanish"))
+            tombstone = await publishing.bus.get_last(SPEC.name, subjects.kube(CONFIG_MAP, namespace, "vanish"))
             assert tombstone is not None
             assert tombstone.headers["op"] == "DELETED"
-    async with Desk(api, nats).running(), mirrored(api, nats) as (mirror, late):
+    async with Publishing(api, nats).running(), mirrored(api, nats) as (mirror, late):
         await mirror.synced(10)
         assert held(late, namespace).keys() == {"keep"}
 
@@ -221,7 +223,7 @@ async def test_a_delete_that_nobody_watched_gets_a_tombstone(api: KubeClient, na
 async def test_a_wiped_bus_is_filled_again(api: KubeClient, nats: Broker, namespace: str) -> None:
     for number in range(60):
         await create(api, f"c{number}", namespace)
-    async with Desk(api, nats).running(), mirrored(api, nats) as (mirror, table):
+    async with Publishing(api, nats).running(), mirrored(api, nats) as (mirror, table):
         await mirror.synced(10)
         await nats.wipe()
         await api.delete(CONFIG_MAP, namespace, "c0")
@@ -234,20 +236,20 @@ async def test_a_wiped_bus_is_filled_again(api: KubeClient, nats: Broker, namesp
 
 
 async def test_a_restarted_bus_loses_nothing(api: KubeClient, nats: Broker, namespace: str) -> None:
-    async with Desk(api, nats).running() as desk, mirrored(api, nats) as (mirror, table):
+    async with Publishing(api, nats).running() as publishing, mirrored(api, nats) as (mirror, table):
         await mirror.synced(10)
         await nats.kill()
         for number in range(30):
             await create(api, f"r{number}", namespace)
         await nats.start()
         await eventually(lambda: len(held(table, namespace)) == 30)
-        assert not any("starts over" in report for report in desk.reports)
+        assert not any("starts over" in report for report in publishing.reports)
 
 
 async def test_a_second_publisher_makes_the_first_one_lose(api: KubeClient, nats: Broker, namespace: str) -> None:
-    async with Desk(api, nats).running() as first, mirrored(api, nats) as (mirror, table):
+    async with Publishing(api, nats).running() as first, mirrored(api, nats) as (mirror, table):
         await mirror.synced(10)
-        async with Desk(api, nats).running() as second:
+        async with Publishing(api, nats).running() as second:
             await eventually(lambda: "" in second.reports)
             first.fence = False
             await eventually(lambda: any("starts over" in report for report in first.reports))
@@ -262,20 +264,20 @@ async def test_a_second_publisher_makes_the_first_one_lose(api: KubeClient, nats
 
 
 async def test_objects_too_large_for_the_bus_are_fetched(api: KubeClient, nats: Broker, namespace: str) -> None:
-    async with Desk(api, nats, max_payload=2000).running() as desk, mirrored(api, nats) as (mirror, table):
+    async with Publishing(api, nats, max_payload=2000).running() as publishing, mirrored(api, nats) as (mirror, table):
         await mirror.synced(10)
         await create(api, "large", namespace, a="x" * 5000)
         await eventually(lambda: "large" in held(table, namespace))
         assert len(held(table, namespace)["large"]["a"]) == 5000
-        message = await desk.bus.get_last(SPEC.name, subjects.kube(CONFIG_MAP, namespace, "large"))
+        message = await publishing.bus.get_last(SPEC.name, subjects.kube(CONFIG_MAP, namespace, "large"))
         assert message is not None
         assert message.headers["oversize"] == "true"
         assert len(message.data) < 500
 
 
 async def test_a_missing_kind_is_waited_for(api: KubeClient, nats: Broker, cluster: Cluster) -> None:
-    async with Desk(api, nats, resource=CLONE_SET).running() as desk:
-        await eventually(lambda: any("waiting for CRD clonesets.apps.kruise.io" in one for one in desk.reports))
+    async with Publishing(api, nats, resource=CLONE_SET).running() as publishing:
+        await eventually(lambda: any("waiting for CRD clonesets.apps.kruise.io" in one for one in publishing.reports))
         crd = {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -295,13 +297,13 @@ async def test_a_missing_kind_is_waited_for(api: KubeClient, nats: Broker, clust
             },
         }
         cluster.kubectl("apply", "-f", "-", stdin=json.dumps(crd))
-        await eventually(lambda: desk.reports[-1] == "")
+        await eventually(lambda: publishing.reports[-1] == "")
         cluster.kubectl("delete", "crd", "clonesets.apps.kruise.io")
 
 
 async def test_without_a_bus_the_mirror_watches_by_itself(api: KubeClient, nats: Broker, namespace: str) -> None:
     await create(api, "before", namespace)
-    async with Desk(api, nats).running(), mirrored(api, nats, fallback_after=2) as (mirror, table):
+    async with Publishing(api, nats).running(), mirrored(api, nats, fallback_after=2) as (mirror, table):
         await mirror.synced(10)
         await nats.kill()
         await create(api, "during", namespace)
@@ -321,7 +323,7 @@ async def test_without_a_watcher_the_mirror_watches_by_itself(api: KubeClient, n
         await mirror.synced(10)
         assert mirror._feeds[CONFIG_MAP].direct
         assert held(table, namespace).keys() == {"one"}
-        async with Desk(api, nats).running():
+        async with Publishing(api, nats).running():
             await eventually(lambda: not mirror._feeds[CONFIG_MAP].direct)
 
 

@@ -50,7 +50,7 @@ class FakeWiring:
         self.tasks: list[Callable[[], Awaitable[None]]] = []
         self.handlers: dict[str, Handler[Any]] = {}
         self.by_any_replica: set[str] = set()
-        self.events: list[tuple[str, Any, Any]] = []  # (component, subject, notice)
+        self.events: list[tuple[str, Any, Any]] = []  # (component, subject, event)
         self.writes: list[Any] = []  # of executors
         self.outcome = Outcome(kind=OutcomeKind.OK, version="9")
         self._tables: dict[Resource, Table[Any]] = {}
@@ -141,8 +141,8 @@ class _Recorder(msgspec.Struct, frozen=True):
     wiring: FakeWiring
     component: str
 
-    def record(self, subject: Any, notice: Any, error: str = "") -> None:
-        self.wiring.events.append((self.component, subject, notice))
+    def record(self, subject: Any, event: Any, error: str = "") -> None:
+        self.wiring.events.append((self.component, subject, event))
 
 
 class _Executor(msgspec.Struct, frozen=True):

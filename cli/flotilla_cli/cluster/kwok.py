@@ -41,7 +41,7 @@ SELECTOR = f"{ANNOTATION}={FAKE}"
 SHOWN = "fake.flotilla.dev/shown"
 """On pods and nodes: the start of kwok that they were shown to."""
 TAKEN_WITHIN = 60.0  # seconds; it takes a tenth of one
-SHOW_NODES_AFTER = 5.0  # seconds, and again after as many: whatever kept kwok from a node, it looks at one that changes
+SHOW_NODES_EVERY = 5.0  # seconds: whatever kept kwok from a node, it looks at one that changes
 POLL = 0.05
 HEARTBEAT = 60_000  # milliseconds, up to twice that; see NODE_GRACE
 ENVIRONMENT = {"GOGC": "400"}
@@ -214,19 +214,20 @@ def unschedulable(nodes: list[msgspec.Raw]) -> list[str]:
 async def show_pods(api: Api, clock: Clock, boot: str, ensure: Callable[[], object]) -> None:
     """Have the kwok that was started under this name look at every pod on its nodes. `ensure` starts it again if it
     ended meanwhile. Raises ClusterError when it does not take the nodes."""
-    begun = clock.monotonic()
-    shown_until = begun + SHOW_NODES_AFTER
-    while set((nodes := await _boots(api)).values()) - {boot}:
-        waiting = [name for name, taken_by in nodes.items() if taken_by != boot]
+    deadline = clock.monotonic() + TAKEN_WITHIN
+    next_show = clock.monotonic() + SHOW_NODES_EVERY
+    nodes = await _boots(api)
+    while waiting := [name for name, taken_by in nodes.items() if taken_by != boot]:
         now = clock.monotonic()
-        if now > begun + TAKEN_WITHIN:
+        if now > deadline:
             raise ClusterError(f"kwok has not taken {', '.join(waiting)} of its nodes in {TAKEN_WITHIN:.0f} s")
-        if now > shown_until:
-            shown_until = now + SHOW_NODES_AFTER
+        if now > next_show:
+            next_show = now + SHOW_NODES_EVERY
             ensure()
             for name in waiting:
                 await _show(api, NODE, "", name, f"{boot} {now:.0f}")
         await clock.sleep(POLL)
+        nodes = await _boots(api)
     for raw in (await api.list(POD, field_selector="spec.nodeName!=")).items:
         pod = msgspec.json.decode(raw, type=Json)
         if pod["spec"]["nodeName"] in nodes:

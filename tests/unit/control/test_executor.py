@@ -204,7 +204,7 @@ async def test_every_write_is_told_on_the_bus(world: World) -> None:
 
 async def test_users_hear_of_success_and_failure(world: World) -> None:
     told: list[tuple[str, str]] = []
-    world.recorder.record = lambda subject, notice, error="": told.append((notice.reason, notice.text(error)))
+    world.recorder.record = lambda subject, event, error="": told.append((event.reason, event.text(error)))
     success = Event(reason="SuccessfulCreate", message="succeed to create pod a")
     failure = Event(reason="FailedCreate", message="failed to create pod: ", after=", pod: {}", warning=True)
     world.api.answers = [ApiError(403, "Forbidden", "quota"), None]

@@ -71,7 +71,7 @@ def test_what_cannot_names_the_field(spec: dict[str, Any], status: dict[str, Any
     assert entry.undecodable == {}
 
 
-MISFIT = Undecodable(
+UNREADABLE = Undecodable(
     resource=CLONE_SET,
     namespace="default",
     name="web",
@@ -88,7 +88,7 @@ async def report(*, leading: bool) -> tuple[ScriptedApi, SilentBus]:
         await shards.tick()
         await asyncio.gather(*([shards._taking] if shards._taking else []))
     recorder = Recorder(api, clock, NoChance(), "cloneset-controller")
-    undecodable.report(MISFIT, recorder, Journal(bus, clock, "cloneset", "r"), shards)  # type: ignore[arg-type]
+    undecodable.report(UNREADABLE, recorder, Journal(bus, clock, "cloneset", "r"), shards)  # type: ignore[arg-type]
     await recorder.flush()
     return api, bus
 

@@ -50,7 +50,7 @@ def made(result: Plan) -> list[str]:
 
 def events(result: Plan) -> list[tuple[str, str]]:
     found = [getattr(action, "on_success", None) for action in actions(result)]
-    return [(notice.reason, notice.message) for notice in found if notice is not None]
+    return [(event.reason, event.message) for event in found if event is not None]
 
 
 def test_41_a_job_per_image():

@@ -190,10 +190,10 @@ def test_time_outs(image: NodeImage, message: str):
     assert one.get("version", 0) == image.spec.images["nginx"].tags[0].version
     assert (status["desired"], status["failed"], status["pulling"]) == (1, 1, 0)
     text = f"Failed to pull image nginx:1.25 on node n1 for {message}"
-    assert [(notice.reason, notice.message, notice.warning) for notice in result.events] == [
+    assert [(event.reason, event.message, event.warning) for event in result.events] == [
         ("PullImageFailed", text, True)
     ] * 2
-    about = [notice.about and (notice.about.resource.kind, notice.about.key) for notice in result.events]
+    about = [event.about and (event.about.resource.kind, event.about.key) for event in result.events]
     assert about == [None, ("ImagePullJob", "ns/J")]
     assert result.urgent_status
 

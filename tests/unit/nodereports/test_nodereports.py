@@ -140,10 +140,10 @@ async def told(pod: Pod, sender: Sender, **event: str) -> tuple[Answer | None, l
 async def test_an_event_on_a_pod_of_the_node() -> None:
     answer, said = await told(a_pod(), HERE, **KILLING, fieldPath="spec.containers{app}", message="Stopping")
     assert answer == Answer(accepted=True)
-    ((component, subject, notice),) = said
+    ((component, subject, event),) = said
     assert component == KILLING["component"]
     assert subject.reference()["fieldPath"] == "spec.containers{app}"
-    assert (notice.reason, notice.message, notice.warning, notice.host) == ("Killing", "Stopping", False, "node-1")
+    assert (event.reason, event.message, event.warning, event.host) == ("Killing", "Stopping", False, "node-1")
 
 
 @pytest.mark.parametrize(
