@@ -4,7 +4,6 @@ Containers with a launch priority are updated in the order in which they were st
 the update waits in the state annotation until they are ready again.
 """
 
-import re
 from collections.abc import Collection
 from datetime import datetime
 
@@ -12,22 +11,11 @@ import msgspec
 
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, Pod
-from flotilla_common.api.keys import CONTAINER_BARRIER_ENV
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
 from flotilla_common.workload.inplace.state import Batch, InPlaceState, LastStatus, PreCheck
+from flotilla_common.workload.launch import launch_priority
 from flotilla_common.workload.podedit import PodEdit
-
-_BARRIER_KEY = re.compile(r"p_(-?\d+)")
-
-
-def launch_priority(container: Container) -> int | None:
-    """The integer in the container's barrier env; higher is earlier. None without a (readable) barrier."""
-    for env in container.env:
-        if env.name == CONTAINER_BARRIER_ENV and env.value_from is not None and env.value_from.config_map_key_ref:
-            match = _BARRIER_KEY.fullmatch(env.value_from.config_map_key_ref.key)
-            return int(match[1]) if match else None
-    return None
 
 
 def next_batch(containers: Collection[Container], spec: UpdateSpec) -> set[str]:
