@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import write_private
-from flotilla_cli.cluster.process import Process
+from flotilla_cli.cluster.process import Process, start_ticks
 from flotilla_cli.cluster.realnodes.namespaces import inside, inside_network, network_holder, separated
 from flotilla_cli.cluster.records import Records
 from flotilla_common.clock import Clock
@@ -22,6 +22,7 @@ from flotilla_common.control.plan import Json
 SWITCH = "switch"
 BRIDGE = "switch"
 UPLINK = "eth0"  # the cable's end in a node
+PREFIX = "fl-"  # of the cable's end on this machine; what follows is the switch's process id
 FIRST, LAST = 97, 127
 """Second bytes to choose from in 10.0.0.0/8: services are in 96, fake nodes in 64, and fake pods from 128 on."""
 
@@ -61,6 +62,8 @@ async def ensure(state_dir: Path, records: Records, clock: Clock, *, bound: bool
     await records.stop([SWITCH], clock, grace=0)
     switch = records.spawn(SWITCH, network_holder(), bound=bound)
     await separated(switch, clock)
+    if old:
+        _remove_remains(old)
     _wire(switch)
     network = _claim(switch, [old] if old else [])
     write_private(state_dir / "network.json", msgspec.json.encode(network))
@@ -77,7 +80,7 @@ def read(state_dir: Path) -> Network | None:
 
 def interface(switch: Process) -> str:
     """The cable's end on this machine; at most 15 letters."""
-    return f"fl-{switch.pid}"
+    return f"{PREFIX}{switch.pid}"
 
 
 def attach(network: Network, index: int, name: str, node: Process, switch: Process) -> None:
@@ -120,6 +123,17 @@ def _wire(switch: Process) -> None:
     _run(["ip", "link", "add", interface(switch), "type", "veth", *end])
     _run(inside_network(switch, ["ip", "link", "set", "machine", "master", BRIDGE, "up"]))
     _run(["ip", "link", "set", interface(switch), "up"])
+
+
+def _remove_remains(network: Network) -> None:
+    """Remove the cable of a switch that was killed: on a busy machine the kernel does it seconds later, and until then
+    the set's own addresses would be taken."""
+    shown = _run(["ip", "-json", "address", "show", "to", network.host])
+    for device in msgspec.json.decode(shown, type=list[Json]):
+        name: str = device.get("ifname", "")
+        pid = name.removeprefix(PREFIX)
+        if name != pid and pid.isdecimal() and start_ticks(int(pid)) is None:
+            _fails(["ip", "link", "delete", name])  # or the kernel was faster
 
 
 def _claim(switch: Process, preferred: list[Network]) -> Network:
