@@ -18,6 +18,18 @@ from tests.support.workspace import (
 )
 
 IN_PLACE: Json = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
+ONE_PER_NODE: Json = {
+    "spec": {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "sample"}},
+            }
+        ]
+    }
+}
 PATIENCE = 60  # seconds: containers have a grace period of 30
 
 
@@ -63,7 +75,7 @@ def two_containers(first: Json | None = None, second: Json | None = None) -> Jso
 
 
 def test_a_new_image_restarts_the_container_in_its_pod(space: Workspace):
-    before = started(space, 3)
+    before = started(space, 3, template=ONE_PER_NODE)
     assert {pod["spec"]["nodeName"] for pod in before.values()} == {"real-0", "real-1", "real-2"}
     start = space.now()
     space.set_image("nginx:mainline")
