@@ -120,6 +120,21 @@ class TestInstall:
         account = f"--as=system:serviceaccount:kruise-system:{rbac.account('cloneset')}"
         assert cluster.kubectl("auth", "can-i", "list", "jobs.batch", account, check=False).startswith("yes")
 
+    @pytest.mark.parametrize(("who", "may"), [("editor", True), ("viewer", False)])
+    def test_users_are_given_rights_by_kind(self, cluster: Cluster, who: str, may: bool):
+        flotilla(cluster, "install")
+        role = f"--clusterrole=kruise-cloneset-{who}-role"
+        cluster.kubectl("create", "rolebinding", who, "-n", "default", role, f"--user={who}")
+
+        def can(*question: str) -> bool:
+            return cluster.kubectl("auth", "can-i", *question, f"--as={who}", check=False).startswith("yes")
+
+        assert can("list", "clonesets.apps.kruise.io", "-n", "default")
+        assert can("get", "clonesets.apps.kruise.io/status", "-n", "default")
+        assert can("create", "clonesets.apps.kruise.io", "-n", "default") == may
+        assert not can("list", "clonesets.apps.kruise.io", "-n", "kube-system")
+        assert not can("list", "imagepulljobs.apps.kruise.io", "-n", "default")
+
     async def test_pods_of_clonesets_are_created_without_managed_fields(self, cluster: Cluster):
         """And only those: not pods of others, nor one that somebody makes with server-side apply."""
         policy = "mutatingadmissionpolicy.admissionregistration.k8s.io/flotilla-pods-without-managed-fields"

@@ -8,7 +8,7 @@ alone.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from flotilla_cli.install.kind_roles import view_role
+from flotilla_cli.install import kind_roles
 from flotilla_cli.services import load_all
 from flotilla_common.access import LEASES, OWN_NAMESPACE
 from flotilla_common.api.documents import Json
@@ -39,7 +39,7 @@ def services() -> Sequence[str]:
 
 def objects() -> list[Json]:
     """All accounts, roles and bindings."""
-    return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), view_role()]
+    return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), *kind_roles.objects()]
 
 
 def _access() -> dict[str, tuple[Access, ...]]:

@@ -87,6 +87,11 @@ def view_role(kind: Kind) -> bool:
     return any(kind.resource.plural in rule["resources"] for rule in found)
 
 
+def user_roles(kind: Kind) -> bool:
+    names = {role["metadata"]["name"] for role in kind_roles.objects()}
+    return {f"kruise-{kind.singular}-{who}-role" for who in ("editor", "viewer")} <= names
+
+
 def watcher(kind: Kind) -> bool:
     return kind.resource in published()
 
@@ -130,6 +135,7 @@ OF_KINDS: dict[str, Place] = {
     "conversion (webhook/conversion.py)": conversion,
     "CRDs whose conversion is kept right (webhook/access.py)": conversion_is_kept_right,
     "view role (cli/install/kind_roles.py)": view_role,
+    "roles for its users (cli/install/kind_roles.py)": user_roles,
     "what the watcher publishes (installed.py)": watcher,
     "what nodes get copies of (watcher/routes.py)": node_copies,
     "flag for its workers (settings)": worker_flag,
