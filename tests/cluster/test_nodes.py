@@ -1,10 +1,9 @@
 """The real nodes themselves: network, images, volumes of their own; killed daemons and power cuts."""
 
 import json
+import os
 import subprocess
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -14,6 +13,8 @@ from tests.support.nodes import RealCluster
 from tests.support.workspace import Json
 
 WEB = "default"
+NO_PROCESS = 1 << 22
+"""Ids of processes are smaller."""
 
 
 def read_pods(cluster: RealCluster) -> dict[str, Json]:
@@ -136,27 +137,25 @@ async def test_after_a_power_cut_a_node_goes_on(cluster: RealCluster, web: dict[
     assert page(after) == "nginx:alpine"
 
 
-@contextmanager
-def remaining_cable(network: Network) -> Iterator[None]:
-    """What the kernel of a busy machine leaves for seconds of a switch that was killed. No process has this id."""
-    name = "fl-4194304"
-    try:
-        for command in (
-            f"ip link add {name} type veth peer name {name}-end",
-            f"ip address add {network.host}/16 dev {name}",
-            f"ip link set {name} up",
-        ):
-            subprocess.run(command.split(), check=True)
-        yield
-    finally:
-        subprocess.run(["ip", "link", "delete", name], stderr=subprocess.DEVNULL, check=False)
+def leave_a_cable(cluster: RealCluster, network: Network) -> None:
+    """What the kernel of a busy machine leaves for seconds of a switch that was killed. No process has such an id. The
+    other end is in a node, so that the cable goes with the cluster."""
+    name = f"fl-{NO_PROCESS + os.getpid()}"
+    node = cluster.plane.records.alive("real-0")
+    assert node is not None
+    for command in (
+        f"ip link add {name} type veth peer name remains netns {node.pid}",
+        f"ip address add {network.host}/16 dev {name}",
+        f"ip link set {name} up",
+    ):
+        subprocess.run(command.split(), check=True)
 
 
 async def test_a_cut_network_comes_back_with_the_same_addresses(cluster: RealCluster, web: dict[str, Json]) -> None:
     network = cluster.nodes.network
     await cluster.kill("switch")
-    with remaining_cable(network):
-        assert await cluster.nodes.connect() == network
+    leave_a_cable(cluster, network)
+    assert await cluster.nodes.connect() == network
     await cluster.repair()
     pods = {name: read_pods(cluster)[name] for name in web}
     for name in pods:
