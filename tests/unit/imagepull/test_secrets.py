@@ -241,7 +241,7 @@ async def test_a_job_that_begins_does_not_rely_on_what_another_job_was_told():
     assert sources.of(first) == {}
 
 
-class Desk:
+class SecretServer:
     """The responder over its two tables; reading finds nothing more."""
 
     def __init__(self) -> None:
@@ -260,10 +260,10 @@ class Desk:
 
 
 async def test_a_node_gets_what_its_node_image_names():
-    desk = Desk()
-    answer = await desk.ask("s1-copy")
+    server = SecretServer()
+    answer = await server.ask("s1-copy")
     assert isinstance(answer, SecretsAnswer)
-    assert [one.data for one in desk.opener.open(answer.sealed)] == [{".dockerconfigjson": "eA=="}]
+    assert [one.data for one in server.opener.open(answer.sealed)] == [{".dockerconfigjson": "eA=="}]
     assert "eA==" not in answer.sealed
 
 
@@ -277,36 +277,36 @@ async def test_a_node_gets_what_its_node_image_names():
     ],
 )
 async def test_a_node_gets_nothing_else(asked: Json):
-    answer = await Desk().ask(**asked)
+    answer = await SecretServer().ask(**asked)
     assert not answer.accepted
     assert answer.why
 
 
 async def test_what_the_mirror_lacks_is_read():
-    desk = Desk()
-    desk.images.remove("", "n1", "uid-n1")
-    desk.secrets.remove("kruise-daemon-config", "s1-copy", "uid-s1-copy")
-    desk.wiring.server[NODE_IMAGE, "", "n1"] = node_image("n1", [tag("J")], secrets=[BATCH], uid="again")
+    server = SecretServer()
+    server.images.remove("", "n1", "uid-n1")
+    server.secrets.remove("kruise-daemon-config", "s1-copy", "uid-s1-copy")
+    server.wiring.server[NODE_IMAGE, "", "n1"] = node_image("n1", [tag("J")], secrets=[BATCH], uid="again")
     late = msgspec.structs.replace(copy_of("s1", "ns/J").metadata, uid="again")
-    desk.wiring.server[SECRET, "kruise-daemon-config", "s1-copy"] = msgspec.structs.replace(
+    server.wiring.server[SECRET, "kruise-daemon-config", "s1-copy"] = msgspec.structs.replace(
         copy_of("s1", "ns/J"), metadata=late
     )
-    answer = await desk.ask("s1-copy")
-    assert [one.name for one in desk.opener.open(answer.sealed)] == ["s1-copy"]
-    desk.wiring.trouble = Unreachable("away")
-    answer = await desk.ask("other")
+    answer = await server.ask("s1-copy")
+    assert [one.name for one in server.opener.open(answer.sealed)] == ["s1-copy"]
+    server.wiring.trouble = Unreachable("away")
+    answer = await server.ask("other")
     assert (answer.accepted, answer.again) == (False, True)
 
 
 async def test_what_is_no_credential_or_does_not_exist_is_left_out():
-    desk = Desk()
-    desk.secrets.remove("kruise-daemon-config", "s1-copy", "uid-s1-copy")
-    answer = await desk.ask("s1-copy")
-    assert desk.opener.open(answer.sealed) == []
+    server = SecretServer()
+    server.secrets.remove("kruise-daemon-config", "s1-copy", "uid-s1-copy")
+    answer = await server.ask("s1-copy")
+    assert server.opener.open(answer.sealed) == []
     opaque = msgspec.structs.replace(copy_of("s1", "ns/J", name="opaque"), type="Opaque")
-    desk.secrets.apply(opaque)
-    desk.images.apply(node_image("n1", [tag("J")], secrets=[BATCH | {"name": "opaque"}], resourceVersion="9"))
-    assert desk.opener.open((await desk.ask("opaque")).sealed) == []
+    server.secrets.apply(opaque)
+    server.images.apply(node_image("n1", [tag("J")], secrets=[BATCH | {"name": "opaque"}], resourceVersion="9"))
+    assert server.opener.open((await server.ask("opaque")).sealed) == []
 
 
 def test_secrets_are_never_on_the_bus():

@@ -116,7 +116,7 @@ def test_a_deletion_takes_its_own_object_only() -> None:
     assert len(made.table) == 0
 
 
-def test_a_undecodable_is_forgotten_with_its_object() -> None:
+def test_what_cannot_be_decoded_is_forgotten_with_its_object() -> None:
     made = intake()
     made.take(body("a", 5, size="wrong"))
     assert made.undecodable.keys() == {"u-a"}
@@ -126,7 +126,7 @@ def test_a_undecodable_is_forgotten_with_its_object() -> None:
     assert not made.undecodable
 
 
-def test_a_undecodable_says_what_it_is() -> None:
+def test_what_cannot_be_decoded_says_what_it_is() -> None:
     made = intake()
     heard: list[tuple[object, ...]] = []
     made.listen(lambda one: heard.append((one.resource, one.namespace, one.name, one.uid, one.version)))

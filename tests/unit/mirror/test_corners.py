@@ -85,7 +85,7 @@ async def test_a_message_that_does_not_say_its_version_is_decoded() -> None:
     assert bench.held == {"a": "2"}
 
 
-async def test_a_undecodable_that_is_not_in_the_next_epoch_is_gone_but_a_newer_one_stays() -> None:
+async def test_what_cannot_be_decoded_and_is_not_in_the_next_epoch_is_gone_but_not_what_is_newer() -> None:
     bench = await started()
     await bench.publish("e1", 10, body("old", 1, size="wrong"), body("kept", 2, size="wrong"))
     bench.mirror.written(POD, body("newer", 25, size="wrong"))

@@ -17,6 +17,7 @@ from flotilla_jobs.containerrecreate.gather import REQUESTS
 from tests.unit.recreate.world import Json, World, request_document, state
 
 HERE = Sender("n", "ns", "r")
+KEY = ("ns", "r")
 REPORT = RecreateReport(uid="uid-r", phase="Recreating", states=[state("app", "Pending")])
 
 
@@ -25,17 +26,13 @@ class Replica:
 
     def __init__(self, *requests: Json) -> None:
         self.world = World(*requests)
-        self.mine = True
-        self.planned: list[str] = []
         self.read: list[str] = []
         self.unseen: Json | None = None
         self.trouble: Exception | None = None
         assert CONTROLLER.reports is not None
-        wiring = self.world.wiring
-        wiring.owns = lambda namespace, name: self.mine  # type: ignore[method-assign]
-        wiring.read = self._read  # type: ignore[method-assign]
-        wiring.again = lambda namespace, name: self.planned.append(name)  # type: ignore[method-assign]
-        self.inbox: Inbox[ContainerRecreateRequest, RecreateReport] = Inbox(wiring, REQUESTS, CONTROLLER.reports)
+        self.wiring = self.world.wiring
+        self.wiring.read = self._read  # type: ignore[method-assign]
+        self.inbox: Inbox[ContainerRecreateRequest, RecreateReport] = Inbox(self.wiring, REQUESTS, CONTROLLER.reports)
 
     async def _read(self, resource: Resource, namespace: str, name: str) -> object:
         self.read.append(name)
@@ -66,7 +63,7 @@ def replica() -> Replica:
 
 async def test_the_answer_comes_after_the_write(replica: Replica):
     answer = await replica.hear()
-    assert (replica.planned, answer.done()) == (["r"], False)
+    assert (replica.wiring.replanned, answer.done()) == ([KEY], False)
     replica.plan()
     version = replica.world.request()["metadata"]["resourceVersion"]
     assert await answer == Answer(accepted=True, resource_version=version)
@@ -78,10 +75,10 @@ async def test_a_repeated_report_is_accepted_without_a_pass(replica: Replica):
     first = await replica.hear()
     replica.plan()
     await first
-    replica.planned.clear()
+    replica.wiring.replanned.clear()
     again = await (await replica.hear())
     assert again is not None
-    assert (again.accepted, replica.planned) == (True, [])
+    assert (again.accepted, replica.wiring.replanned) == (True, [])
 
 
 async def test_of_two_reports_the_newer_one_counts(replica: Replica):
@@ -97,13 +94,13 @@ async def test_of_two_reports_the_newer_one_counts(replica: Replica):
 
 
 async def test_another_replica_answers(replica: Replica):
-    replica.mine = False
+    replica.wiring.mine = False
     assert await (await replica.hear()) is None
 
 
 async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
     answer = await replica.hear()
-    replica.mine = False
+    replica.wiring.mine = False
     replica.world.put("containerrecreaterequests", replica.world.request())
     assert await answer is None
 
@@ -129,7 +126,7 @@ async def test_a_shard_that_is_lost_meanwhile(replica: Replica):
 )
 async def test_refused_for_good(replica: Replica, report: RecreateReport, sender: Sender, why: str):
     assert await (await replica.hear(report, sender)) == Answer(why=why)
-    assert replica.planned == []
+    assert replica.wiring.replanned == []
 
 
 async def test_a_request_that_the_agent_heard_of_first():
@@ -137,7 +134,7 @@ async def test_a_request_that_the_agent_heard_of_first():
     replica.unseen = request_document("app")
     answer = await replica.hear()
     await asyncio.sleep(0)
-    assert (replica.read, replica.planned) == (["r"], ["r"])
+    assert (replica.read, replica.wiring.replanned) == (["r"], [KEY])
     replica.plan()
     told = await answer
     assert told is not None
@@ -194,7 +191,7 @@ def test_a_recorded_report_is_taken_in_as_it_was_then(
     held = replica.world.requests.get("ns", "r")
     assert held is not None
     assert (replica.inbox.latest(held) == report) is kept
-    assert (replica.planned, replica.read) == ([], [])
+    assert (replica.wiring.replanned, replica.read) == ([], [])
 
 
 def test_a_recorded_report_is_forgotten_once_the_status_says_it(replica: Replica):

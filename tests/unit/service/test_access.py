@@ -58,8 +58,8 @@ def test_a_private_kind_is_granted_in_its_namespace_only() -> None:
 def test_who_only_answers_reads() -> None:
     async def build(answering: object) -> None: ...
 
-    desk = Responder(name="d", watches=(Watch(NODE, Thing),), answers=("a",), off=lambda *_: "", build=build)
-    assert access_of([desk]) == [Access(NODE, READ), EVENTS, LEASES]
+    server = Responder(name="d", watches=(Watch(NODE, Thing),), answers=("a",), off=lambda *_: "", build=build)
+    assert access_of([server]) == [Access(NODE, READ), EVENTS, LEASES]
 
 
 def test_nothing_needs_no_rights() -> None:

@@ -87,7 +87,7 @@ def responder(off: str = "") -> tuple[Responder, list[Answering]]:
     async def build(answering: Answering) -> None:
         built.append(answering)
 
-    return Responder(name="desk", answers=("asks",), off=lambda settings, gates: off, build=build), built
+    return Responder(name="server", answers=("asks",), off=lambda settings, gates: off, build=build), built
 
 
 async def served(*parts: Part, api: FakeApi | None = None, **settings: Any) -> Assembly:
@@ -112,11 +112,11 @@ def test_a_kind_runs_if_the_setting_names_it_or_nothing() -> None:
 
 
 async def test_a_part_that_is_off_says_why_and_takes_no_table() -> None:
-    desk, built = responder(off="off: nobody asks")
-    assembly = await served(SPEC, desk, custom_resource_enable="NodeImage")
+    server, built = responder(off="off: nobody asks")
+    assembly = await served(SPEC, server, custom_resource_enable="NodeImage")
     report = assembly.context.health.report()
     assert "[+]sets off: CloneSet is not in CUSTOM_RESOURCE_ENABLE" in report
-    assert "[+]desk off: nobody asks" in report
+    assert "[+]server off: nobody asks" in report
     assert (list(assembly.mirror.resources), built, assembly._served) == ([], [], [])
 
 
@@ -135,8 +135,8 @@ async def test_a_service_of_which_nothing_runs_idles() -> None:
 
 
 async def test_a_service_may_only_answer() -> None:
-    desk, built = responder()
-    assembly = await served(desk, custom_resource_enable="NodeImage")
+    server, built = responder()
+    assembly = await served(server, custom_resource_enable="NodeImage")
     assert len(built) == 1
     assert (assembly._parts, assembly._served) == (1, [])
 
@@ -221,10 +221,10 @@ async def test_reports_are_served_once_the_controller_is_there() -> None:
 
 
 def test_a_service_declares_what_its_parts_need() -> None:
-    desk, _ = responder()
+    server, _ = responder()
     reports: StatusReports[Thing, Report] = StatusReports(kind="sets", body=Report, absorbed=lambda *_: True)
-    service = controller_service("test", [msgspec.structs.replace(SPEC, reports=reports), desk])
-    assert (service.name, [part.name for part in service.parts]) == ("test", ["sets", "desk"])
+    service = controller_service("test", [msgspec.structs.replace(SPEC, reports=reports), server])
+    assert (service.name, [part.name for part in service.parts]) == ("test", ["sets", "server"])
     assert CLONE_SET in {access.resource for access in service.access}
     assert service.permissions is not None
     assert service.permissions.subscribe == ("_INBOX.>", "report.v1.*.sets.>", "report.v1.*.asks.>")

@@ -27,7 +27,7 @@ class Planned:
         return self._fates.get((passage.way, number), FINE)
 
 
-class Desk:
+class Bench:
     """A server, a writer, and a reader that follows all pods."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
@@ -56,157 +56,157 @@ class Desk:
         return b"".join(self.reader.data).decode()
 
 
-def play(scene: Callable[[Desk], Awaitable[None]]) -> None:
+def play(scene: Callable[[Bench], Awaitable[None]]) -> None:
     async def main(loop: SimulatedLoop) -> None:
-        desk = Desk(loop)
-        await desk.open()
-        await scene(desk)
+        bench = Bench(loop)
+        await bench.open()
+        await scene(bench)
 
     run(main)
 
 
 def test_a_lost_delivery_shows_in_the_next_one_and_is_read_again() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.faults = Planned({(Way.DELIVER, 2): LOST})
-        await desk.write("a", "b")
+    async def scene(bench: Bench) -> None:
+        bench.server.faults = Planned({(Way.DELIVER, 2): LOST})
+        await bench.write("a", "b")
         await asyncio.sleep(0.01)
-        assert (desk.read, desk.follow.healthy) == ("a", True)  # nobody knows yet
-        await desk.write("c")
+        assert (bench.read, bench.follow.healthy) == ("a", True)  # nobody knows yet
+        await bench.write("c")
         await asyncio.sleep(0.01)
-        assert (desk.read, desk.reader.resets) == ("abc", 0)
+        assert (bench.read, bench.reader.resets) == ("abc", 0)
 
     play(scene)
 
 
 def test_a_lost_last_delivery_shows_in_a_heartbeat() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.faults = Planned({(Way.DELIVER, 1): LOST})
-        await desk.write("a")
+    async def scene(bench: Bench) -> None:
+        bench.server.faults = Planned({(Way.DELIVER, 1): LOST})
+        await bench.write("a")
         await asyncio.sleep(0.9)
-        assert desk.read == ""
+        assert bench.read == ""
         await asyncio.sleep(0.2)
-        assert (desk.read, desk.follow.healthy, desk.reader.resets) == ("a", True, 0)
+        assert (bench.read, bench.follow.healthy, bench.reader.resets) == ("a", True, 0)
 
     play(scene)
 
 
 def test_a_repeated_delivery_is_not_passed_on() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.faults = Planned({(Way.DELIVER, 1): TWICE})
-        await desk.write("a", "b")
+    async def scene(bench: Bench) -> None:
+        bench.server.faults = Planned({(Way.DELIVER, 1): TWICE})
+        await bench.write("a", "b")
         await asyncio.sleep(1)
-        assert (desk.read, desk.reader.resets) == ("ab", 0)
+        assert (bench.read, bench.reader.resets) == ("ab", 0)
 
     play(scene)
 
 
 def test_a_late_delivery_delays_those_behind_it() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.faults = Planned({(Way.DELIVER, 1): LATE})
-        await desk.write("a", "b")
+    async def scene(bench: Bench) -> None:
+        bench.server.faults = Planned({(Way.DELIVER, 1): LATE})
+        await bench.write("a", "b")
         await asyncio.sleep(0.4)
-        assert desk.read == ""
+        assert bench.read == ""
         await asyncio.sleep(0.2)
-        assert desk.read == "ab"
+        assert bench.read == "ab"
 
     play(scene)
 
 
 @pytest.mark.parametrize(("way", "stored"), [(Way.PUBLISH, ""), (Way.REPLY, "a")], ids=["message", "acknowledgement"])
 def test_a_publication_that_is_lost_or_whose_acknowledgement_is(way: Way, stored: str) -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.faults = Planned({(way, 1): LOST})
-        before = desk.loop.time()
+    async def scene(bench: Bench) -> None:
+        bench.server.faults = Planned({(way, 1): LOST})
+        before = bench.loop.time()
         with pytest.raises(BusError, match="no reply in time"):
-            await desk.write("a")
-        assert desk.loop.time() - before == pytest.approx(5)
-        assert desk.read == stored
+            await bench.write("a")
+        assert bench.loop.time() - before == pytest.approx(5)
+        assert bench.read == stored
 
     play(scene)
 
 
 def test_a_publication_that_arrives_twice_is_stored_twice_unless_it_is_fenced() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.faults = Planned({(Way.PUBLISH, 1): TWICE, (Way.PUBLISH, 2): TWICE})
-        await desk.write("a")
+    async def scene(bench: Bench) -> None:
+        bench.server.faults = Planned({(Way.PUBLISH, 1): TWICE, (Way.PUBLISH, 2): TWICE})
+        await bench.write("a")
         await asyncio.sleep(0.1)
-        assert desk.read == "aa"
-        assert await (await desk.writer.send(pod("b"), b"b", expect_last_sequence=2)) == 3
+        assert bench.read == "aa"
+        assert await (await bench.writer.send(pod("b"), b"b", expect_last_sequence=2)) == 3
         await asyncio.sleep(0.1)
-        assert desk.read == "aab"
+        assert bench.read == "aab"
         with pytest.raises(PublishRefused):
-            await (await desk.writer.send(pod("c"), b"c", expect_last_sequence=2))
+            await (await bench.writer.send(pod("c"), b"c", expect_last_sequence=2))
 
     play(scene)
 
 
 def test_a_consumer_that_stalls_in_silence_is_not_noticed() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.stall("reader", SPEC.name)
-        await desk.write("a")
+    async def scene(bench: Bench) -> None:
+        bench.server.stall("reader", SPEC.name)
+        await bench.write("a")
         await asyncio.sleep(600)
-        assert (desk.read, desk.follow.healthy) == ("", True)
-        desk.server.go_on("reader", SPEC.name)
-        await desk.write("b")
+        assert (bench.read, bench.follow.healthy) == ("", True)
+        bench.server.go_on("reader", SPEC.name)
+        await bench.write("b")
         await asyncio.sleep(0.01)
-        assert desk.read == "ab"
+        assert bench.read == "ab"
 
     play(scene)
 
 
 def test_a_consumer_without_heartbeats_is_replaced() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.stall("reader", SPEC.name, noticed=True)
-        await desk.write("a")
+    async def scene(bench: Bench) -> None:
+        bench.server.stall("reader", SPEC.name, noticed=True)
+        await bench.write("a")
         await asyncio.sleep(2.9)
-        assert desk.read == ""
+        assert bench.read == ""
         await asyncio.sleep(0.2)
-        assert (desk.read, desk.reader.resets) == ("a", 0)
+        assert (bench.read, bench.reader.resets) == ("a", 0)
 
     play(scene)
 
 
 def test_what_was_overwritten_during_a_stall_is_skipped() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.server.stall("reader", SPEC.name)
-        await desk.write("a", "b", "a")
-        desk.server.go_on("reader", SPEC.name)
+    async def scene(bench: Bench) -> None:
+        bench.server.stall("reader", SPEC.name)
+        await bench.write("a", "b", "a")
+        bench.server.go_on("reader", SPEC.name)
         await asyncio.sleep(0.01)
-        assert desk.read == "ba"
+        assert bench.read == "ba"
 
     play(scene)
 
 
 def test_a_broken_connection_is_made_again_and_reading_goes_on() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.bus.connection.drop()
-        await desk.write("a")
-        assert not desk.follow.healthy
+    async def scene(bench: Bench) -> None:
+        bench.bus.connection.drop()
+        await bench.write("a")
+        assert not bench.follow.healthy
         await asyncio.sleep(0.3)
-        assert (desk.read, desk.follow.healthy, desk.reader.resets) == ("a", True, 0)
+        assert (bench.read, bench.follow.healthy, bench.reader.resets) == ("a", True, 0)
 
     play(scene)
 
 
 def test_a_connection_that_stands_still_is_given_up_after_a_while() -> None:
-    async def scene(desk: Desk) -> None:
-        desk.bus.connection.freeze()
-        await desk.write("a")
+    async def scene(bench: Bench) -> None:
+        bench.bus.connection.freeze()
+        await bench.write("a")
         await asyncio.sleep(5)
-        assert (desk.read, desk.bus.connected, desk.follow.healthy) == ("", True, False)
+        assert (bench.read, bench.bus.connected, bench.follow.healthy) == ("", True, False)
         await asyncio.sleep(10)  # a question that the old connection swallowed is given up first
-        assert (desk.read, desk.bus.connected, desk.reader.resets) == ("a", True, 0)
+        assert (bench.read, bench.bus.connected, bench.reader.resets) == ("a", True, 0)
 
     play(scene)
 
 
 def test_after_a_long_absence_everything_is_read_again() -> None:
-    async def scene(desk: Desk) -> None:
-        await desk.write("a", "b")
-        desk.server.kill()
+    async def scene(bench: Bench) -> None:
+        await bench.write("a", "b")
+        bench.server.kill()
         await asyncio.sleep(61)
-        desk.server.revive()
+        bench.server.revive()
         await asyncio.sleep(1)
-        assert (desk.read, desk.reader.resets) == ("ab", 1)
+        assert (bench.read, bench.reader.resets) == ("ab", 1)
 
     play(scene)

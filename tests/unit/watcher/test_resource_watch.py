@@ -27,7 +27,7 @@ class QuietApi:
         yield WatchEvent("", msgspec.Raw(b""))
 
 
-class Desk:
+class Publishing:
     """One watch that runs; `watching` is set whenever it says that all is well."""
 
     def __init__(self, fence: Callable[[], bool]) -> None:
@@ -58,23 +58,23 @@ async def test_a_watch_that_loses_its_lease_while_it_is_cancelled_ends() -> None
 
     def fence() -> bool:
         if not held:
-            desk.task.cancel()  # the holder of the leases notices at the same moment
+            publishing.task.cancel()  # the holder of the leases notices at the same moment
         return held
 
-    desk = Desk(fence)
-    await desk.works()
+    publishing = Publishing(fence)
+    await publishing.works()
     held = False
-    await asyncio.wait([desk.task], timeout=1)
-    assert desk.task.done()
-    assert desk.task.cancelled()
+    await asyncio.wait([publishing.task], timeout=1)
+    assert publishing.task.done()
+    assert publishing.task.cancelled()
 
 
 async def test_a_wiped_bus_is_filled_again_and_again() -> None:
-    desk = Desk(lambda: True)
-    await desk.works()
+    publishing = Publishing(lambda: True)
+    await publishing.works()
     for _ in range(3):
-        desk.bus.wipe()
-        await desk.works()
-    desk.task.cancel()
-    await asyncio.wait([desk.task], timeout=1)
-    assert desk.task.cancelled()
+        publishing.bus.wipe()
+        await publishing.works()
+    publishing.task.cancel()
+    await asyncio.wait([publishing.task], timeout=1)
+    assert publishing.task.cancelled()

@@ -28,7 +28,7 @@ class NodeImages:
     """Handles the NodeImage with the node's name."""
 
     def __init__(self, host: Host, copies: Copies[NodeImage], puller: Puller, most: int) -> None:
-        """`most`: pulls at a time; 0 is no limit."""
+        """`most`: pulls at a time; 0 or less is no limit."""
         self._host = host
         self._copies = copies
         self._key: Key = ("", host.node)
