@@ -132,6 +132,7 @@ class TestInstall:
         assert can("list", "clonesets.apps.kruise.io", "-n", "default")
         assert can("get", "clonesets.apps.kruise.io/status", "-n", "default")
         assert can("create", "clonesets.apps.kruise.io", "-n", "default") == may
+        assert can("patch", "clonesets.apps.kruise.io/scale", "-n", "default") == may
         assert not can("list", "clonesets.apps.kruise.io", "-n", "kube-system")
         assert not can("list", "imagepulljobs.apps.kruise.io", "-n", "default")
 

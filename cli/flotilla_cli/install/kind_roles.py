@@ -35,8 +35,10 @@ def view_role() -> Json:
 def roles_of(kind: Kind) -> Iterator[Json]:
     """The editors' and the viewers' of one kind."""
     group, plural = kind.resource.group, kind.resource.plural
-    for who, verbs in (("editor", EDIT), ("viewer", VIEW)):
-        rules = [_rule(group, [plural], verbs), _rule(group, [f"{plural}/status"], ["get"])]
+    for who, verbs, scaling in (("editor", EDIT, ("get", "patch", "update")), ("viewer", VIEW, ("get",))):
+        rules = [_rule(group, [plural], verbs), _rule(group, [f"{plural}/status"], ("get",))]
+        if kind.scale:
+            rules.append(_rule(group, [f"{plural}/scale"], scaling))
         yield _role(f"kruise-{kind.singular}-{who}-role", rules)
 
 
