@@ -1,4 +1,5 @@
-"""The bus of `flotilla run` without `--nats`: a nats-server of its own, which ends with the command.
+"""The bus of `flotilla run` without `--nats`: a nats-server of its own, which is started again when it dies and ends
+with the command.
 
 With `--nats-listen` node agents reach it from elsewhere. Then it keeps its users between runs, so that credentials that
 were given to nodes go on working.
@@ -8,18 +9,28 @@ import asyncio
 import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Callable, Generator
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+import structlog
 
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_bus_dir
-from flotilla_cli.cluster.nats import ANY, start_nats
-from flotilla_cli.cluster.ports import HOST, require_free
+from flotilla_cli.cluster.nats import ANY, NatsServer, start_nats
+from flotilla_cli.cluster.ports import HOST, free_ports, require_free
+from flotilla_cli.cluster.process import is_alive
 from flotilla_common.settings import Settings
 
 DEFAULT_PORT = 4222
 """Where agents look for the bus unless a port is named."""
+
+LOOK_SECONDS = 1.0
+"""How often it is looked whether the server lives."""
 
 
 @contextlib.contextmanager
@@ -33,9 +44,42 @@ def embedded_bus(settings: Settings, program: Callable[[str], Path]) -> Generato
         host, port = listen_address(settings.nats_listen)
         if port:
             require_free(port, "the bus", "--nats-listen")
-        server = asyncio.run(start_nats(folder.absolute(), port, program=program, bound=True, host=host))
-        stack.callback(server.stop)
+        port, monitor = port or free_ports(1)[0], free_ports(1)[0]
+        start = partial(start_nats, folder.absolute(), port, program=program, monitor_port=monitor, host=host)
+        server = stack.enter_context(_kept(start))
         yield dataclasses.replace(settings, nats_url=server.url, nats_creds=server.credentials)
+
+
+@contextlib.contextmanager
+def _kept(start: Callable[[], Coroutine[Any, Any, NatsServer]]) -> Generator[NatsServer]:
+    """The server, which is there for as long as the block runs. One thread starts, watches and stops it, because the
+    kernel kills it when the thread ends that started it. Raises ClusterError when it cannot be started."""
+    begun: Future[NatsServer] = Future()
+    over = threading.Event()
+
+    def keep() -> None:
+        try:
+            server = asyncio.run(start())
+        except BaseException as error:  # noqa: BLE001 - whoever waits for the server gets it
+            begun.set_exception(error)
+            return
+        begun.set_result(server)
+        while not over.wait(LOOK_SECONDS):
+            if not is_alive(server.process):
+                structlog.get_logger().warning("the embedded bus ended, starting it again")
+                try:
+                    server = asyncio.run(start())
+                except ClusterError as error:
+                    structlog.get_logger().warning("the embedded bus cannot be started, trying again", error=str(error))
+        server.stop()
+
+    thread = threading.Thread(target=keep, name="embedded bus")
+    thread.start()
+    try:
+        yield begun.result()
+    finally:
+        over.set()
+        thread.join()
 
 
 def listen_address(text: str) -> tuple[str, int]:

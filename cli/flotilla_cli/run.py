@@ -113,12 +113,13 @@ def _program(name: str) -> Path:
 
 
 def _split(services: list[Service], settings: Settings, flags: Sequence[str]) -> int:
-    """One process per service. All bear one replica name, which survives their restarts: what takes the place of a dead
-    process holds its leases, and need not wait for them to expire."""
+    """One process per service. All bear one replica name and hold leases under one name, which survive their restarts:
+    what takes the place of a process that has surely ended holds its leases, and need not wait for them to expire."""
     logs.configure(settings.log_level, settings.log_format)
-    if not settings.replica:
-        settings = dataclasses.replace(settings, replica=SystemEntropy().token())
-    bind_contextvars(replica=settings.replica)
+    ours = SystemEntropy().token()
+    replica = settings.replica or ours
+    settings = dataclasses.replace(settings, replica=replica, lease_holder=settings.lease_holder or f"{replica}-{ours}")
+    bind_contextvars(replica=replica)
     return asyncio.run(_supervise([service.name for service in services], settings, flags))
 
 
@@ -141,7 +142,8 @@ def _own_flags(settings: Settings, index: int, flags: Sequence[str]) -> list[str
     ports = {"health-port": settings.health_port, "metrics-port": settings.metrics_port}
     own = [f"--{flag}={port + 2 * index}" for flag, port in ports.items() if port]
     bus = [f"--nats={settings.nats_url}", *([f"--nats-creds={settings.nats_creds}"] if settings.nats_creds else [])]
-    return [*flags, *bus, f"--replica={settings.replica}", *own]
+    names = [f"--replica={settings.replica}", f"--lease-holder={settings.lease_holder}"]
+    return [*flags, *bus, *names, *own]
 
 
 async def _keep_running(name: str, flags: Sequence[str]) -> None:

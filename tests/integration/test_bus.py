@@ -206,3 +206,30 @@ async def test_a_paused_server_is_survived(nats: Broker, bus: NatsBus) -> None:
     await eventually(lambda: follow.healthy)
     await bus.publish(subject("p"), b"2")
     await eventually(lambda: reader.last.get(subject("p")) == b"2")
+
+
+async def test_what_operators_set_on_a_stream_stays(bus: NatsBus) -> None:
+    await bus.ensure_stream(ODD)
+    config = (await bus._stream.stream_info("odd")).config
+    await bus._stream._call("STREAM.UPDATE.odd", config | {"description": "mine", "max_age": 1_000_000_000}, dict)
+    await bus.ensure_stream(ODD)
+    config = (await bus._stream.stream_info("odd")).config
+    assert (config["description"], config["max_age"], config["num_replicas"]) == ("mine", 60_000_000_000, 1)
+
+
+async def test_a_message_that_cannot_be_handled_is_read_again(bus: NatsBus) -> None:
+    got: list[bytes] = []
+
+    def receive(message: Message) -> None:
+        if message.data == b"2" and fails:
+            fails.pop()
+            raise KeyError("metadata")
+        got.append(message.data)
+
+    fails = [1, 1]
+    follow = await bus.follow(SPEC.name, ">", receive, got.clear)
+    for number in (1, 2, 3):
+        await bus.publish(subject(f"a{number}"), str(number).encode())
+    await eventually(lambda: got == [b"1", b"2", b"3"])
+    assert fails == []
+    await eventually(lambda: follow.healthy)

@@ -1,12 +1,16 @@
 """The bus of `flotilla run`: open on the loopback address, guarded and lasting when agents are to reach it."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from flotilla_cli.cluster.ports import free_ports
+from flotilla_cli.cluster.process import marked
+from flotilla_cli.cluster.records import Records
 from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.main import main
 from flotilla_common.bus import subjects
@@ -61,3 +65,25 @@ def test_for_agents_everybody_needs_credentials_and_they_last(tmp_path: Path, be
             assert asyncio.run(reached(settings, "cloneset/1"))
             assert asyncio.run(reached(BusAt(settings.nats_url, str(creds)), "agent", "n1"))
             assert not asyncio.run(reached(BusAt(settings.nats_url), "stranger", seconds=3))
+
+
+def test_a_killed_server_is_started_again_at_its_place(tmp_path: Path) -> None:
+    """With what it had stored, so that services go on where they were."""
+    folder = tmp_path / "bus"
+    with embedded_bus(Settings(nats_dir=str(folder)), programs()) as settings:
+        assert asyncio.run(reached(settings, "cloneset/1"))
+        victim = Records(folder).get("nats-server")
+        assert victim is not None
+        os.kill(victim.pid, signal.SIGKILL)
+
+        async def back() -> bool:
+            await eventually(lambda: Records(folder).get("nats-server") != victim)
+            bus = NatsBus(settings, name="cloneset/1", clock=SystemClock())
+            try:
+                await eventually(lambda: bus.connected)
+                return await bus.stream_state(ACT_STREAM.name) is not None
+            finally:
+                await bus.close()
+
+        assert asyncio.run(back())
+    assert not list(marked(folder))

@@ -8,7 +8,7 @@ only the one guard in question.
 # Taking a guard out means reaching into what it guards.
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import pytest
 
@@ -16,6 +16,7 @@ from flotilla_cloneset.cloneset import create, identity
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.executor import Report
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Action, Outcome
 from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.mirror import bus_source
@@ -40,7 +41,7 @@ def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
         held = table.get(obj.metadata.namespace, obj.metadata.name)
         if held is not None:
             table._forget(held)
-        table._deleted.clear()
+        table._absent.clear()
         table._objects[(obj.metadata.namespace, obj.metadata.name)] = table._by_uid[obj.metadata.uid] = obj
         table._file(obj, table._keys(obj))
         table._notify(held, obj)
@@ -67,9 +68,9 @@ def no_resync(patch: pytest.MonkeyPatch) -> None:
 def no_lease_check(patch: pytest.MonkeyPatch) -> None:
     """Who once served a shard writes for it until it hears otherwise."""
 
-    def fence(shards: Shards, namespace: str, name: str) -> Callable[[], bool]:
+    def fence(shards: Shards, namespace: str, name: str) -> Fence:
         index = shard_of(namespace, name, shards.count)
-        return lambda: index in shards._serving
+        return Fence(lambda: index in shards._serving, lambda: 60.0)
 
     patch.setattr(Shards, "fence", fence)
 

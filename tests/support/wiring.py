@@ -12,6 +12,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Key
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Handler
@@ -68,6 +69,9 @@ class FakeWiring:
 
     def watched(self, watch: Watch[Any]) -> bool:
         return watch.resource not in self.unwatched
+
+    def fence(self, namespace: str, name: str) -> Fence:
+        return Fence(lambda: self.owns(namespace, name), lambda: 60.0)
 
     def owns(self, namespace: str, name: str) -> bool:
         return self.mine
@@ -148,7 +152,7 @@ class _Recorder(msgspec.Struct, frozen=True):
 class _Executor(msgspec.Struct, frozen=True):
     wiring: FakeWiring
 
-    async def single(self, subject: Any, action: Any, fence: Callable[[], bool], trace: str) -> Outcome:
-        assert fence()
+    async def single(self, subject: Any, action: Any, fence: Fence, trace: str) -> Outcome:
+        assert fence.may_send()
         self.wiring.writes.append(action)
         return self.wiring.outcome

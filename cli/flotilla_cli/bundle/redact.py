@@ -1,4 +1,4 @@
-"""Takes out what templates may hold of secrets, in such a way that planning does not notice.
+"""Takes out what templates and annotations may hold of secrets, in such a way that planning does not notice.
 
 A text becomes a token, and the same text the same token all over the file: what was equal stays equal, and so does
 every decision. The key of the tokens is thrown away. Names of revisions are hashes of templates; a revision that is new
@@ -6,7 +6,10 @@ in the recording therefore gets another name when it is planned again, which `fl
 """
 
 import hashlib
+import re
 from typing import cast
+
+import msgspec
 
 from flotilla_common.api.documents import Json, mapping
 
@@ -22,16 +25,24 @@ _MAPPINGS = frozenset({"volumeAttributes"})
 _DROPPED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 """Annotations that repeat the whole object; no planner reads them."""
 
+_KNOWN = re.compile(r"(.*\.)?(kruise\.io|kubernetes\.io|k8s\.io)/.*|inplace-update-(state|grace)")
+"""Annotations of Kubernetes and of our kinds: states, hashes, costs. All others are users' own."""
+
+_FOLLOWED = re.compile(r"metadata\.annotations\['([^']+)'\]")
+"""How containers name the annotations that are in their environment. In-place updates compare hashes of those."""
+
 
 class Redactor:
     """Redacts the bodies of one bundle."""
 
     def __init__(self, key: str) -> None:
         self._key = key.encode()
+        self._followed: set[str] = set()
         self.count = 0
 
     def body(self, document: Json) -> Json:
         """The document with tokens in the place of texts that may be secret."""
+        self._followed = set(_FOLLOWED.findall(msgspec.json.encode(document).decode()))
         return mapping(self._walk("", document))
 
     def _walk(self, name: str, value: object) -> object:
@@ -39,6 +50,8 @@ class Redactor:
             kept = {key: item for key, item in cast("Json", value).items() if not self._drops(key)}
             if name in _MAPPINGS:
                 return {key: self._token(item) for key, item in kept.items()}
+            if name == "annotations":
+                return {key: item if self._is_known(key) else self._token(item) for key, item in kept.items()}
             return {key: self._walk(key, item) for key, item in kept.items()}
         if isinstance(value, list):
             return [self._item(name, item) for item in cast("list[object]", value)]
@@ -55,6 +68,9 @@ class Redactor:
     def _drops(self, key: str) -> bool:
         self.count += key in _DROPPED
         return key in _DROPPED
+
+    def _is_known(self, annotation: str) -> bool:
+        return annotation in self._followed or _KNOWN.fullmatch(annotation) is not None
 
     def _token(self, text: object) -> object:
         if not isinstance(text, str) or not text:

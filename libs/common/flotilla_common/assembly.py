@@ -27,6 +27,7 @@ from flotilla_common.control.offline import Planning
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.spec import ControllerSpec, Gatherer, Part, Responder
+from flotilla_common.control.subject import Subject
 from flotilla_common.kube.installed import until_installed
 from flotilla_common.live import LiveWiring
 from flotilla_common.mirror.intake import OnUndecodable, Undecodable
@@ -82,7 +83,7 @@ class Assembly:
             clock=context.clock,
             service=context.service,
             namespace=settings.namespace,
-            identity=context.replica,
+            identity=context.holder,
             count=settings.shards,
             terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
         )
@@ -179,6 +180,10 @@ class Assembly:
                 return None
             return snapshot
 
+        def subject_of(key: Key) -> Subject | None:
+            obj = wiring.table(spec.primary).get(*key)
+            return None if obj is None else Subject.of(spec.resource, obj.metadata)
+
         async def reread(key: Key) -> None:
             if spec.also_read is not None:
                 await spec.also_read(wiring, key)
@@ -192,6 +197,7 @@ class Assembly:
             name=spec.name,
             resource=spec.resource,
             gather=gather_readable,
+            subject_of=subject_of,
             plan=spec.plan,
             reread=reread,
             executor=self._executor(recorder),
@@ -236,7 +242,7 @@ class Assembly:
         for resource in self.mirror.resources:
             if resource not in planned:
                 self.mirror.on_undecodable(resource, self._note_undecodable)
-            if resource.custom:
+            if resource.custom and self.mirror.waits_for(resource):
                 waiting = partial(context.health.ready, context.service, False)
                 await until_installed(context.api, context.clock, resource, waiting)
 

@@ -1,7 +1,8 @@
 """/healthz, /readyz and /metrics of a process.
 
-Parts of a service report what they wait for; /readyz answers 200 only when nobody waits, and otherwise says in plain
-words who waits for what: a missing CRD or an unreachable bus is a state, not a crash.
+/healthz answers 503 while a part that works in the background has ended and cannot begin again: only a new process
+helps. Parts of a service report what they wait for; /readyz answers 200 only when nobody waits, and otherwise says in
+plain words who waits for what: a missing CRD or an unreachable bus is a state, not a crash.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ class Health:
 
     def __init__(self) -> None:
         self._waiting: dict[str, str] = {}
+        self._broken: dict[str, str] = {}
         self._notes: dict[str, str] = {}  # every part that is known, with what there is to say of it when it is ready
 
     def ready(self, name: str, ok: bool, why: str = "") -> None:
@@ -29,6 +31,18 @@ class Health:
             self._waiting.pop(name, None)
         else:
             self._waiting[name] = why
+
+    def alive(self, name: str, ok: bool, why: str = "") -> None:
+        """The part `name` works, or has ended because of `why`."""
+        if ok:
+            self._broken.pop(name, None)
+        else:
+            self._broken[name] = why
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Parts that have ended, and why."""
+        return dict(self._broken)
 
     @property
     def waiting(self) -> dict[str, str]:
@@ -49,7 +63,8 @@ async def serve(health: Health, *, health_port: int, metrics_port: int, host: st
     PortTaken."""
 
     async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
+        broken = "".join(f"{name}: {why}\n" for name, why in sorted(health.broken.items()))
+        return web.Response(text=broken or "ok\n", status=503 if broken else 200)
 
     async def readyz(_: web.Request) -> web.Response:
         return web.Response(text=health.report(), status=503 if health.waiting else 200)

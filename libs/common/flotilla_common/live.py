@@ -11,6 +11,7 @@ from flotilla_common.control.absence import AbsenceCheck
 from flotilla_common.control.controller import Controller, Key
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.inbox import Inbox, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Watch, owner_keys
@@ -59,13 +60,16 @@ class LiveWiring:
         if watch.gate and not self.gates.on(watch.gate):
             return
         known = watch.resource in self._mirror.resources
-        if watch.optional and not known and not await is_installed(self._context.api, watch.resource):
-            return
         namespace = getattr(self.settings, watch.private) if watch.private else ""
         self._tables[watch.resource] = self._mirror.add(watch.resource, watch.type, watch.all_indexes, namespace)
+        if not watch.optional:
+            self._mirror.must_be_there(watch.resource)
+        elif not known:
+            missing = not await is_installed(self._context.api, watch.resource)
+            self._mirror.may_be_missing(watch.resource, now=missing)
 
     def watched(self, watch: Watch[Any]) -> bool:
-        return watch.resource in self._tables
+        return watch.resource in self._tables and (not watch.optional or self._mirror.serves(watch.resource))
 
     def table(self, watch: Watch[T]) -> Table[T]:
         if watch.resource in self._tables:
@@ -81,6 +85,9 @@ class LiveWiring:
     def owns(self, namespace: str, name: str) -> bool:
         return self._shards.owns(namespace, name)
 
+    def fence(self, namespace: str, name: str) -> Fence:
+        return self._shards.fence(namespace, name)
+
     def again(self, namespace: str, name: str) -> None:
         if self._controller is None:
             raise RuntimeError("nothing can be planned before the controller is there")
@@ -91,7 +98,7 @@ class LiveWiring:
             for key in keys(old, new):
                 self.again(*key)
 
-        if self.watched(watch):
+        if watch.resource in self._tables:
             self.table(watch).listen(on_change)
 
     def wake_owners(self, watch: Watch[Any]) -> None:

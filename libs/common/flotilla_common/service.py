@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -73,6 +74,12 @@ class Context:
     log: structlog.stdlib.BoundLogger = field(default_factory=structlog.get_logger)
     vitals: dict[str, Callable[[], object]] = field(default_factory=dict[str, Callable[[], object]])
     """Figures for the heartbeat by name: lag, shards held, …"""
+
+    @cached_property
+    def holder(self) -> str:
+        """Under which name this process holds leases. That of the replica is not enough: a pod of a StatefulSet that
+        was force-deleted may still run on a node that is cut off, while another one bears its name."""
+        return self.settings.lease_holder or f"{self.replica}-{self.entropy.token()}"
 
     def started(self) -> None:
         """The service works: from now on its readiness is that of its parts."""

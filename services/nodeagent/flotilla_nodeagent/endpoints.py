@@ -13,6 +13,10 @@ REQUEST_SECONDS = 5.0
 """How long a client may take to send its request."""
 
 
+class PortTaken(OSError):
+    """A port cannot be had; the message names it and what it is for."""
+
+
 class Status:
     """Readiness of the parts of the agent."""
 
@@ -36,7 +40,7 @@ class Status:
 
 @contextlib.asynccontextmanager
 async def serve(status: Status, ports: set[int], host: str = "") -> AsyncGenerator[None]:
-    """Serve all three on each of the ports (0 is none) until left."""
+    """Serve all three on each of the ports (0 is none) until left. Raises PortTaken."""
     disable_created_metrics()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,7 +56,10 @@ async def serve(status: Status, ports: set[int], host: str = "") -> AsyncGenerat
 
     async with contextlib.AsyncExitStack() as stack:
         for port in sorted(ports - {0}):
-            server = await asyncio.start_server(answer, host or None, port, limit=REQUEST_LIMIT)
+            try:
+                server = await asyncio.start_server(answer, host or None, port, limit=REQUEST_LIMIT)
+            except OSError as failure:
+                raise PortTaken(f"port {port} for /healthz, /readyz and /metrics: {failure.strerror}") from failure
             stack.push_async_exit(server)
         yield
 

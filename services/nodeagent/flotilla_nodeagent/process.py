@@ -24,7 +24,7 @@ from flotilla_nodeagent.credentials import plugins
 from flotilla_nodeagent.credentials.files import DockerFiles
 from flotilla_nodeagent.credentials.keyring import LoginSource
 from flotilla_nodeagent.cri.runtimes import Runtimes
-from flotilla_nodeagent.endpoints import Status, serve
+from flotilla_nodeagent.endpoints import PortTaken, Status, serve
 
 
 def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> int:
@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None =
     except asyncio.CancelledError:
         structlog.get_logger().info("stopped")
         return 0
+    except PortTaken as error:
+        structlog.get_logger().error("a port cannot be had", error=str(error))
+        return 2
     return 1
 
 

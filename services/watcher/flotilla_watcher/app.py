@@ -34,7 +34,7 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
         clock=context.clock,
         service=context.service,
         namespace=settings.namespace,
-        identity=context.replica,
+        identity=context.holder,
         names=[lease_name(resource) for resource in resources],
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )

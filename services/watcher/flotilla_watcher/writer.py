@@ -2,8 +2,10 @@
 
 Every message carries the sequence that it must follow, and many are under way at once: the server takes the messages of
 a connection in order, so the chain holds without waiting for acknowledgements. A second writer breaks the chain of the
-first, which then finds a foreign epoch in the marker and steps back. A lost acknowledgement breaks it as well; then
-what is not acknowledged is sent again, which is harmless where each subject keeps one message.
+first, which then finds a foreign epoch in the marker and steps back. A lost message breaks it as well; then what is not
+acknowledged is sent again, which is harmless where each subject keeps one message. But a stream that holds more than we
+know to have stored may hold a message that another writer had on its way when we took over, in place of a newer one of
+ours: then everything is published anew.
 """
 
 import asyncio
@@ -147,8 +149,13 @@ class StreamWriter:
     async def _recover(self) -> None:
         """Send everything that is pending again, as soon as the stream is seen to be ours still."""
         while True:
-            await self._await_all()
-            self._sent = await self._inspect()
+            known = self._acknowledged + await self._await_all()
+            last = await self._inspect()
+            if self._epoch and last > known:
+                raise StreamLost(f"stream {self._spec.name} holds {last - known} messages more than we know to be ours")
+            self._sent = self._acknowledged = last
+            for entry in self._pending:
+                entry.sent = None
             for entry in self._pending:
                 if not await self._send(entry):
                     break
@@ -156,10 +163,12 @@ class StreamWriter:
                 return
             await self._clock.sleep(RETRY_SECONDS)
 
-    async def _await_all(self) -> None:
-        """Let every answer arrive, whatever it is: nothing of ours may be under way when we look at the stream."""
+    async def _await_all(self) -> int:
+        """Let every answer arrive, whatever it is: nothing of ours may be under way when we look at the stream. Returns
+        how many say that the message is stored."""
         sent = [entry.sent for entry in self._pending if entry.sent is not None]
-        await asyncio.gather(*sent, return_exceptions=True)
+        answers = await asyncio.gather(*sent, return_exceptions=True)
+        return sum(isinstance(answer, int) for answer in answers)
 
     async def _inspect(self, *, flushed: bool = False) -> int:
         """The stream's last sequence, if it is still our stream. `flushed`: everything that we sent is stored where it

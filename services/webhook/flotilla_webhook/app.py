@@ -14,7 +14,7 @@ from structlog.contextvars import bind_contextvars
 
 from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
-from flotilla_common.bus.permissions import service_permissions
+from flotilla_common.bus.permissions import lone_permissions
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
@@ -48,7 +48,7 @@ async def run(context: Context) -> None:
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
-    certificate = tls.Certificate()
+    certificate = tls.Certificate(settings.webhook_client_ca)
     directory = Path(settings.webhook_cert_dir)
     endpoint = Endpoint(settings.namespace, settings.webhook_service, _url(settings))
     rotator = CertificateRotator(
@@ -138,4 +138,4 @@ async def _report(context: Context, rotator: CertificateRotator, port: int, ca_f
 
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("webhook", run, access=access(), permissions=service_permissions("webhook"))
+    return Service("webhook", run, access=access(), permissions=lone_permissions("webhook"))

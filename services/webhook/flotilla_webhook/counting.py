@@ -1,22 +1,33 @@
-"""Counting what lives below an object, straight from the apiserver, page by page."""
+"""Looking for what lives below an object, straight from the apiserver, page by page.
 
+One living object is enough to protect what is above it, so the first page that has any ends the search: what is said to
+be there is what that page has. A search that takes too long fails, and who asked refuses.
+"""
+
+import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.meta import Model
-from flotilla_common.api.resources import CLAIM, POD, Resource
+from flotilla_common.api.resources import CLAIM, CRD, POD, Resource
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 PAGE = 500
 """Objects per page: a namespace of 10,000 pods must not need one answer of 100 MiB."""
 
-_FINISHED = frozenset({"Succeeded", "Failed"})
+SEARCH_SECONDS = 10.0
+"""How long a search may take: the apiserver waits for 30 seconds, and would then let the deletion happen."""
+
+_FINISHED = ("Succeeded", "Failed")
+_UNFINISHED = ",".join(f"status.phase!={phase}" for phase in _FINISHED)
 
 
 class CountError(Exception):
-    """The count could not be taken."""
+    """What lives there could not be found out."""
 
 
 class _Metadata(Model):
@@ -44,36 +55,53 @@ _Item = TypeVar("_Item", _Phased, _Custom)
 
 
 class LiveCounts:
-    """Counts over the live objects of the cluster. Every method raises CountError."""
+    """Counts of live objects: those of the first page that has any; 0 if there are none. Every method raises
+    CountError."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
 
+    async def definition(self, name: str, uid: str) -> Json:
+        """The CRD of this name and uid, as it is stored."""
+        try:
+            stored = msgspec.json.decode(await self.api.get(CRD, "", name), type=Json)
+        except (ApiError, Unreachable, msgspec.MsgspecError, ValueError) as failure:
+            raise CountError(str(failure)) from failure
+        if member(stored, "metadata").get("uid") != uid:
+            raise CountError(f"the CRD {name} has another uid")
+        return stored
+
     async def active_pods(self, namespace: str) -> int:
         """Pods of the namespace that are neither finished nor terminating."""
-        pods = await self._living(POD, namespace, _Phased)
-        return sum(1 for pod in pods if pod.status.phase not in _FINISHED)
+        return await self._count(POD, namespace, _Phased, lambda pod: pod.status.phase not in _FINISHED, _UNFINISHED)
 
     async def bound_claims(self, namespace: str) -> int:
         """Bound claims of the namespace that are not terminating."""
-        claims = await self._living(CLAIM, namespace, _Phased)
-        return sum(1 for claim in claims if claim.status.phase == "Bound")
+        return await self._count(CLAIM, namespace, _Phased, lambda claim: claim.status.phase == "Bound")
 
     async def custom_resources(self, group: str, version: str, plural: str) -> int:
         """Objects of all namespaces that are not terminating."""
-        return len(await self._living(Resource(group, version, plural, kind=""), "", _Custom))
+        return await self._count(Resource(group, version, plural, kind=""), "", _Custom, lambda one: True)
 
-    async def _living(self, resource: Resource, namespace: str, kind: type[_Item]) -> list[_Item]:
-        decode = msgspec.json.Decoder(kind).decode
-        living: list[_Item] = []
-        token = ""
+    async def _count(
+        self,
+        resource: Resource,
+        namespace: str,
+        kind: type[_Item],
+        counts: Callable[[_Item], bool],
+        fields: str = "",
+    ) -> int:
+        decode, token = msgspec.json.Decoder(kind).decode, ""
         try:
-            while True:
-                page = await self.api.list(resource, namespace, limit=PAGE, token=token)
-                items = [decode(raw) for raw in page.items]
-                living += [item for item in items if item.metadata.deletion_timestamp is None]
-                token = page.next_token
-                if not token:
-                    return living
+            async with asyncio.timeout(SEARCH_SECONDS):
+                while True:
+                    page = await self.api.list(resource, namespace, field_selector=fields, limit=PAGE, token=token)
+                    items = (decode(raw) for raw in page.items)
+                    found = sum(item.metadata.deletion_timestamp is None and counts(item) for item in items)
+                    token = page.next_token
+                    if found or not token:
+                        return found
+        except TimeoutError as failure:
+            raise CountError(f"not all of them were seen within {SEARCH_SECONDS:g} s") from failure
         except (ApiError, Unreachable, msgspec.MsgspecError) as failure:
             raise CountError(str(failure)) from failure

@@ -108,7 +108,12 @@ class Protection(msgspec.Struct, frozen=True):
     async def _in_use(self, definition: Json) -> str:
         if not self.gates.on("DeletionProtectionForCRDCascadingGate"):
             return "feature-gate DeletionProtectionForCRDCascadingGate is not enabled"
-        spec = member(definition, "spec")
+        meta = member(definition, "metadata")
+        try:  # whoever reaches the webhook may have made the request up
+            stored = await self.counts.definition(text(meta.get("name")), text(meta.get("uid")))
+        except CountError as failure:
+            return f"failed to get the CRD: {failure}"
+        spec = member(stored, "spec")
         versions = [text(item.get("name")) for item in mappings(spec.get("versions")) if item.get("storage") is True]
         group, version = text(spec.get("group")), versions[0] if versions else text(spec.get("version"))
         names = member(spec, "names")

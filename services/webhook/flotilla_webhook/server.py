@@ -14,11 +14,14 @@ from flotilla_common.api.admission import review
 from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import Clock
 from flotilla_webhook import wire
+from flotilla_webhook.bounded import CERTIFIED
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 
 MAX_BODY = 7 << 20
 """Bytes. An AdmissionReview of an update carries the object twice, and etcd holds at most 1.5 MiB of it."""
+
+_STRANGER = Response("only the apiserver is answered: show its client certificate", 403, media_type="text/plain")
 
 Converter = Callable[[bytes], bytes]
 _log = structlog.get_logger()
@@ -28,11 +31,12 @@ def build(handlers: Mapping[str, Handler], convert: Converter, metrics: Metrics,
     """The application that answers the given paths."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
-    def serve(path: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+    def serve(path: str, answer: Callable[[bytes], Awaitable[bytes]], *, guarded: bool = True) -> None:
         async def endpoint(request: Request) -> Response:
             started = clock.monotonic()
             with metrics.in_flight.labels(path).track_inprogress():
-                response = await _respond(request, answer)
+                stranger = guarded and not request.scope.get("state", {}).get(CERTIFIED, True)
+                response = _STRANGER if stranger else await _respond(request, answer)
             metrics.latency.labels(path).observe(clock.monotonic() - started)
             metrics.requests.labels(path, str(response.status_code)).inc()
             return response
@@ -44,7 +48,8 @@ def build(handlers: Mapping[str, Handler], convert: Converter, metrics: Metrics,
 
     for path, handler in handlers.items():
         serve(path, partial(_admit, path, handler))
-    serve(CONVERT_PATH, partial(_convert, convert))
+    # The apiserver shows no certificate for conversions; they use no right of ours.
+    serve(CONVERT_PATH, partial(_convert, convert), guarded=False)
     app.add_route("/healthz", healthz, methods=["GET"])
     return app
 

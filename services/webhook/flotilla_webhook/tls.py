@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from flotilla_common.health import PortTaken
+from flotilla_webhook.bounded import BoundedProtocol
 
 _GRACE_SECONDS = 5  # an admission call that is running when we stop gets its answer; the apiserver waits up to 30
 # Longer than the 90 s after which the apiserver's client drops an idle connection. The other way round, a call could be
@@ -25,9 +26,14 @@ _IDLE_SECONDS = 120
 class Certificate:
     """The server's TLS context."""
 
-    def __init__(self) -> None:
+    def __init__(self, client_authority: str = "") -> None:
+        """`client_authority`: a file with the authorities of clients' certificates; empty: nobody is asked for one.
+        Raises OSError (ssl.SSLError) for a file that holds none."""
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if client_authority:  # who shows none may still ask for /healthz, and for conversions
+            self.context.verify_mode = ssl.CERT_OPTIONAL
+            self.context.load_verify_locations(client_authority)
         self.context.num_tickets = 0  # the apiserver resumes no session
 
     def use(self, directory: Path) -> None:
@@ -62,7 +68,7 @@ async def serve(app: FastAPI, certificate: Certificate, sock: socket.socket) -> 
         ssl_context_factory=lambda _config, _default: certificate.context,
         log_config=None,
         access_log=False,
-        http="httptools",
+        http=BoundedProtocol,
         proxy_headers=False,
         server_header=False,
         date_header=False,

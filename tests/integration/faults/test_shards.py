@@ -143,7 +143,7 @@ class TestManyShards:
         names = [f"flotilla-cloneset-{shard}" for shard in range(SHARDS)]
         for _ in range(60):
             leases = (await place.read("leases", *names, "-n", "kruise-system", "--ignore-not-found")).get("items", [])
-            holders = Counter(lease["spec"].get("holderIdentity", "").rpartition("-")[0] for lease in leases)
+            holders = Counter(lease["spec"].get("holderIdentity", "").rsplit("-", 2)[0] for lease in leases)
             halves = holders == {"cloneset-c": SHARDS // 2, "cloneset-d": SHARDS // 2}
             if halves and all(serving(flotilla, name) for name in holders):
                 return

@@ -99,10 +99,20 @@ def test_a_nodes_permissions() -> None:
 
 def test_services_publish_under_their_own_names_only() -> None:
     users = bus_permissions()
-    for service in ("cloneset", "jobs", "webhook"):
+    for service in ("cloneset", "jobs"):
         assert f"act.v1.{service}.>" in users[service].publish
         assert not {"kube.v1.>", "node.v1.>", "act.v1.>", ">"} & set(users[service].publish)
     assert "act.v1.>" not in users["watcher"].publish
+
+
+def test_the_webhook_only_says_that_it_lives() -> None:
+    webhook = bus_permissions()["webhook"]
+    assert (webhook.publish, webhook.subscribe) == (("heartbeat.v1.webhook.*",), ("_INBOX.webhook.>",))
+
+
+def test_no_service_hears_what_another_is_told() -> None:
+    heard = [subject for name, user in bus_permissions().items() if name != OPERATOR for subject in user.subscribe]
+    assert sorted(set(heard)) == sorted(heard)
 
 
 def test_every_service_has_permissions() -> None:
@@ -112,8 +122,8 @@ def test_every_service_has_permissions() -> None:
 
 def test_a_service_hears_what_it_answers_and_nothing_else() -> None:
     silent, answering = service_permissions("x"), service_permissions("x", ("pods", "events"))
-    assert (silent.subscribe, silent.answers) == (("_INBOX.>",), False)
-    assert answering.subscribe == ("_INBOX.>", "report.v1.*.pods.>", "report.v1.*.events.>")
+    assert (silent.subscribe, silent.answers) == (("_INBOX.x.>",), False)
+    assert answering.subscribe == ("_INBOX.x.>", "report.v1.*.pods.>", "report.v1.*.events.>")
     assert set(answering.publish) - set(silent.publish) == {"_INBOX_node.>"}
     assert {f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "why")} <= set(
         silent.publish
@@ -126,7 +136,7 @@ def test_the_publisher_fills_the_streams_and_says_who_agents_are() -> None:
     assert {"kube.v1.>", "node.v1.>", "heartbeat.v1.watcher.*", "$JS.API.STREAM.>", "_INBOX_node.>"} <= set(
         found.publish
     )
-    assert found.subscribe == ("_INBOX.>", "report.v1.*.follow.>", "$SYS.REQ.USER.AUTH")
+    assert found.subscribe == ("_INBOX.watcher.>", "report.v1.*.follow.>", "$SYS.REQ.USER.AUTH")
     assert found.answers
 
 
@@ -135,7 +145,7 @@ def test_what_node_agents_tell_is_heard_by_whoever_declares_to_answer_it() -> No
     kinds = {"pods", "nodeimages", "containerrecreaterequests", "secrets", "events"}
     heard = {subject for subject in users["jobs"].subscribe if subject.startswith("report.")}
     assert heard == {f"report.v1.*.{kind}.>" for kind in kinds}
-    assert users["cloneset"].subscribe == users["webhook"].subscribe == ("_INBOX.>",)
+    assert users["cloneset"].subscribe == ("_INBOX.cloneset.>",)
     assert users[OPERATOR].publish == users[OPERATOR].subscribe == (">",)
 
 

@@ -55,6 +55,7 @@ class Loop:
             name="test-controller",
             resource=CLONE_SET,
             gather=self._gather,
+            subject_of=lambda key: Subject(CLONE_SET, *key, uid="u"),
             plan=planner,
             reread=self._reread,
             executor=executor,
@@ -354,3 +355,37 @@ async def test_fewer_objects_are_begun_while_one_creates_its_pods_in_slow_start(
         loop.controller.enqueue("default", name)
     await loop.settle()
     assert [snap.subject.name for snap in loop.snaps] == ["a", "b", "c"][:begun]
+
+
+async def test_an_object_that_cannot_be_gathered_is_reported_and_stops_nobody() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)), workers=1)
+    gather = loop.controller._gather
+
+    def breaks(key: Key, memory: Memory) -> Snap | None:
+        if key[1] == "bad":
+            raise KeyError("nodeName")
+        return gather(key, memory)
+
+    loop.controller._gather = breaks
+    loop.controller.enqueue("default", "bad")
+    await loop.once()
+    assert ("create", "pod") in loop.writes
+    (said,) = (message for subject, message in loop.bus.published if subject == "why.v1.clonesets.default.bad")
+    assert [entry["message"] for entry in said["reasons"]] == ["planning failed: KeyError: 'nodeName'"]
+    assert next_due(loop.controller.queue) is not None
+
+
+async def test_a_worker_outlives_whatever_one_object_provokes() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)), workers=1)
+    loop.controller._subject_of = lambda key: None
+    gather = loop.controller._gather
+
+    def breaks(key: Key, memory: Memory) -> Snap | None:
+        if key[1] == "bad":
+            raise KeyError("nodeName")
+        return gather(key, memory)
+
+    loop.controller._gather = breaks
+    loop.controller.enqueue("default", "bad")
+    await loop.once()
+    assert ("create", "pod") in loop.writes

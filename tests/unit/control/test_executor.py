@@ -1,6 +1,7 @@
 """The executor: stages, chains, fences, outcomes, and what it learns from every answer."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import pytest
@@ -9,6 +10,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor, Report, classify
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Create, Delete, Event, OutcomeKind, Patch, Plan, Stage
@@ -18,6 +20,11 @@ from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, Scripte
 
 OWNER = "uid-owner"
 SUBJECT = Subject(CLONE_SET, "default", "sample", OWNER)
+
+
+def fence(may_send: Callable[[], bool]) -> Fence:
+    """Of a lease that is renewed for ever."""
+    return Fence(may_send, lambda: 60.0)
 
 
 class World:
@@ -39,7 +46,7 @@ class World:
         self.valid = True
 
     async def run(self, *stages: Stage) -> Report:
-        return await self.executor.run(SUBJECT, Plan(stages=stages), lambda: self.valid, "trace")
+        return await self.executor.run(SUBJECT, Plan(stages=stages), fence(lambda: self.valid), "trace")
 
 
 @pytest.fixture
@@ -74,7 +81,10 @@ async def test_a_wish_to_wait_holds_for_all_objects(world: World) -> None:
     assert refused.retry_after == 7.0
     before = world.clock.elapsed
     await world.executor.run(
-        Subject(CLONE_SET, "default", "other", "uid-other"), Plan(stages=(stage(create("b")),)), lambda: True, "trace"
+        Subject(CLONE_SET, "default", "other", "uid-other"),
+        Plan(stages=(stage(create("b")),)),
+        fence(lambda: True),
+        "trace",
     )
     assert world.clock.elapsed - before == pytest.approx(7)
     assert world.store.taken == ["b"]
@@ -179,10 +189,29 @@ async def test_a_write_that_waited_too_long_for_its_turn_is_not_sent(world: Worl
 
 
 async def test_the_fence_is_checked_before_every_write(world: World) -> None:
-    fence = iter([True, False])
+    answers = iter([True, False])
     plan = Plan(stages=(Stage(chains=((create("a"), create("b")),)),))
-    await world.executor.run(SUBJECT, plan, lambda: next(fence), "trace")
+    await world.executor.run(SUBJECT, plan, fence(lambda: next(answers)), "trace")
     assert world.store.taken == ["a"]
+
+
+async def test_a_write_does_not_outlive_the_right_to_send_it(world: World) -> None:
+    """It may wait for a token, a connection, or the apiserver; another replica plans meanwhile."""
+    waiting = asyncio.Event()
+
+    async def never(*_: object, **__: object) -> bytes:
+        waiting.set()
+        await asyncio.Event().wait()
+        return b""
+
+    left = [0.01, 0.01, -1.0]  # renewed once, then no more
+    world.api.create = never  # type: ignore[method-assign]
+    plan = Plan(stages=(stage(create("a")),))
+    report = await world.executor.run(SUBJECT, plan, Fence(lambda: True, lambda: left.pop(0)), "trace")
+    assert waiting.is_set()
+    assert left == []
+    assert report.unknown
+    assert report.unconfirmed == [(POD, "a")]
 
 
 async def test_deleting_what_is_gone_is_fine(world: World) -> None:

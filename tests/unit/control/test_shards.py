@@ -9,7 +9,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control import leases as leases_module
 from flotilla_common.control import shards as shards_module
 from flotilla_common.control.leases import LeaseTerms
-from flotilla_common.control.shards import Shards, shard_of
+from flotilla_common.control.shards import Shards, VersionsWentBack, shard_of
 from flotilla_common.kube.interface import ApiError, Page, Unreachable
 from tests.unit.control.fakes import ManualClock, ScriptedApi
 
@@ -362,12 +362,24 @@ async def test_what_a_pass_began_in_an_earlier_tenure_is_not_written_in_a_later_
     a = Replica(ScriptedApi(), "a")
     await a.tick()
     fence = a.shards.fence("ns", "x")
-    assert fence()
+    assert fence.may_send()
+    assert fence.seconds_left() == 10
     await a.tick(9)
-    assert fence()
+    assert fence.may_send()
+    assert fence.seconds_left() == 10
     await a.tick(60)
     assert a.shards.owns("ns", "x")
-    assert not fence()
+    assert not fence.may_send()
+    assert fence.seconds_left() <= 0
+
+
+async def test_writes_go_on_while_a_replica_that_ends_still_holds_its_lease() -> None:
+    a = Replica(ScriptedApi(), "a")
+    await a.tick()
+    fence = a.shards.fence("ns", "x")
+    a.shards.retire()
+    assert not fence.may_send()
+    assert fence.seconds_left() == 10
 
 
 def names(api: ScriptedApi) -> set[str]:
@@ -483,3 +495,14 @@ async def test_a_removal_that_vanishes_leaves_no_time_for_a_pause(monkeypatch: p
     assert not await b.shards.tick()
     assert await b.shards.tick()
     assert "flotilla-cloneset-member-a" not in names(api)
+
+
+async def test_versions_that_go_back_end_the_process() -> None:
+    """etcd was restored: tables would refuse everything that is older than what they hold."""
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    api.version = 100
+    await a.tick()
+    api.version = 50
+    with pytest.raises(VersionsWentBack, match="etcd was restored"):
+        await a.tick(2)

@@ -182,7 +182,7 @@ async def test_a_reading_that_finds_nothing_takes_the_object_that_was_held_and_n
 
 
 def test_the_memory_of_what_is_gone_is_bounded_and_loses_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_module, "DELETED_MEMORY", 2)
+    monkeypatch.setattr(table_module, "ABSENT_MEMORY", 2)
     table = Table[Thing]()
     for name in ("a", "b", "c"):
         table.remove("ns", name, f"u-{name}")

@@ -1,5 +1,7 @@
 """Tables that are read from the apiserver: by a LIST and WATCH of our own, and by single consistent LISTs."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import msgspec
@@ -7,7 +9,7 @@ import pytest
 
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
-from flotilla_common.kube.interface import Api, ApiError, Page
+from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
 from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror.direct_source import DirectSource
 from flotilla_common.mirror.intake import Intake
@@ -218,6 +220,9 @@ class Health:
     def ready(self, name: str, ok: bool, why: str = "") -> None:
         self.said.append((name, ok, why))
 
+    def alive(self, name: str, ok: bool, why: str = "") -> None:
+        self.broken = why
+
 
 async def test_the_mirror_says_what_it_waits_for() -> None:
     health = Health()
@@ -238,3 +243,38 @@ def test_a_table_has_the_indexes_that_were_asked_for() -> None:
     table = mirror.add(POD, Thing, {"size": lambda thing: [thing.size]})
     mirror.written(POD, body("a", 1, size=3))
     assert [thing.metadata.name for thing in table.by_index("size", 3)] == ["a"]
+
+
+async def test_a_watch_that_ended_begins_again_and_counts_as_broken_until_it_works() -> None:
+    """Also of a private table, which the bus never feeds: secrets."""
+
+    class BreakingApi(PagedApi):
+        broken = True
+
+        async def list(self, resource: Any, namespace: str = "", **options: Any) -> Page:
+            if self.broken:
+                raise KeyError("metadata")
+            return Page([raw("a", 1)], "10")
+
+        async def watch(self, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
+            await asyncio.Event().wait()
+            yield WatchEvent("", msgspec.Raw(b""))
+
+    health, api, clock = Health(), BreakingApi(), FakeClock()
+    mirror = Mirror(api=cast("Api", api), bus=cast("Bus", FakeBus()), clock=clock, health=health)
+    mirror.add(POD, Thing, namespace="ns")
+    feed = mirror._feeds[POD]
+    await feed.start()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await feed.tend()
+    mirror._look()
+    assert health.broken == "pods: KeyError: 'metadata'"
+    api.broken = False
+    for _ in range(20):
+        await asyncio.sleep(0)
+        await feed.tend()
+    mirror._look()
+    assert health.broken == ""
+    assert feed.synced
+    await feed.stop()

@@ -321,3 +321,27 @@ def test_an_index_that_comes_after_objects_is_an_error() -> None:
     assert bench.mirror.add(POD, Thing, {"size": by_size}) is bench.table
     with pytest.raises(RuntimeError, match=r"^index name is there already, or comes too late$"):
         bench.mirror.add(POD, Thing, {"name": by_name})
+
+
+async def test_an_object_that_was_thought_absent_comes_back_with_its_next_change(bench: Bench) -> None:
+    """A late joiner reads what another watcher had on its way, in its old epoch, and takes the object for gone."""
+    await bench.say("ADDED", body("a", 5), "e1")
+    await bench.publish("e2", 10)
+    assert bench.held == {}
+    await bench.say("MODIFIED", body("a", 12), "e2")
+    assert bench.held == {"a": "12"}
+
+
+async def test_what_cannot_be_handled_is_set_aside_until_it_is_changed(bench: Bench) -> None:
+    def breaks(old: Thing | None, new: Thing | None) -> None:
+        if new is not None and new.size < 0:
+            raise ValueError("negative")
+
+    bench.table.listen(breaks)
+    await bench.publish("e1", 10, body("a", 5, size=-1), body("b", 6))
+    assert [(one.name, one.error) for one in bench.mirror.undecodable(POD)] == [("a", "ValueError: negative")]
+    assert bench.held == {"a": "5", "b": "6"}
+    await bench.say("MODIFIED", body("a", 4, size=1))
+    assert bench.mirror.is_undecodable(POD, "u-a")
+    await bench.say("MODIFIED", body("a", 12, size=1))
+    assert not bench.mirror.is_undecodable(POD, "u-a")

@@ -181,3 +181,53 @@ def test_names_are_those_of_one_namespace_at_each_question() -> None:
     assert "a" in taken
     assert "a" not in elsewhere
     assert 7 not in taken
+
+
+class Broken(Exception):
+    pass
+
+
+def breaks_for_bad(obj: Thing) -> list[str]:
+    if obj.metadata.labels.get("app") == "bad":
+        raise Broken
+    return by_app(obj)
+
+
+def test_what_an_indexer_cannot_handle_is_not_taken_in_and_hinders_nobody() -> None:
+    table, failed = Table[Thing]({"app": breaks_for_bad}), list[tuple[str, str]]()
+    table.on_failure = lambda obj, error: failed.append((obj.metadata.name, type(error).__name__))
+    assert table.apply(thing("a", 1, app="good"))
+    assert not table.apply(thing("a", 2, app="bad"))
+    assert table.apply(thing("b", 3, app="good"))
+    assert failed == [("a", "Broken")]
+    assert sorted(version_of(obj) for obj in table.by_index("app", "good")) == [1, 3]
+    assert table.apply(thing("a", 4, app="other"))
+    assert [version_of(obj) for obj in table.by_index("app", "good")] == [3]
+
+
+def test_the_other_listeners_hear_of_what_one_cannot_handle() -> None:
+    table, failed, heard = Table[Thing](), list[str](), list[str]()
+
+    def breaks(old: Thing | None, new: Thing | None) -> None:
+        raise Broken
+
+    table.on_failure = lambda obj, error: failed.append(obj.metadata.name)
+    table.listen(breaks)
+    table.listen(lambda old, new: heard.append(shown(new)))
+    assert table.apply(thing("a", 1))
+    assert table.remove("ns", "a", "uid-a")
+    assert (failed, heard) == (["a", "a"], ["uid-a@1", "-"])
+
+
+def test_what_is_only_inferred_holds_up_to_a_version() -> None:
+    table, heard = make()
+    old = thing("a", 5)
+    table.apply(old)
+    table.presume_absent(old, 8)
+    assert not table.was_deleted("uid-a")
+    assert not table.apply(thing("a", 7))
+    assert table.apply(thing("a", 9))
+    assert heard == [("-", "uid-a@5"), ("uid-a@5", "-"), ("-", "uid-a@9")]
+    table.remove("ns", "a", "uid-a")
+    assert table.was_deleted("uid-a")
+    assert not table.apply(thing("a", 10))

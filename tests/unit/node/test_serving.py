@@ -1,10 +1,13 @@
 """Reports: read, judged, answered, and nobody is written to on a node's behalf outside its inbox."""
 
+import asyncio
+
 import msgspec
 import pytest
 
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message
+from flotilla_common.node import serving as serving_module
 from flotilla_common.node.reports import PODS, Answer, PodReport
 from flotilla_common.node.serving import Sender, serve_reports
 from tests.support.fake_bus import FakeBus
@@ -59,3 +62,30 @@ async def test_an_answer_leaves_the_nodes_inbox_alone(inbox: str) -> None:
     [server] = bus.servers
     assert await server.on_request(Message(subject=SUBJECT, data=REPORT, reply=f"{inbox}.x")) is None
     assert not owner.seen
+
+
+async def test_one_node_does_not_keep_the_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_module, "UNDER_WAY", 2)
+    go = asyncio.Event()
+
+    async def slow(sender: Sender, report: PodReport) -> Answer:
+        await go.wait()
+        return Answer(accepted=True)
+
+    bus = FakeBus()
+    await serve_reports(bus, PODS, PodReport, slow)
+    [server] = bus.servers
+
+    async def report(node: str) -> Answer:
+        message = Message(
+            subject=subjects.report(node, PODS, "x", "web"), data=REPORT, reply=f"{subjects.node_inbox(node)}.r"
+        )
+        return msgspec.json.decode(await server.on_request(message) or b"", type=Answer)
+
+    waiting = [asyncio.create_task(report(node)) for node in ("a", "a", "b")]
+    await asyncio.sleep(0)
+    refused = await report("a")
+    assert (refused.accepted, refused.again) == (False, True)
+    go.set()
+    assert [answer.accepted for answer in await asyncio.gather(*waiting)] == [True] * 3
+    assert (await report("a")).accepted

@@ -84,6 +84,23 @@ async def test_http_goes_to_the_pod_as_the_kubelet_would(web: Web) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/quit now", "/quit%20now"),
+        ("/x HTTP/1.0\r\nInjected: yes\r\n", "/x%20HTTP/1.0%0D%0AInjected:%20yes%0D%0A"),
+        ("/drain?after=5&all=%20yes", "/drain?after=5&all=%20yes"),
+        ("/top#part", "/top"),
+        ("/ä", "/%C3%A4"),
+    ],
+)
+async def test_a_path_is_written_as_urls_are(web: Web, path: str, target: str) -> None:
+    await run(PreStop(http_get=HttpGetAction(path=path, port=web.port)))
+    lines = web.asked.decode().split("\r\n")
+    assert lines[0] == f"GET {target} HTTP/1.0"
+    assert not any(line.startswith("Injected") for line in lines)
+
+
+@pytest.mark.parametrize(
     ("answer", "failure"),
     [
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", ""),

@@ -129,6 +129,7 @@ async def test_while_the_apiserver_is_away_the_report_is_to_come_again() -> None
 
 
 KILLING = {"kind": "Pod", "uid": "u1", "component": "kruise-daemon-crr", "reason": "Killing"}
+WANTED = {"kind": "ImagePullJob", "uid": "j1"}
 FAILED = {"component": "kruise-daemon-imagepuller", "reason": "PullImageFailed", "type": "Warning"}
 
 
@@ -162,6 +163,8 @@ async def test_an_event_on_a_pod_of_the_node() -> None:
         ),
         pytest.param(a_pod(), HERE, FAILED | {"kind": "ImagePullJob", "uid": "j1"}, True, id="a job that wants it"),
         pytest.param(a_pod(), HERE, FAILED | {"kind": "ImagePullJob", "uid": "j2"}, False, id="any other job"),
+        pytest.param(a_pod(), Sender("node-1", "x", "db"), FAILED | WANTED, False, id="the uid of one that wants it"),
+        pytest.param(a_pod(), Sender("node-1", "y", "web"), FAILED | WANTED, False, id="its namesake elsewhere"),
     ],
 )
 async def test_whose_events_are_taken(pod: Pod, sender: Sender, event: dict[str, str], accepted: bool) -> None:

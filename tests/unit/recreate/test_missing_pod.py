@@ -20,6 +20,6 @@ def test_a_pod_that_is_held_is_not_left_behind_because_the_mirror_lacks_it():
     world.delete_pod()
     world.wiring.gone = False
     assert world.passes() == []
-    world.pods._deleted.clear()
+    world.pods._absent.clear()
     world.put("pods", pod)
     assert world.passes() == ["pod unready grace period is over", "request let go of the request"]

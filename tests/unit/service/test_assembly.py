@@ -227,7 +227,7 @@ def test_a_service_declares_what_its_parts_need() -> None:
     assert (service.name, [part.name for part in service.parts]) == ("test", ["sets", "server"])
     assert CLONE_SET in {access.resource for access in service.access}
     assert service.permissions is not None
-    assert service.permissions.subscribe == ("_INBOX.>", "report.v1.*.sets.>", "report.v1.*.asks.>")
+    assert service.permissions.subscribe == ("_INBOX.test.>", "report.v1.*.sets.>", "report.v1.*.asks.>")
     assert "act.v1.test.>" in service.permissions.publish
 
 

@@ -64,22 +64,50 @@ async def test_a_gate_decides_what_is_watched(on: bool) -> None:
     assert list(table.by_index("size", 0)) == list(owned(table, CLONE_SET, "u-web")) == []
 
 
+def synced(live: Live, *, yes: bool) -> None:
+    """The feed of the optional kind has everything that exists, or lost touch."""
+    source = live.mirror._feeds[CLAIM]._source
+    source.synced = yes
+    live.mirror._look()
+
+
 @pytest.mark.parametrize("served", [False, True])
-async def test_an_optional_kind_is_watched_where_the_cluster_serves_it(served: bool) -> None:
+async def test_an_optional_kind_is_waited_for_where_the_cluster_serves_it(served: bool) -> None:
     live = Live()
     live.api.missing = set() if served else {CLAIM}
     await live.wiring.watch(OPTIONAL)
     assert live.api.asked == [("list", "persistentvolumeclaims", "")]
-    assert live.wiring.watched(OPTIONAL) is served
-    assert list(live.mirror.resources) == ([CLAIM] if served else [])
+    assert not live.wiring.watched(OPTIONAL)  # nothing has come yet
+    assert live.mirror.waits_for(CLAIM) is served
 
 
-async def test_an_optional_kind_that_another_part_watches_is_waited_for_anyway() -> None:
+async def test_an_optional_kind_comes_and_goes_while_the_service_runs() -> None:
     live = Live()
     live.api.missing = {CLAIM}
-    await live.another().watch(Watch(CLAIM, Thing))
     await live.wiring.watch(OPTIONAL)
-    assert (live.wiring.watched(OPTIONAL), live.api.asked) == (True, [])
+    for there in (False, True, False, True):
+        synced(live, yes=there)
+        assert live.wiring.watched(OPTIONAL) is there
+        assert not live.mirror.waits_for(CLAIM)
+
+
+async def test_an_optional_kind_is_waited_for_only_once() -> None:
+    live = Live()
+    await live.wiring.watch(OPTIONAL)
+    synced(live, yes=True)
+    synced(live, yes=False)
+    assert not live.mirror.waits_for(CLAIM)
+    assert live.mirror.lag(CLAIM) == 0
+
+
+@pytest.mark.parametrize("optional_first", [False, True])
+async def test_an_optional_kind_that_another_part_watches_is_waited_for_anyway(optional_first: bool) -> None:
+    live = Live()
+    live.api.missing = {CLAIM}
+    parts = [(live.another(), Watch(CLAIM, Thing)), (live.wiring, OPTIONAL)]
+    for wiring, watch in reversed(parts) if optional_first else parts:
+        await wiring.watch(watch)
+    assert live.mirror.waits_for(CLAIM)
 
 
 async def test_a_private_kind_is_read_in_the_namespace_that_the_setting_names() -> None:

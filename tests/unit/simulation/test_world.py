@@ -119,7 +119,7 @@ def test_a_standby_takes_over_when_the_leader_dies() -> None:
 
 def test_a_leader_that_is_told_to_stop_hands_over_at_once() -> None:
     async def body(world: World) -> None:
-        leader = world.processes[holder(world).rpartition("-")[0]]
+        leader = world.processes[holder(world).rsplit("-", 2)[0]]
         before = world.loop.time()
         await leader.stop()
         assert (leader.alive, holder(world), world.failures) == (False, "", [])
@@ -135,7 +135,7 @@ def test_a_paused_leader_is_replaced_and_comes_back_as_a_standby() -> None:
     async def body(world: World) -> None:
         await create(world)
         await asyncio.sleep(0.05)
-        leader = world.processes[holder(world).rpartition("-")[0]]
+        leader = world.processes[holder(world).rsplit("-", 2)[0]]
         leader.pause()
         await world.settle()
         other = holder(world)

@@ -1,5 +1,6 @@
 """Deletion protection: the worked examples of deletionprotection.md §7 by number, and the rules of §3, §4."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -7,9 +8,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.admission.review import Named, Request, User
-from flotilla_common.api.resources import CLAIM, POD, Resource
+from flotilla_common.api.resources import CLAIM, CRD, POD, SECRET, Resource
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import ApiError
+from flotilla_common.kube.interface import ApiError, Page
+from flotilla_webhook import counting
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.protection import Protection
@@ -45,7 +47,9 @@ class Case:
 
     async def delete(self, kind: str, label: str, spec: Json | None = None, **extra: Any) -> str:
         """The refusal's message; empty if the deletion is allowed."""
-        metadata = {"name": "x", "labels": {LABEL: label}} | extra.pop("metadata", {})
+        metadata = {"name": "x", "uid": "u1", "labels": {LABEL: label}} | extra.pop("metadata", {})
+        if kind == CRD.kind:
+            self.cluster.put(CRD, {"metadata": {"name": "x", "uid": "u1"}, "spec": DEFINITION})
         fields = {"operation": "DELETE", "kind": Named(version="v1", kind=kind)} | extra
         old = {"metadata": metadata, "spec": spec or {}}
         request = Request(uid="u", old_object=old, user_info=User("joe"), **fields)
@@ -86,11 +90,17 @@ async def test_label(kind: str, label: str, spec: Json, expected: str) -> None:
             [pod("a", "Running"), pod("b", "Running"), pod("c", "Succeeded")], [], f"{CASCADING}active pods 2>0", id="2"
         ),
         pytest.param([pod("a", "Succeeded"), pod("b", "Failed")], [pod("c", "Pending")], "", id="3"),
+        pytest.param(
+            [pod(str(n), "Running" if n == 4 else "Succeeded") for n in range(5)],
+            [],
+            f"{CASCADING}active pods 1>0",
+            id="the third page has one",
+        ),
         pytest.param([], [pod("c", "Bound")], f'{CASCADING}"Bound" status pvc 1>0', id="4"),
         pytest.param([], [pod("c", "Bound", deletionTimestamp="2026-01-01T00:00:00Z")], "", id="5"),
         pytest.param([pod("a", "Pending")], [pod("c", "Bound")], f"{CASCADING}active pods 1>0", id="pods come first"),
         pytest.param(
-            [pod(str(n), "Running") for n in range(5)], [], f"{CASCADING}active pods 5>0", id="over several pages"
+            [pod(str(n), "Running") for n in range(5)], [], f"{CASCADING}active pods 2>0", id="the first page is enough"
         ),
     ],
 )
@@ -183,3 +193,36 @@ async def test_refusals_are_counted_and_recorded() -> None:
     assert case.records[0] == (
         b'{"Event":"DeletionProtection","Kind":"Deployment","Namespace":"n","Name":"d","UserAgent":"joe"}'
     )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "why"),
+    [
+        ({"uid": "u2"}, "the CRD x has another uid"),
+        ({"name": "y"}, 'customresourcedefinitions "y" not found'),
+        ({"name": "../secrets"}, 'customresourcedefinitions "../secrets" not found'),
+    ],
+)
+async def test_a_made_up_definition_shows_nothing_of_what_there_is(metadata: Json, why: str) -> None:
+    """Whoever reaches the port may send a review: it must not become a question to the apiserver."""
+    case = Case()
+    case.cluster.put(SECRET, {"metadata": {"name": "s", "namespace": "x"}})
+    forged = {"group": "", "names": {"plural": "secrets"}, "versions": [{"name": "v1", "storage": True}]}
+    refusal = await case.delete("CustomResourceDefinition", "Cascading", forged, metadata=metadata)
+    assert refusal == f"failed to get the CRD: {why}"
+    refusal = await case.delete("CustomResourceDefinition", "Cascading", forged)
+    assert refusal == ""  # what is stored under this name and uid has no objects
+
+
+async def test_what_cannot_be_looked_through_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The apiserver would let the deletion happen if it had to wait for too long."""
+    case = Case()
+
+    async def slow(*_: Any, **__: Any) -> Page:
+        await asyncio.sleep(0)
+        return Page([], "1", next_token="more")
+
+    monkeypatch.setattr(counting, "SEARCH_SECONDS", 0.05)
+    monkeypatch.setattr(case.cluster, "list", slow)
+    refusal = await case.delete("Namespace", "Cascading")
+    assert refusal == f"{PREFIX}list pods error: not all of them were seen within 0.05 s"

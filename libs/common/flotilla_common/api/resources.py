@@ -3,7 +3,13 @@
 Mirrors watch storage versions only, so that they never depend on our own conversion webhook (DESIGN §3).
 """
 
+import re
+from urllib.parse import quote
+
 import msgspec
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""What names are; anything else is somebody's invention, and must not become another path."""
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -32,13 +38,18 @@ class Resource(msgspec.Struct, frozen=True):
         return self.group.endswith("kruise.io")
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, object or subresource; without a namespace: across all namespaces."""
-        parts = [f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"]
-        if self.namespaced and namespace:
-            parts.append(f"namespaces/{namespace}")
-        parts.append(self.plural)
-        parts.extend(part for part in (name, subresource) if part)
-        return "/".join(parts)
+        """The URL path of the collection, object or subresource; without a namespace: across all namespaces. Raises
+        ValueError for a part that would lead elsewhere (`..`)."""
+        prefix = ("", "apis", self.group, self.version) if self.group else ("", "api", self.version)
+        within = ("namespaces", namespace) if self.namespaced and namespace else ()
+        parts = (*prefix, *within, self.plural, *(part for part in (name, subresource) if part))
+        return "/".join(part if _PLAIN.fullmatch(part) else _escaped(part) for part in parts)
+
+
+def _escaped(part: str) -> str:
+    if part in (".", ".."):
+        raise ValueError(f"{part!r} is no name")
+    return quote(part, safe="*:")
 
 
 POD = Resource("", "v1", "pods", "Pod")

@@ -18,6 +18,7 @@ from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.login import read_login
+from flotilla_common.bus.subjects import service_inbox
 from flotilla_common.bus.trust import Trust
 from flotilla_common.clock import Clock
 
@@ -58,18 +59,30 @@ async def subscribe(client: Client, subject: str, on_msg: OnMsg, queue: str = ""
     return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=0, pending_bytes_limit=0)
 
 
+class _ReservedClient(Client):
+    """Tells nobody who it is before the connection is encrypted. nats-py leaves that to the server: it says in its INFO
+    whether TLS follows, and whoever stands in between can take that out and read the login that comes instead."""
+
+    def _connect_command(self) -> bytes:
+        if not self._server_info.get("tls_required"):
+            raise nats.errors.Error("the server does not begin TLS, which tls:// or --nats-ca asks for: not logging in")
+        return super()._connect_command()
+
+
 class Connection:
     """Starts to connect when first asked for, and keeps trying until closed."""
 
     def __init__(
         self, servers: list[str], *, name: str, creds: str, clock: Clock, authority: str = "", inbox_prefix: str = ""
     ) -> None:
-        """`creds` says who we are (see `login`), `authority` who servers have to be (see `trust`): files, or empty."""
+        """`creds` says who we are (see `login`), `authority` who servers have to be (see `trust`): files, or empty.
+        Without an `inbox_prefix` answers come to that of the service `name`, which `/` and a replica may follow."""
         self._servers = servers
         self._name = name
         self._creds = creds
         self._authority = authority
-        self._inbox_prefix = inbox_prefix or "_INBOX"
+        self._over_tls = bool(authority) or any(server.startswith("tls://") for server in servers)
+        self._inbox_prefix = inbox_prefix or service_inbox(name.partition("/")[0])
         self._clock = clock
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
@@ -151,6 +164,10 @@ class Connection:
                 self._log.warning("cannot connect to the bus", error=str(error))
                 await self._clock.sleep(RECONNECT_SECONDS)
                 continue
+            except Exception:  # noqa: BLE001 - without this loop the process would never have a bus again
+                self._log.exception("cannot connect to the bus")
+                await self._clock.sleep(RECONNECT_SECONDS)
+                continue
             if self._closing:
                 return
             self._log.info("connected to the bus", server=str(client.connected_server_version))
@@ -160,13 +177,15 @@ class Connection:
                     await on_client(client)
                 except (BusError, OSError, nats.errors.Error) as error:
                     self._log.warning("cannot subscribe", error=str(error))
+                except Exception:  # noqa: BLE001 - the others have to subscribe
+                    self._log.exception("cannot subscribe")
             await closed.wait()
             self._ready.clear()
             self._log.warning("the bus client gave up, making a new one", error=str(client.last_error or ""))
 
     async def _connect(self, closed: asyncio.Event) -> Client:
         login = read_login(self._creds, self._name.partition("/")[0])
-        client = Client()
+        client = _ReservedClient() if self._over_tls else Client()
         self._client = client
 
         async def on_closed() -> None:

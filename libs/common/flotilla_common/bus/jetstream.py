@@ -66,6 +66,7 @@ class StreamInfo(msgspec.Struct):
     """What we read of a stream's state."""
 
     created: str = ""
+    config: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     state: _State = msgspec.field(default_factory=_State)
     total: int = 0
 
@@ -142,13 +143,16 @@ class JetStream:
                 return found
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create it, or bring it up to date."""
+        """Create it, or bring it up to date. What operators set on it, such as more replicas, stays."""
+        wanted = stream_config(spec)
         try:
-            await self._call(f"STREAM.CREATE.{spec.name}", stream_config(spec), dict)
+            await self._call(f"STREAM.CREATE.{spec.name}", wanted | {"num_replicas": 1}, dict)
         except JetStreamError as error:
             if error.code != IN_USE:
                 raise
-            await self._call(f"STREAM.UPDATE.{spec.name}", stream_config(spec), dict)
+            current = (await self.stream_info(spec.name)).config
+            if any((current.get(name) or None) != (value or None) for name, value in wanted.items()):
+                await self._call(f"STREAM.UPDATE.{spec.name}", current | wanted, dict)
 
     async def create_consumer(self, stream: str, config: dict[str, Any]) -> str:
         """An ephemeral consumer; returns its name."""
@@ -198,14 +202,14 @@ class JetStream:
 
 
 def stream_config(spec: StreamSpec) -> dict[str, Any]:
-    """The server's configuration of a stream. File storage: the memory store walks every gap (nats-server #7821)."""
+    """What we need of the server's configuration of a stream. File storage: the memory store walks every gap
+    (nats-server #7821)."""
     return {
         "name": spec.name,
         "subjects": list(spec.subjects),
         "storage": "file",
         "retention": "limits",
         "discard": "old",
-        "num_replicas": 1,
         "max_consumers": -1,
         "max_msgs": -1,
         "max_bytes": spec.max_bytes,

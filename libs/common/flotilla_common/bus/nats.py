@@ -56,6 +56,9 @@ DROPPED = Counter("flotilla_bus_dropped_total", "Acts, reasons and heartbeats th
 FAREWELL_SECONDS = 1.0
 """How long a client that is closed goes on sending what waits: the record of the last writes."""
 
+REQUESTS_AT_ONCE = 2000
+"""Requests of one subscription that are answered at a time; beyond it they are refused."""
+
 REQUEST_ERROR = "error"
 """The header that carries the text when a request's handler failed."""
 
@@ -220,6 +223,9 @@ class NatsBus:
         running: set[asyncio.Task[None]] = set()
 
         async def receive(message: Msg) -> None:
+            if len(running) >= REQUESTS_AT_ONCE:
+                await self._reply(message, b"", {REQUEST_ERROR: f"{REQUESTS_AT_ONCE} requests are under way already"})
+                return
             task = asyncio.get_running_loop().create_task(self._answer(message, on_request))
             running.add(task)
             task.add_done_callback(running.discard)
@@ -250,7 +256,11 @@ class NatsBus:
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the asker hears of it
             self._log.exception("request failed", subject=message.subject)
             reply, headers = b"", {REQUEST_ERROR: (str(error) or type(error).__name__).replace("\n", " ")}
-        if message.reply and reply is not None:
+        if reply is not None:
+            await self._reply(message, reply, headers)
+
+    async def _reply(self, message: Msg, reply: bytes, headers: dict[str, str] | None) -> None:
+        if message.reply:
             with contextlib.suppress(BusError, nats.errors.Error, OSError):
                 await self._connection.now().publish(message.reply, reply, headers=headers)
 
@@ -261,6 +271,9 @@ class NatsBus:
                 await self._connection.now().publish(subject, data)
             except (BusError, nats.errors.Error, OSError):
                 DROPPED.inc()
+            except Exception:  # noqa: BLE001 - what comes after it has to leave
+                DROPPED.inc()
+                self._log.exception("a message cannot be sent", subject=subject)
             finally:
                 self._soon.task_done()
             if self._soon.empty():

@@ -102,6 +102,9 @@ class OrderedFollow:
             except (BusError, nats.errors.Error, OSError) as error:
                 self._attached = False
                 self._log.warning("cannot follow", error=str(error) or type(error).__name__)
+            except Exception:  # noqa: BLE001 - who follows may fall back as long as this loop says that it is not healthy
+                self._attached = False
+                self._log.exception("cannot follow")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_SECONDS):
                     await self._wake.wait()
@@ -169,8 +172,18 @@ class OrderedFollow:
                 await self._jetstream.delete_consumer(self._stream, consumer)
 
     async def _receive(self, reading: int, message: Msg) -> None:
+        """Pass a message on. One that cannot be handled is not lost: it is read again at the next look, and until then
+        the follow is not healthy."""
         if reading != self._reading:
             return
+        try:
+            await self._pass_on(message)
+        except Exception:  # noqa: BLE001 - whatever is wrong with it
+            self._log.exception("a message cannot be handled", subject=message.subject)
+            self._reading += 1
+            self._attached = False
+
+    async def _pass_on(self, message: Msg) -> None:
         headers = message.headers
         if headers is not None and "Status" in headers:
             await self._control(message, headers)
@@ -182,8 +195,6 @@ class OrderedFollow:
         if sequence != self._expected:
             self._lost(f"message {sequence} came instead of {self._expected}")
             return
-        self._expected = sequence + 1
-        self._sequence = stream_sequence
         self._on_message(
             Message(
                 subject=message.subject,
@@ -193,6 +204,8 @@ class OrderedFollow:
                 pending=pending,
             )
         )
+        self._expected = sequence + 1
+        self._sequence = stream_sequence
 
     async def _control(self, message: Msg, headers: dict[str, str]) -> None:
         """A heartbeat or a flow-control request. Both are answered in their place among the messages."""

@@ -51,6 +51,11 @@ _ANSWERS = "_INBOX_node.>"
 """Where node agents take answers."""
 
 
+def lone_permissions(service: str) -> Permissions:
+    """Of a service that only says that it lives."""
+    return Permissions(publish=(f"heartbeat.v1.{service}.*",), subscribe=(f"{subjects.service_inbox(service)}.>",))
+
+
 def service_permissions(service: str, answers: Iterable[str] = ()) -> Permissions:
     """Of a service that reads streams, and publishes what it does and why. `answers`: the kinds of reports and requests
     of node agents that it answers."""
@@ -58,7 +63,8 @@ def service_permissions(service: str, answers: Iterable[str] = ()) -> Permission
     records = tuple(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "why"))
     own = (f"act.v1.{service}.>", "why.v1.>", f"heartbeat.v1.{service}.*")
     return Permissions(
-        publish=(*own, *records, *_READING, *((_ANSWERS,) if kinds else ())), subscribe=("_INBOX.>", *kinds)
+        publish=(*own, *records, *_READING, *((_ANSWERS,) if kinds else ())),
+        subscribe=(f"{subjects.service_inbox(service)}.>", *kinds),
     )
 
 
@@ -68,7 +74,7 @@ def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
     streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", *_READING)
     return Permissions(
         publish=("kube.v1.>", "node.v1.>", f"heartbeat.v1.{service}.*", *streams, _ANSWERS),
-        subscribe=("_INBOX.>", *kinds, "$SYS.REQ.USER.AUTH"),
+        subscribe=(f"{subjects.service_inbox(service)}.>", *kinds, "$SYS.REQ.USER.AUTH"),
         answers=True,
     )
 

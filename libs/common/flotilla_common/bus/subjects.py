@@ -104,6 +104,11 @@ def reporter(subject: str) -> tuple[str, str, str]:
     return untoken(node), untoken(namespace), untoken(name)
 
 
+def service_inbox(service: str) -> str:
+    """Where a service takes answers: a prefix of its own, so that none can hear what another is told."""
+    return f"_INBOX.{service}"
+
+
 def node_inbox(node: str) -> str:
     """The beginning of all subjects on which the agent of a node takes answers."""
     return f"_INBOX_node.{token(node)}"

@@ -18,7 +18,8 @@ from structlog.contextvars import bound_contextvars
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.control import metrics
-from flotilla_common.control.executor import Executor, Fence, Report
+from flotilla_common.control.executor import Executor, Report
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason
 from flotilla_common.control.priority import PriorityOrder
@@ -71,6 +72,7 @@ that share NodeImages would starve each other, and a quota that is used up would
 _PASSING = frozenset({OutcomeKind.CONFLICT, OutcomeKind.THROTTLED})
 S = TypeVar("S", bound=Snapshot)
 Gather = Callable[[Key, Memory], S | None]
+SubjectOf = Callable[[Key], Subject | None]
 Planner = Callable[[S, datetime], Plan]
 Reread = Callable[[Key], Awaitable[None]]
 
@@ -84,6 +86,7 @@ class Controller(Generic[S]):
         name: str,
         resource: Resource,
         gather: Gather[S],
+        subject_of: SubjectOf,
         plan: Planner[S],
         reread: Reread,
         executor: Executor,
@@ -100,6 +103,7 @@ class Controller(Generic[S]):
         self._order: PriorityOrder[Key] = PriorityOrder(max(workers // SLOT_SHARE, 1))
         self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, self._order, backoff, self._metrics.queue)
         self._gather = gather
+        self._subject_of = subject_of  # what an object is called that cannot be gathered
         self._plan = plan
         self._reread = reread
         self._executor = executor
@@ -145,6 +149,10 @@ class Controller(Generic[S]):
                     result = "error"
                     delay = self.queue.retry(key)
                     self._log.warning("pass failed", object="/".join(key), error=str(error), retry_in=round(delay, 3))
+                except Exception:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
+                    result = "error"
+                    delay = self.queue.retry(key)
+                    self._log.exception("pass failed", object="/".join(key), retry_in=round(delay, 3))
                 finally:
                     self.queue.done(key)
             self._metrics.ended(result)
@@ -152,21 +160,18 @@ class Controller(Generic[S]):
     async def _reconcile(self, key: Key) -> str:
         """One pass; returns success, error, requeue or requeue_after for the metrics."""
         fence = self._shards.fence(*key)
-        if not fence():
+        if not fence.may_send():
             return "success"
         if key in self._unknown:
             await self._reread(key)
             self._unknown.discard(key)
-        snapshot = self._gather(key, self._memory.get(key, Memory()))
-        if snapshot is None:
-            self._forget(key)
-            return "success"
-        subject = snapshot.subject
         trace = self._entropy.token()
-        with bound_contextvars(object=subject.key, trace=trace):
-            started = self._clock.monotonic()
-            plan = self._planned(snapshot)
-            planning = self._clock.monotonic() - started
+        with bound_contextvars(object="/".join(filter(None, key)), trace=trace):
+            decided = self._decide(key)
+            if decided is None:
+                self._forget(key)
+                return "success"
+            subject, plan, planning = decided
             self._metrics.planned(planning)
             self.queue.hold(key, planning * PLANNING_SHARE)
             self._say_why(key, subject, plan, trace)
@@ -178,13 +183,23 @@ class Controller(Generic[S]):
                 self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
             return self._settle(key, plan, report)
 
-    def _planned(self, snapshot: S) -> Plan:
-        """The plan. An object that the planner cannot digest gets a reason and an event, and stops nobody else."""
+    def _decide(self, key: Key) -> tuple[Subject, Plan, float] | None:
+        """What is to be done for the object, and the seconds that planning took; None when it does not exist. One that
+        cannot be gathered or planned gets a reason and an event, and stops nobody else."""
+        subject, started = None, self._clock.monotonic()
         try:
-            return self._plan(snapshot, self._clock.now())
-        except Exception as error:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
+            snapshot = self._gather(key, self._memory.get(key, Memory()))
+            if snapshot is None:
+                return None
+            subject, started = snapshot.subject, self._clock.monotonic()
+            plan = self._plan(snapshot, self._clock.now())
+        except Exception as error:
+            subject = subject or self._subject_of(key)
+            if subject is None:
+                raise  # there is nothing to report it under but the log
             self._log.exception("planning failed")
-            return failed_plan(error)
+            plan = failed_plan(error)
+        return subject, plan, self._clock.monotonic() - started
 
     def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
         """Publish the reasons when there are any and they changed."""

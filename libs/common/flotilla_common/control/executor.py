@@ -6,7 +6,7 @@ reports it as unknown, and the controller reads the owner's objects before it pl
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,15 +14,13 @@ from flotilla_common.api.meta import Model, ObjectMeta, controller_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.events import Recorder
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Json, Outcome, OutcomeKind, Patch, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
-
-Fence = Callable[[], bool]
-
 
 _BY_CODE = {
     401: OutcomeKind.DENIED,
@@ -146,14 +144,16 @@ class Executor:
     async def send(self, action: Action, previous: str, fence: Fence) -> Outcome:
         """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left.
 
-        The fence is checked last: the replica may have been suspended while the write waited for its slot.
+        The fence is checked last: the replica may have been suspended while the write waited for its slot. From then on
+        it bounds the request.
         """
         async with self._limiter.slot(low_priority=isinstance(action, Create)):
-            if not fence():
+            if not fence.may_send():
                 return Outcome(kind=OutcomeKind.FENCED, message="this replica's lease is not surely valid")
             started = self.clock.monotonic()
             try:
-                body = await self._request(action, previous)
+                async with fence.bounded():
+                    body = await self._request(action, previous)
             except ApiError as error:
                 kind = classify(error)
                 if kind is OutcomeKind.THROTTLED:

@@ -20,7 +20,8 @@ RENEW_SHARE = 0.3
 """A lease is renewed when this share of its duration has passed: at least two tries before the fence falls."""
 
 FENCE_SHARE = 2 / 3
-"""A holder stops writing after this share of the duration; the rest is for requests that are still on their way."""
+"""A holder stops writing after this share of the duration, also in the middle of a request; the rest is for what the
+apiserver has begun to carry out."""
 
 REQUEST_SHARE = 0.25
 """An answer about leases is waited for during this share of the duration. A first renewal that vanishes then leaves
@@ -96,6 +97,11 @@ class LeaseHold:
     def valid(self) -> bool:
         """This replica surely holds the lease now, with time left for a request."""
         return self._clock.monotonic() < self._deadline
+
+    @property
+    def seconds_left(self) -> float:
+        """For which it is `valid` if it is not renewed; negative after that."""
+        return self._deadline - self._clock.monotonic()
 
     @property
     def stale(self) -> bool:

@@ -14,8 +14,10 @@ import structlog
 
 from flotilla_common.api.resources import LEASE
 from flotilla_common.clock import Clock
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.leases import Lease, LeaseHold, LeaseTerms
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.mirror.table import version_number
 
 SERVICE_LABEL = "flotilla.kruise.io/service"
 ROLE_LABEL = "flotilla.kruise.io/role"
@@ -35,6 +37,10 @@ def shard_of(namespace: str, name: str, shards: int) -> int:
 
 OnGain = Callable[[frozenset[int]], Awaitable[None]]
 OnServing = Callable[[frozenset[int]], None]
+
+
+class VersionsWentBack(Exception):
+    """The apiserver's state is older than what this process has seen."""
 
 
 class Shards:
@@ -70,6 +76,7 @@ class Shards:
         self._identity = identity
         self._serving: dict[int, int] = {}  # shards that were resynced, and in which tenure
         self._retired = False
+        self._version = 0  # of the last LIST of leases
 
     def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
         labels = {SERVICE_LABEL: self._service, ROLE_LABEL: role}
@@ -89,12 +96,15 @@ class Shards:
         """The fence: this replica serves the object's shard, and its lease is valid at this very moment."""
         return self.serves(shard_of(namespace, name, self.count))
 
-    def fence(self, namespace: str, name: str) -> Callable[[], bool]:
+    def fence(self, namespace: str, name: str) -> Fence:
         """`owns` for one pass over the object: false for good once the tenure is over in which the pass began, because
         its plan is then out of date, even if the lease came back."""
         index = shard_of(namespace, name, self.count)
         lease, tenure = self._leases[index], self._leases[index].tenure
-        return lambda: lease.tenure == tenure and self.serves(index)
+        return Fence(
+            lambda: lease.tenure == tenure and self.serves(index),
+            lambda: lease.seconds_left if lease.tenure == tenure else 0.0,
+        )
 
     def serves(self, index: int) -> bool:
         """The shard is held and resynced, at this very moment."""
@@ -207,6 +217,9 @@ class Shards:
         except (ApiError, Unreachable) as error:
             self._log.warning("resync failed, trying again", shards=sorted(gained), error=str(error))
             return
+        except Exception:  # noqa: BLE001 - without a resync nothing is served: the next round tries again
+            self._log.exception("resync failed, trying again", shards=sorted(gained))
+            return
         if self._retired:
             return
         self._serving |= tenures  # one that lapsed meanwhile is in a later tenure, or in none
@@ -218,6 +231,7 @@ class Shards:
         selector = f"{SERVICE_LABEL}={self._service}"
         async with asyncio.timeout(self._terms.request):
             page = await self._api.list(LEASE, self._namespace, label_selector=selector, resource_version="")
+        self._follow_version(page.resource_version)
         seen = {lease.metadata.name: lease for lease in (msgspec.json.decode(item, type=Lease) for item in page.items)}
         for lease in [*self._leases, self._member]:
             lease.observe(seen.get(lease.name))
@@ -226,6 +240,15 @@ class Shards:
                 self._peers.setdefault(name, self._hold(name, self._identity, "member")).observe(lease)
         for name in [name for name in self._peers if name not in seen]:
             del self._peers[name]
+
+    def _follow_version(self, version: str) -> None:
+        """Versions of the apiserver only grow, unless etcd was restored from a backup. Then everything that this
+        process remembers by version is wrong, and it begins anew as another process. Raises VersionsWentBack."""
+        if version_number(version) < self._version:
+            text = f"resourceVersions went back from {self._version} to {version}: etcd was restored, beginning anew"
+            self._log.error(text)
+            raise VersionsWentBack(text)
+        self._version = version_number(version)
 
     def _fair_share(self) -> int:
         """How many shards this replica may hold, given the members that are alive."""

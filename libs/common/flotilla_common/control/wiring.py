@@ -14,6 +14,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates
 from flotilla_common.mirror.table import Table
@@ -91,6 +92,10 @@ class Answering(Tables, Protocol):
     async def answer(self, kind: str, body: type[M], handler: Handler[M], *, by_any_replica: bool = False) -> None:
         """Answer requests of one kind. Every replica hears each of them, and all but the one that is to answer return
         None; with `by_any_replica` only one hears it."""
+        ...
+
+    def fence(self, namespace: str, name: str) -> Fence:
+        """The right to write for the object, from now on."""
         ...
 
     def recorder(self, component: str, /) -> Recorder:

@@ -16,7 +16,7 @@ from flotilla_common.bus.interface import Bus, Follow, Message
 from flotilla_common.bus.markers import Awaited
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_common.kube.reflector import decode_head
+from flotilla_common.kube.reflector import HeadMeta, decode_head
 from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.table import version_number, version_of
 
@@ -103,20 +103,20 @@ class BusSource:
         table = self._intake.table
         gone = [obj for obj in table if obj.metadata.uid not in seen and version_of(obj) <= version]
         for obj in gone:
-            table.remove(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
+            table.presume_absent(obj, version)
         self._intake.forget_unlisted(seen, version)
         self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), gone=len(gone))
         self._epoch = marker.epoch
         self._seen.clear()
 
     def _fetch(self, message: Message) -> None:
-        task = asyncio.get_running_loop().create_task(self._fetch_until_known(message))
+        """The message says only that the object changed; its name is in the body's head."""
+        head = decode_head(message.data).metadata
+        task = asyncio.get_running_loop().create_task(self._fetch_until_known(head))
         self._fetches.add(task)
         task.add_done_callback(self._fetches.discard)
 
-    async def _fetch_until_known(self, message: Message) -> None:
-        """The message says only that the object changed; its name is in the body's head."""
-        head = decode_head(message.data).metadata
+    async def _fetch_until_known(self, head: HeadMeta) -> None:
         while True:
             try:
                 self._intake.take(await self._api.get(self._intake.resource, head.namespace, head.name))

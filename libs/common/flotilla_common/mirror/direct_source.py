@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import structlog
 
 from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock
@@ -28,11 +29,22 @@ class DirectSource:
         """Everything that existed when the source began has been taken in."""
         self.heard = clock.monotonic()
         """When (monotonic) the source last had proof that it is up to date."""
+        self.trouble = ""
+        """What ended the watch, until something is heard again."""
         self._reflector = Reflector(api, intake.resource, self, clock, namespace)
         self._task: asyncio.Task[None] | None = None
+        self._log = structlog.get_logger(resource=intake.resource.id)
 
     async def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._reflector.run())
+
+    async def tend(self) -> None:
+        """Begin again if the watch has ended: only a defect ends it. To be called every second or so."""
+        if self._task is not None and self._task.done():
+            error = self._task.exception()
+            self.trouble = f"{type(error).__name__}: {error}"
+            self._log.error("the watch ended, it begins again", exc_info=error)
+            await self.start()
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -51,20 +63,24 @@ class DirectSource:
         self._intake.table.replace((), version_number(version), lambda obj: obj.metadata.uid not in self._listed)
         self._intake.forget_unlisted(self._listed, version_number(version))
         self._listed.clear()
-        self.heard = self._clock.monotonic()
+        self._hear()
         if not self.synced:
             self.synced = True
             self._on_synced()
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
-        self.heard = self._clock.monotonic()
         if kind == subjects.DELETED:
             self._intake.drop(head)
         else:
             self._intake.take(item)
+        self._hear()
 
     async def progress(self, version: str) -> None:
+        self._hear()
+
+    def _hear(self) -> None:
         self.heard = self._clock.monotonic()
+        self.trouble = ""
 
     def state(self, trouble: str) -> None:
         """Trouble shows in what was heard last."""

@@ -33,6 +33,8 @@ class Feed:
         namespace: str = "",
     ) -> None:
         self.namespace = namespace
+        self.optional = False
+        """The cluster may not serve the kind, now or later: nobody waits for it."""
         self._api = api
         self._clock = clock
         self._intake = intake
@@ -54,8 +56,15 @@ class Feed:
         return self._source.synced
 
     @property
+    def trouble(self) -> str:
+        """What ended the direct watch, until it works again; empty while nothing is wrong."""
+        return self._source.trouble if isinstance(self._source, DirectSource) else ""
+
+    @property
     def lag(self) -> float:
-        """Seconds since the last proof that the table is up to date."""
+        """Seconds since the last proof that the table is up to date; 0 while a kind that may be missing is."""
+        if self.optional and not self.synced:
+            return 0.0
         return self._clock.monotonic() - self._source.heard
 
     async def start(self) -> None:
@@ -70,6 +79,8 @@ class Feed:
 
     async def tend(self) -> None:
         """Start or stop the direct source, as the state of the bus demands. To be called every second or so."""
+        if isinstance(self._source, DirectSource):
+            await self._source.tend()
         if self._bus is None:
             return
         trusted = self._bus.synced and self._bus.healthy

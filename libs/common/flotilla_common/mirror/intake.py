@@ -1,7 +1,8 @@
 """The way into a table: raw bytes are decoded here, whichever source or reply they come from.
 
-An object that does not fit its type never stops anything: it is set aside with the reason, and a listener may report
-it. When a later version of it decodes, or it is deleted, it is forgotten.
+An object that does not fit its type, or that an indexer or a listener of the table cannot handle, never stops anything:
+it is set aside with the reason, and a listener may report it. When a later version of it is taken, or it is deleted, it
+is forgotten.
 """
 
 from collections.abc import Callable, Container
@@ -9,16 +10,16 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from flotilla_common.api.meta import Object
+from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.reflector import HeadMeta, decode_head
-from flotilla_common.mirror.table import Table, version_number
+from flotilla_common.mirror.table import Table, log_failure, version_number, version_of
 
 T = TypeVar("T", bound=Object)
 
 
 class Undecodable(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that cannot be decoded, and why."""
+    """An object that cannot be decoded or handled, and why."""
 
     resource: Resource
     namespace: str
@@ -39,6 +40,7 @@ class Intake(Generic[T]):
         self.kind = kind
         self.table = table
         self.undecodable: dict[str, Undecodable] = {}  # by uid
+        table.on_failure = self._cannot_handle
         self._decoder = msgspec.json.Decoder(kind)
         self._listeners: list[OnUndecodable] = []
 
@@ -64,9 +66,9 @@ class Intake(Generic[T]):
         try:
             obj = self._decoder.decode(raw)
         except msgspec.MsgspecError as error:
-            self._set_aside(raw, str(error))
+            self._cannot_decode(raw, error)
             return None
-        if self.undecodable:
+        if self.undecodable and self._is_newer(obj):
             self.undecodable.pop(obj.metadata.uid, None)
         return obj
 
@@ -83,11 +85,24 @@ class Intake(Generic[T]):
         for uid in gone:
             del self.undecodable[uid]
 
-    def _set_aside(self, raw: bytes, error: str) -> None:
+    def _is_newer(self, obj: T) -> bool:
+        """Newer than what was set aside of it: an old message that comes late makes nothing good."""
+        aside = self.undecodable.get(obj.metadata.uid)
+        return aside is not None and version_of(obj) > version_number(aside.version)
+
+    def _cannot_decode(self, raw: bytes, error: msgspec.MsgspecError) -> None:
         try:
             head = decode_head(raw).metadata
         except msgspec.MsgspecError:
             head = HeadMeta()  # not even an object: nothing to report it under but its error
+        self._set_aside(head, str(error))
+
+    def _cannot_handle(self, obj: T, error: Exception) -> None:
+        log_failure(obj, error)
+        if not self.table.was_deleted(obj.metadata.uid):
+            self._set_aside(obj.metadata, f"{type(error).__name__}: {error}")
+
+    def _set_aside(self, head: HeadMeta | ObjectMeta, error: str) -> None:
         undecodable = Undecodable(
             resource=self.resource,
             namespace=head.namespace,

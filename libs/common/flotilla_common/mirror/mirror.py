@@ -40,6 +40,7 @@ class Mirror:
         self._fallback_after = fallback_after
         self._intakes: dict[Resource, Intake[Any]] = {}
         self._feeds: dict[Resource, Feed] = {}
+        self._once: set[Resource] = set()  # kinds that may be missing, once they have been there
         self._all_synced = asyncio.Event()
 
     def add(
@@ -81,6 +82,26 @@ class Mirror:
         finally:
             for feed in self._feeds.values():
                 await feed.stop()
+
+    def may_be_missing(self, resource: Resource, *, now: bool) -> None:
+        """The cluster may serve the kind or not, and that may change. If it is not missing `now`, it is waited for
+        once, so that nothing is planned without its objects."""
+        self._feeds[resource].optional = now
+        if not now:
+            self._once.add(resource)
+
+    def must_be_there(self, resource: Resource) -> None:
+        """Somebody cannot do without the kind: it is waited for, whoever else asked for it."""
+        self._feeds[resource].optional = False
+        self._once.discard(resource)
+
+    def waits_for(self, resource: Resource) -> bool:
+        """Nothing can be done without the kind."""
+        return not self._feeds[resource].optional
+
+    def serves(self, resource: Resource) -> bool:
+        """The table holds what there is of the kind; False while the cluster does not serve it."""
+        return resource in self._feeds and self._feeds[resource].synced
 
     async def synced(self, timeout: float | None = None) -> None:
         """Wait until every table holds what existed when its source began. Raises TimeoutError."""
@@ -144,7 +165,12 @@ class Mirror:
         objects: list[Any] = []
         token, version = "", ""
         while True:
-            page = await self._api.list(resource, namespace, limit=PAGE_SIZE, token=token)
+            try:
+                page = await self._api.list(resource, namespace, limit=PAGE_SIZE, token=token)
+            except ApiError as error:
+                if error.code == 404 and self._feeds[resource].optional:
+                    return  # the kind is gone; its objects are when it comes back without them
+                raise
             objects += [obj for obj in map(intake.decode, page.items) if obj is not None]
             token, version = page.next_token, page.resource_version
             if not token:
@@ -168,8 +194,14 @@ class Mirror:
             intake.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
 
     def _look(self) -> None:
-        waiting = [resource.plural for resource, feed in self._feeds.items() if not feed.synced]
+        for resource in [one for one in self._once if self._feeds[one].synced]:
+            self._once.remove(resource)
+            self._feeds[resource].optional = True
+        feeds = ((resource, feed) for resource, feed in self._feeds.items() if not feed.optional)
+        waiting = [resource.plural for resource, feed in feeds if not feed.synced]
         if not waiting:
             self._all_synced.set()
         if self._health is not None:
             self._health.ready("mirror", not waiting, f"waiting for {', '.join(waiting)}" if waiting else "")
+            broken = [f"{resource.plural}: {feed.trouble}" for resource, feed in self._feeds.items() if feed.trouble]
+            self._health.alive("mirror", not broken, ", ".join(broken))

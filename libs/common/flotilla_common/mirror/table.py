@@ -2,11 +2,15 @@
 
 A table takes objects from four ways in (the bus, a direct watch, the replies to our own writes, consistent LISTs) and
 keeps the newest: for one uid an object with a lower resourceVersion than the held one is dropped, and a uid that was
-deleted stays deleted. So whoever reads a table sees at least everything that this process has written.
+deleted stays deleted. What is only inferred, because nobody speaks of an object any more, holds up to a version. So
+whoever reads a table sees at least everything that this process has written.
 """
 
+import math
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
+
+import structlog
 
 from flotilla_common.api.meta import Object
 
@@ -16,8 +20,9 @@ Listener = Callable[[T | None, T | None], None]
 Filing = list[frozenset[Hashable]]
 """The keys under which each index files one object. They are kept, so that an indexer is asked once per version."""
 
-DELETED_MEMORY = 100_000
-"""Uids of deleted objects that are remembered so that a late message cannot revive one: more than can be on the way."""
+ABSENT_MEMORY = 100_000
+"""Uids of objects that are gone which are remembered so that a late message cannot revive one: more than can be on the
+way."""
 
 
 def version_number(text: str) -> int:
@@ -31,16 +36,21 @@ def version_of(obj: Object) -> int:
 
 
 class Table(Generic[T]):
-    """Objects by namespace and name, with named indexes. Listeners hear (old, new) of every change; None is absence."""
+    """Objects by namespace and name, with named indexes. Listeners hear (old, new) of every change; None is absence.
+
+    What an indexer or a listener cannot handle concerns nobody else: an object that cannot be indexed is not taken in,
+    the other listeners hear of a change nevertheless, and `on_failure` is told.
+    """
 
     def __init__(self, indexes: Mapping[str, Indexer[T]] | None = None) -> None:
         self._objects: dict[tuple[str, str], T] = {}
         self._by_uid: dict[str, T] = {}
-        self._deleted: dict[str, None] = {}
+        self._absent: dict[str, float] = {}  # by uid: up to which version; for ever if it was deleted
         self._indexers: dict[str, Indexer[T]] = {}
         self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {}
         self._filed: dict[str, Filing] = {}  # by uid
         self._listeners: list[Listener[T]] = []
+        self.on_failure: Callable[[T, Exception], None] = log_failure
         for name, indexer in (indexes or {}).items():
             self.add_index(name, indexer)
 
@@ -69,7 +79,7 @@ class Table(Generic[T]):
 
     def was_deleted(self, uid: str) -> bool:
         """The object with that uid was here, and is surely gone (as long as that is remembered)."""
-        return uid in self._deleted
+        return self._absent.get(uid) == math.inf
 
     def by_index(self, index: str, key: Hashable) -> Collection[T]:
         """The objects that the index files under `key`, in the order in which they were first seen."""
@@ -90,11 +100,16 @@ class Table(Generic[T]):
     def apply(self, obj: T) -> bool:
         """Take an object in, unless it is older than what is known. True when the table changed."""
         meta = obj.metadata
-        if meta.uid in self._deleted:
+        if version_of(obj) <= self._absent.get(meta.uid, -1):
             return False
         key = (meta.namespace, meta.name)
         held = self._objects.get(key)
         if held is not None and version_of(held) >= version_of(obj):
+            return False
+        try:
+            filing = self._keys(obj)
+        except Exception as error:  # noqa: BLE001 - an object may hold what no indexer expected
+            self.on_failure(obj, error)
             return False
         if held is not None and held.metadata.uid != meta.uid:
             self._forget(held)
@@ -102,22 +117,28 @@ class Table(Generic[T]):
             self._notify(held, None)
         else:
             held_for_listeners = held
+        self._absent.pop(meta.uid, None)
         self._objects[key] = obj
         self._by_uid[meta.uid] = obj
-        self._file(obj, self._keys(obj))
+        self._file(obj, filing)
         self._notify(held_for_listeners, obj)
         return True
 
     def remove(self, namespace: str, name: str, uid: str = "", version: int = 0) -> bool:
         """The object is gone. A newer object of the same name (other uid, version above `version`) is left alone."""
         if uid:
-            self._remember_deleted(uid)
+            self._remember_absent(uid, math.inf)
         held = self._objects.get((namespace, name))
         if held is None or (uid and held.metadata.uid != uid) or (not uid and version and version_of(held) > version):
             return False
         self._forget(held)
         self._notify(held, None)
         return True
+
+    def presume_absent(self, held: T, version: int) -> None:
+        """Nobody speaks of the object as of `version`: it is gone, unless a newer version of it turns up."""
+        self._forget(held, version)
+        self._notify(held, None)
 
     def replace(self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True) -> None:
         """A consistent LIST at `version`: apply all, and drop what lies in `scope`, is not newer, and is not listed."""
@@ -133,17 +154,17 @@ class Table(Generic[T]):
         for held in gone:
             self.remove(held.metadata.namespace, held.metadata.name, held.metadata.uid)
 
-    def _forget(self, obj: T) -> None:
+    def _forget(self, obj: T, version: float = math.inf) -> None:
         del self._objects[(obj.metadata.namespace, obj.metadata.name)]
         self._by_uid.pop(obj.metadata.uid, None)
         self._file(obj, [frozenset() for _ in self._indexers])
         del self._filed[obj.metadata.uid]
-        self._remember_deleted(obj.metadata.uid)
+        self._remember_absent(obj.metadata.uid, version)
 
-    def _remember_deleted(self, uid: str) -> None:
-        self._deleted[uid] = None
-        if len(self._deleted) > DELETED_MEMORY:
-            del self._deleted[next(iter(self._deleted))]
+    def _remember_absent(self, uid: str, version: float) -> None:
+        self._absent[uid] = max(version, self._absent.get(uid, -1))
+        if len(self._absent) > ABSENT_MEMORY:
+            del self._absent[next(iter(self._absent))]
 
     def _keys(self, obj: T) -> Filing:
         return [frozenset(indexer(obj)) for indexer in self._indexers.values()]
@@ -166,7 +187,17 @@ class Table(Generic[T]):
 
     def _notify(self, old: T | None, new: T | None) -> None:
         for listener in self._listeners:
-            listener(old, new)
+            try:
+                listener(old, new)
+            except Exception as error:  # noqa: BLE001 - the others have to hear of it
+                if (obj := new or old) is not None:
+                    self.on_failure(obj, error)
+
+
+def log_failure(obj: Object, error: Exception) -> None:
+    """Say that an object could not be handled, with the place in the code."""
+    name = f"{obj.metadata.namespace}/{obj.metadata.name}"
+    structlog.get_logger().error("an object cannot be handled", object=name, exc_info=error)
 
 
 class Names(Container[str]):

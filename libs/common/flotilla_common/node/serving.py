@@ -4,6 +4,7 @@ NATS lets a client ask for the answer anywhere. An agent's answer goes only to a
 can have us write to a subject that he may not write to himself.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -15,6 +16,10 @@ from flotilla_common.bus.interface import Bus, Follow, Message
 from flotilla_common.node.reports import Answer
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+UNDER_WAY = 256
+"""Reports of one kind that one node may have under way: more than it has pods, and few enough that other nodes are
+answered beside it."""
 
 
 class Sender(msgspec.Struct, frozen=True):
@@ -37,6 +42,7 @@ async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T],
     """
     decode = msgspec.json.Decoder(body).decode
     log = structlog.get_logger(report=kind)
+    under_way: Counter[str] = Counter()
 
     async def answer(message: Message) -> bytes | None:
         node, namespace, name = subjects.reporter(message.subject)
@@ -48,7 +54,15 @@ async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T],
         except msgspec.DecodeError as error:
             log.warning("unreadable report", node=node, namespace=namespace, name=name, error=str(error))
             return msgspec.json.encode(Answer(why=f"unreadable: {error}"))
-        given = await handler(Sender(node, namespace, name), report)
+        if under_way[node] >= UNDER_WAY:
+            return msgspec.json.encode(Answer(why=f"{UNDER_WAY} reports are under way already", again=True))
+        under_way[node] += 1
+        try:
+            given = await handler(Sender(node, namespace, name), report)
+        finally:
+            under_way[node] -= 1
+            if not under_way[node]:
+                del under_way[node]
         return None if given is None else msgspec.json.encode(given)
 
     return await bus.serve(subjects.report_filter(kind), queue, answer)

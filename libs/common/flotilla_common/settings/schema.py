@@ -130,6 +130,11 @@ class Settings:
         1, "Shards per service: 1 is a leader with standbys, more spread the work.", readers.integer(1, 256)
     )
     replica: str = _replicas("", "This replica's name; empty: a fresh one at every start.", env=("POD_NAME",))
+    lease_holder: str = _replicas(
+        "",
+        "Under which name leases are held; empty: the replica's, with something that no other process has."
+        " Only processes of which one surely follows the other may share one.",
+    )
     lease_duration: float = _replicas(
         15.0, "How long a silent replica keeps its shards.", flags=("leader-election-lease-duration",)
     )
@@ -172,6 +177,11 @@ class Settings:
     webhook_port: int = _webhook(9876, "The port it listens on.", readers.port, env=("WEBHOOK_PORT",))
     webhook_host: str = _webhook(
         "", "The host in its certificate and URLs instead of the Service.", env=("WEBHOOK_HOST",)
+    )
+    webhook_client_ca: str = _webhook(
+        "",
+        "A file with the authority of the apiserver's client certificate: admission is then refused to everybody else."
+        " The apiserver shows one where its AdmissionConfiguration says so.",
     )
     webhook_cert_dir: str = _webhook(
         f"/tmp/{_CERTIFICATES}",  # noqa: S108 - the path that existing manifests mount

@@ -1,6 +1,7 @@
 """From mirror tables to snapshots: which objects belong to a CloneSet."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
@@ -53,7 +54,8 @@ class Gatherer:
         self._claims = wiring.table(CLAIMS)
         self._revisions = wiring.table(REVISIONS)
         self._nodes = wiring.table(NODES)
-        self._pull_jobs = wiring.table(PULL_JOBS) if wiring.watched(PULL_JOBS) else None
+        self._pull_jobs = wiring.table(PULL_JOBS)
+        self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
         self._gates = wiring.gates
         self._options = options
 
@@ -80,7 +82,7 @@ class Gatherer:
 
     def _jobs_of(self, uid: str) -> list[ImagePullJob] | None:
         """The ImagePullJobs that the CloneSet controls and that are not on their way out."""
-        if self._pull_jobs is None:
+        if not self._pulls_ahead():
             return None
         return [
             job

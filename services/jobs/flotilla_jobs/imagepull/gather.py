@@ -1,6 +1,7 @@
 """From mirror tables to snapshots: a job, its nodes, its secrets, and the list that it may belong to."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -86,7 +87,8 @@ class Gatherer:
         self._images = wiring.table(IMAGES)
         self._pods = wiring.table(PODS)
         self._copies = wiring.table(COPIES)
-        self._clonesets = wiring.table(CLONE_SETS) if wiring.watched(CLONE_SETS) else None
+        self._clonesets = wiring.table(CLONE_SETS)
+        self._has_clonesets = partial(wiring.watched, CLONE_SETS)
         self._options = options
         triggers = Triggers(self._jobs)
         self._sources = Sources(
@@ -127,7 +129,7 @@ class Gatherer:
         return msgspec.structs.replace(
             snapshot,
             nodes=nodes,
-            order=node_order(job, pods, self._clonesets),
+            order=node_order(job, pods, self._clonesets if self._has_clonesets() else None),
             sources={} if own else self._sources.of(job),
         )
 

@@ -5,7 +5,6 @@ kubelet's side says of a pod.
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 import msgspec
 
@@ -14,6 +13,7 @@ from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.executor import Executor
+from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Outcome, OutcomeKind, PatchType
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import patch_of
@@ -45,11 +45,12 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
     pods: Table[Pod]
     read: Read  # brings an object into its table
     executor: Executor
-    owns: Callable[[str, str], bool]  # whether this replica answers for namespace and name
+    fence: Callable[[str, str], Fence]  # the right of this replica to answer for namespace and name
 
     async def receive(self, sender: Sender, report: PodReport) -> Answer | None:
         """The answer to a report; None if another replica is to give it."""
-        if not self.owns(sender.namespace, sender.name):
+        fence = self.fence(sender.namespace, sender.name)
+        if not fence.may_send():
             return None
         try:
             pod = await self._pod(sender, report.uid)
@@ -60,7 +61,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
         assert pod is not None
         if pod.metadata.annotations.get(RUNTIME_CONTAINERS_META) == report.runtime_containers_meta:
             return Answer(accepted=True, resource_version=pod.metadata.resource_version)
-        return _answer(await self._write(pod, report))
+        return _answer(await self._write(pod, report, fence))
 
     async def _pod(self, sender: Sender, uid: str) -> Pod | None:
         """The pod of this uid; the agent may have heard of it before we have."""
@@ -70,7 +71,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
             pod = self.pods.get(sender.namespace, sender.name)
         return pod if pod is not None and pod.metadata.uid == uid else None
 
-    async def _write(self, pod: Pod, report: PodReport) -> Outcome:
+    async def _write(self, pod: Pod, report: PodReport, fence: Fence) -> Outcome:
         meta = pod.metadata
         patch = patch_of(
             POD,
@@ -80,7 +81,6 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
             patch_type=PatchType.STRATEGIC,
             subresource="status",
         )
-        fence = partial(self.owns, meta.namespace, meta.name)
         return await self.executor.single(Subject.of(POD, meta), patch, fence, meta.uid[:8])
 
 

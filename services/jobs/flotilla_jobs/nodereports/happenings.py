@@ -69,6 +69,9 @@ class EventReports(msgspec.Struct, frozen=True, kw_only=True):
         if image is None:
             return None
         if report.kind == NODE_IMAGE.kind:
-            return NODE_IMAGE if (sender.name, report.uid) == (sender.node, image.metadata.uid) else None
-        owned = any(tag.owned_by(report.uid) for spec in image.spec.images.values() for tag in spec.tags)
+            own = ("", sender.node, image.metadata.uid)
+            return NODE_IMAGE if (sender.namespace, sender.name, report.uid) == own else None
+        job = (sender.namespace, sender.name, report.uid)
+        tags = (tag for spec in image.spec.images.values() for tag in spec.tags)
+        owned = any((owner.namespace, owner.name, owner.uid) == job for tag in tags for owner in tag.owner_references)
         return IMAGE_PULL_JOB if report.kind == IMAGE_PULL_JOB.kind and owned else None

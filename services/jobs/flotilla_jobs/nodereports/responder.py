@@ -23,7 +23,7 @@ async def _answer_reports(answering: Answering) -> None:
     pods, images = answering.table(_PODS), answering.table(_IMAGES_IF_ANY)
     recorders = {component: answering.recorder(component) for component in COMPONENTS}
     executor = answering.executor(recorders["kruise-daemon-containermeta"])
-    containers = ContainerReports(pods=pods, read=answering.read, executor=executor, owns=answering.owns)
+    containers = ContainerReports(pods=pods, read=answering.read, executor=executor, fence=answering.fence)
     events = EventReports(pods=pods, images=images, recorders=recorders, owns=answering.owns)
     await answering.answer(PODS, PodReport, containers.receive)
     await answering.answer(EVENTS, EventReport, events.receive)

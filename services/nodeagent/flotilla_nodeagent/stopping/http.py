@@ -6,6 +6,7 @@ Written on plain streams: an HTTP library would cost more memory than the rest o
 import asyncio
 import ssl
 from collections.abc import Mapping
+from urllib.parse import quote
 
 BODY_LIMIT = 10 << 10
 """Bytes of the body that are read, as the kubelet does."""
@@ -40,9 +41,15 @@ def _request(host: str, port: int, path: str, headers: Mapping[str, str]) -> byt
     defaults = {"Host": f"[{host}]:{port}" if ":" in host else f"{host}:{port}", "User-Agent": "kube-probe"}
     defaults |= {"Accept": "*/*", "Connection": "close"}
     sent = {name: value for name, value in defaults.items() if name.lower() not in given} | dict(headers)
-    lines = [f"GET {path if path.startswith('/') else '/' + path} HTTP/1.0"]
+    lines = [f"GET {_target(path)} HTTP/1.0"]
     lines += [f"{_plain(name)}: {_plain(value)}" for name, value in sent.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _target(path: str) -> str:
+    """The request target for a path with a query, as a URL writes it: nothing in it can end the line."""
+    target, _, _ = path.partition("#")
+    return quote(target if target.startswith("/") else f"/{target}", safe="/?%:@!$&'()*+,;=~[]")
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,66 @@
+"""Connections that may not be held open for nothing.
+
+The apiserver keeps a handful of connections and asks at once. Whoever else reaches the port could connect, say nothing
+or send a body byte by byte, and keep sockets and memory for ever: uvicorn only ends connections that are idle after an
+answer.
+"""
+
+import asyncio
+import ssl
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+REQUEST_SECONDS = 10.0
+"""From the connection to its first request, and from a request's first byte to its last: a third of what the apiserver
+waits for an answer."""
+
+MAX_CONNECTIONS = 512
+"""At once: an apiserver keeps a few, and a large control plane has five of them."""
+
+
+CERTIFIED = "certified"
+"""In the state of a request: whether its sender may ask for admission."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, with a time for each request."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.abort()
+        else:
+            self._start_limit()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_limit()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        self._start_limit()
+        super().on_message_begin()
+        self.scope.setdefault("state", {})[CERTIFIED] = self._is_certified()
+
+    def on_message_complete(self) -> None:
+        self._end_limit()
+        super().on_message_complete()
+
+    def _is_certified(self) -> bool:
+        """The client has shown a certificate that we believe, or none is asked for."""
+        context: ssl.SSLContext | None = self.transport.get_extra_info("sslcontext")
+        asked = context is not None and context.verify_mode is not ssl.CERT_NONE
+        return not asked or bool(self.transport.get_extra_info("peercert"))
+
+    def _start_limit(self) -> None:
+        self._end_limit()
+        self._limit = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
+
+    def _end_limit(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
