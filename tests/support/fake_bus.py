@@ -134,7 +134,13 @@ class FakeBus:
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
         found = self.streams.get(stream)
-        return found.messages.get(subject) if found else None
+        if found is None:
+            return None
+        return (
+            max(found.messages.values(), key=lambda one: one.sequence, default=None)
+            if subject == ">"
+            else (found.messages.get(subject))
+        )
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
         raise NotImplementedError

@@ -1,7 +1,8 @@
 """The watcher on one page: which resources it publishes, and which of them this replica publishes now.
 
 Every resource is one lease. Replicas share them evenly; a resource moves to another replica when its holder is silent
-for a lease duration, or when a new replica has less than its share.
+for a lease duration, or when a new replica has less than its share. When etcd was restored from a backup, the watcher
+says so on the streams and begins anew as another process.
 """
 
 import asyncio
@@ -15,8 +16,10 @@ from flotilla_common.control.leases import LeaseTerms
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Access
 from flotilla_common.installed import published
+from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.node.reports import FOLLOW
 from flotilla_common.service import Context, Service
+from flotilla_watcher.lines import begin_line
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.node_readers import serve_node_readers
@@ -27,7 +30,8 @@ LOOK_SECONDS = 0.25
 
 
 async def run(context: Context, resources: Sequence[Resource]) -> None:
-    """Publish those of the resources whose leases this replica holds, until cancelled."""
+    """Publish those of the resources whose leases this replica holds, until cancelled. Raises VersionsWentBack (in a
+    group) when etcd was restored."""
     settings = context.settings
     shards = Shards(
         api=context.api,
@@ -39,23 +43,31 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
         terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
     )
     copies: dict[Resource, NodeCopies] = {}
+    running: dict[int, asyncio.Task[None]] = {}
     answering = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
     context.started()
     context.vitals["resources"] = lambda: [resources[index].id for index in sorted(shards.serving)]
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(shards.run())
-            group.create_task(follow_leases(context, shards, resources, copies))
+            group.create_task(follow_leases(context, shards, resources, copies, running))
+    except* VersionsWentBack:
+        await begin_line(context.bus, context.entropy, [resources[index] for index in sorted(running)])
+        raise
     finally:
         for served in answering:
             await served.stop()
 
 
 async def follow_leases(
-    context: Context, shards: Shards, resources: Sequence[Resource], copies: dict[Resource, NodeCopies]
+    context: Context,
+    shards: Shards,
+    resources: Sequence[Resource],
+    copies: dict[Resource, NodeCopies],
+    running: dict[int, asyncio.Task[None]],
 ) -> None:
-    """Run a watch for every held lease, and for no other. `copies`: what this replica publishes for nodes."""
-    running: dict[int, asyncio.Task[None]] = {}
+    """Run a watch for every held lease, and for no other. `copies`: what this replica publishes for nodes; `running`:
+    the watches, by the number of the resource."""
     async with asyncio.TaskGroup() as group:
         while True:
             held = shards.serving

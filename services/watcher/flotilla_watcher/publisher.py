@@ -2,7 +2,8 @@
 
 A LIST is published under a new epoch between a `listing` and a `synced` marker. What the stream held before and the
 LIST lacks gets a tombstone. After that every event is one message, and the marker is repeated on bookmarks and every
-few seconds, so that followers can tell a quiet cluster from a dead watcher.
+few seconds, so that followers can tell a quiet cluster from a dead watcher. A LIST that is older than what was
+published before says that etcd was restored (`lines.py`).
 """
 
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.mirror.table import VersionsWentBack, version_number
 from flotilla_watcher import metrics
 from flotilla_watcher.content import Content
+from flotilla_watcher.lines import Line
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.writer import StreamWriter
 
@@ -38,6 +41,7 @@ class Publisher:
         entropy: Entropy,
         report: Report,
         strangers: set[str],
+        line: Line,
         nodes: NodeCopies | None = None,
     ) -> None:
         self._resource = resource
@@ -47,6 +51,8 @@ class Publisher:
         self._entropy = entropy
         self._report = report
         self._nodes = nodes
+        self._line = line.name
+        self._reached = line.reached  # the highest version that was published
         self._marker_subject = subjects.kube_marker(resource)
         self._strangers = strangers - {self._marker_subject}  # subjects that an earlier watcher left in the stream
         self._known: dict[str, HeadMeta] = {}  # what is in the stream by our own doing
@@ -63,11 +69,12 @@ class Publisher:
         self._bytes = metrics.BYTES.labels(resource.id)
 
     async def listing(self) -> None:
-        """Begin an epoch. The first marker shuts every earlier writer out."""
+        """Begin an epoch. The first marker shuts every earlier writer out, and says how far the stream goes, for who
+        comes after us if we do not come to the end of the LIST."""
         metrics.LISTS.labels(self._resource.id).inc()
-        self._epoch, self._version = self._entropy.token(), ""
+        self._epoch, self._version = subjects.epoch(self._line, self._entropy.token()), ""
         self._listed.clear()
-        await self._writer.begin(self._epoch, self._marker(subjects.LISTING))
+        await self._writer.begin(self._epoch, self._marker(subjects.LISTING, str(self._reached)))
         if self._nodes is not None:
             await self._nodes.listing(self._epoch)
 
@@ -79,7 +86,10 @@ class Publisher:
             await self._nodes.listed(head, body)
 
     async def complete(self, version: str) -> None:
-        """Bury what the LIST lacks, then say that the epoch is complete."""
+        """Bury what the LIST lacks, then say that the epoch is complete. Raises VersionsWentBack."""
+        if version_number(version) < self._reached:
+            text = f"{self._resource.plural} were published up to resourceVersion {self._reached}, a LIST has {version}"
+            raise VersionsWentBack(f"{text}: etcd was restored, beginning anew")
         buried = (self._known.keys() | self._strangers) - self._listed
         for subject in sorted(buried):
             await self._bury(subject, version)
@@ -96,13 +106,16 @@ class Publisher:
         body = await self._publish(subject, kind, head, item)
         if self._nodes is not None:
             await self._nodes.changed(kind, head, body)
-        self._version = head.resource_version
-        self._proof = self._clock.monotonic()
+        self._advance(head.resource_version)
 
     async def progress(self, version: str) -> None:
-        self._version = version
-        self._proof = self._clock.monotonic()
+        self._advance(version)
         await self._mark()
+
+    def _advance(self, version: str) -> None:
+        self._version = version
+        self._reached = max(self._reached, version_number(version))
+        self._proof = self._clock.monotonic()
 
     def state(self, trouble: str) -> None:
         if trouble != self._trouble:
@@ -142,8 +155,8 @@ class Publisher:
         await self._writer.put(subject, body, headers, TOMBSTONE_SECONDS)
 
     async def _mark(self) -> None:
-        await self._writer.mark(self._epoch, self._marker(subjects.SYNCED))
+        await self._writer.mark(self._epoch, self._marker(subjects.SYNCED, self._version))
 
-    def _marker(self, state: str) -> bytes:
-        marker = subjects.Marker(epoch=self._epoch, state=state, rv=self._version, count=self._count)
+    def _marker(self, state: str, version: str) -> bytes:
+        marker = subjects.Marker(epoch=self._epoch, state=state, rv=version, count=self._count)
         return msgspec.json.encode(marker)

@@ -18,6 +18,7 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_watcher.content import Content
+from flotilla_watcher.lines import follow_line
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_index import Key
 from flotilla_watcher.node_readers import follow_readers, readers
@@ -52,6 +53,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
     _served: frozenset[str] = frozenset()  # nodes that got copies from us before
 
     async def run(self) -> None:
+        """Raises VersionsWentBack when etcd was restored."""
         log = structlog.get_logger(resource=self.resource.id)
         while True:
             try:
@@ -64,7 +66,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
     async def _publish(self) -> None:
         writer = self._writer(subjects.kube_stream(self.resource), subjects.kube_marker(self.resource))
         content = Content(self.resource, self.max_payload)
-        nodes = await self._node_copies(writer, content)
+        nodes, strangers = await self._node_copies(writer, content), await writer.open()
         publisher = Publisher(
             resource=self.resource,
             writer=writer,
@@ -72,7 +74,8 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             clock=self.clock,
             entropy=self.entropy,
             report=self.report,
-            strangers=await writer.open(),
+            strangers=strangers,
+            line=await follow_line(self.bus, self.resource),
             nodes=nodes,
         )
         reflector = Reflector(self.api, self.resource, publisher, self.clock)

@@ -104,10 +104,11 @@ class StreamWriter:
             await self._settle_all()
 
     async def check(self) -> None:
-        """Look whether the stream is still there and still ours. Raises StreamLost, Superseded."""
+        """Look whether the stream is still there, still ours, and holds what we sent and no more. Raises StreamLost,
+        Superseded."""
         await self.flush()
         async with self._lock:
-            await self._inspect(flushed=True)
+            self._expect_no_more_than(self._acknowledged, await self._inspect(flushed=True))
 
     async def _submit(self, entry: _Entry) -> None:
         self._pending.append(entry)
@@ -151,8 +152,7 @@ class StreamWriter:
         while True:
             known = self._acknowledged + await self._await_all()
             last = await self._inspect()
-            if self._epoch and last > known:
-                raise StreamLost(f"stream {self._spec.name} holds {last - known} messages more than we know to be ours")
+            self._expect_no_more_than(known, last)
             self._sent = self._acknowledged = last
             for entry in self._pending:
                 entry.sent = None
@@ -162,6 +162,10 @@ class StreamWriter:
             else:
                 return
             await self._clock.sleep(RETRY_SECONDS)
+
+    def _expect_no_more_than(self, known: int, last: int) -> None:
+        if self._epoch and last > known:
+            raise StreamLost(f"stream {self._spec.name} holds {last - known} messages more than we know to be ours")
 
     async def _await_all(self) -> int:
         """Let every answer arrive, whatever it is: nothing of ours may be under way when we look at the stream. Returns

@@ -70,7 +70,9 @@ class Stream:
         return (one for one in self.after(0, subject_filter, now) if self._newest[one.subject] == one.sequence)
 
     def newest(self, subject: str, now: float) -> Message | None:
-        """The last message of one subject."""
+        """The last message of one subject, or of all."""
+        if subject == ">":
+            return max(self.after(0, subject, now), key=lambda one: one.sequence, default=None)
         self._expire(now)
         sequence = self._newest.get(subject)
         return None if sequence is None else self._stored[sequence].message

@@ -32,6 +32,8 @@ def counted(*stream: str | int) -> list[int]:
         pytest.param([f"{SYNCED} 1", f"{SYNCED} 0", 0], [1], id="a newer one"),
         pytest.param([f"{SYNCED} 0", 0, f"{SYNCED} 0"], [0, 2], id="each once"),
         pytest.param([2, 1, 0], [], id="none"),
+        pytest.param([f"{SYNCED} 2", f"{LISTING} 1", 0, 0], [], id="the next list begins before it counted"),
+        pytest.param([f"{SYNCED} 0", f"{LISTING} 1", 0, f"{SYNCED} 0"], [0, 3], id="and ends"),
     ],
 )
 def test_when_it_counts(stream: list[str | int], after: list[int]) -> None:

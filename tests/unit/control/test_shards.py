@@ -1,6 +1,7 @@
 """Leases and shards: one holder at a time, a fence that no pause and no skewed clock can open, fair shares."""
 
 import asyncio
+import copy
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,8 +10,9 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.control import leases as leases_module
 from flotilla_common.control import shards as shards_module
 from flotilla_common.control.leases import LeaseTerms
-from flotilla_common.control.shards import Shards, VersionsWentBack, shard_of
+from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.kube.interface import ApiError, Page, Unreachable
+from flotilla_common.mirror.table import VersionsWentBack
 from tests.unit.control.fakes import ManualClock, ScriptedApi
 
 TERMS = LeaseTerms(duration=15, retry=2)
@@ -504,5 +506,18 @@ async def test_versions_that_go_back_end_the_process() -> None:
     api.version = 100
     await a.tick()
     api.version = 50
-    with pytest.raises(VersionsWentBack, match="etcd was restored"):
+    with pytest.raises(VersionsWentBack, match="of leases went back from 100 to 50: etcd was restored"):
+        await a.tick(2)
+
+
+async def test_a_lease_that_is_older_than_we_left_it_ends_the_process() -> None:
+    """etcd was restored, and as many writes as were lost have been made since."""
+    api = ScriptedApi()
+    a = Replica(api, "a")
+    await a.tick()
+    backup = copy.deepcopy(api.objects)
+    await a.tick(5)
+    await a.tick(5)
+    api.objects = backup
+    with pytest.raises(VersionsWentBack, match="of flotilla-cloneset-0 went back"):
         await a.tick(2)

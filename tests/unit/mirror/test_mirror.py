@@ -1,7 +1,7 @@
 """The mirror's ways in: the bus with its epochs, our own writes, direct reads, objects that do not decode."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import msgspec
@@ -13,7 +13,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
 from flotilla_common.mirror.mirror import Mirror
-from flotilla_common.mirror.table import Table
+from flotilla_common.mirror.table import Table, VersionsWentBack
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 
@@ -81,6 +81,13 @@ class Bench:
         return {obj.metadata.name: obj.metadata.resource_version for obj in self.table}
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """Let other tasks run until it holds."""
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0)
+
+
 @pytest.fixture
 async def bench() -> Bench:
     made = Bench()
@@ -117,7 +124,8 @@ async def test_a_late_joiner_ends_in_the_same_table(bench: Bench) -> None:
     late = Bench()
     late.bus.streams = bench.bus.streams
     await late.feed.start()
-    assert late.held == bench.held == {"a": "2", "b": "21"}
+    assert bench.held == {"a": "2", "b": "21"}
+    await until(lambda: late.held == bench.held)  # the apiserver is asked for what stands in the old epoch
 
 
 async def test_objects_that_changed_after_the_marker_are_not_gone_when_a_stream_is_read_again(bench: Bench) -> None:
@@ -323,13 +331,77 @@ def test_an_index_that_comes_after_objects_is_an_error() -> None:
         bench.mirror.add(POD, Thing, {"name": by_name})
 
 
-async def test_an_object_that_was_thought_absent_comes_back_with_its_next_change(bench: Bench) -> None:
-    """A late joiner reads what another watcher had on its way, in its old epoch, and takes the object for gone."""
-    await bench.say("ADDED", body("a", 5), "e1")
+async def test_a_message_that_hides_that_of_the_epoch_makes_nothing_absent(bench: Bench) -> None:
+    """A late joiner reads what another watcher had on its way, in its old epoch, in place of what the new one said."""
+    bench.api.objects = {"a": body("a", 5), "c": body("c", 3, uid="u-another")}
+    for name, version in (("a", 5), ("b", 6), ("c", 2)):
+        await bench.say("ADDED", body(name, version), "e1")
     await bench.publish("e2", 10)
+    assert bench.held.keys() == {"a", "b", "c"}
+    await until(lambda: bench.held == {"a": "5", "c": "3"})
+    assert bench.table.was_deleted("u-b")
+    assert bench.table.was_deleted("u-c")
+
+
+async def test_what_was_presumed_absent_and_is_spoken_of_again_is_asked_for(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 5), body("b", 6), body("c", 7))
+    await bench.publish("e2", 20)
     assert bench.held == {}
-    await bench.say("MODIFIED", body("a", 12), "e2")
-    assert bench.held == {"a": "12"}
+    bench.api.objects = {"a": body("a", 5)}
+    await bench.say("ADDED", body("a", 5), "e1")
+    await bench.say("ADDED", body("b", 6), "e1")
+    await bench.say("MODIFIED", body("c", 21), "e2")
+    assert bench.held == {"c": "21"}
+    await until(lambda: bench.held == {"c": "21", "a": "5"} and bench.table.was_deleted("u-b"))
+
+
+async def test_a_consistent_list_knows_better_than_an_inference(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 5))
+    await bench.publish("e2", 20)
+    assert bench.held == {}
+    bench.api.objects, bench.api.version = {"a": body("a", 5)}, 20
+    await bench.mirror.read_owned(POD, "ns")
+    assert bench.held == {"a": "5"}
+
+
+async def test_an_answer_that_was_under_way_does_not_undo_a_later_inference(bench: Bench) -> None:
+    await bench.publish("e1", 10, body("a", 5))
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+    answer = bench.api.get
+
+    async def slow(*where: Any) -> bytes:
+        found = await answer(*where)
+        asked.set()
+        await may_answer.wait()
+        return found
+
+    bench.api.objects, bench.api.get = {"a": body("a", 5)}, slow
+    reading = asyncio.create_task(bench.mirror.read(POD, "ns", "a"))
+    await asked.wait()
+    await bench.publish("e2", 20)
+    may_answer.set()
+    await reading
+    assert bench.held == {}
+
+
+async def test_two_lines_of_versions_end_the_mirror(bench: Bench) -> None:
+    """etcd was restored: objects of the old line hide those of the new one."""
+    await bench.publish("0.e1", 10, body("a", 5))
+    await bench.feed.tend()
+    await bench.mark("listing", epoch="1.e2")
+    with pytest.raises(VersionsWentBack, match="line 1 of versions, this process began in line 0"):
+        await bench.feed.tend()
+    late = Bench()
+    late.bus.streams = bench.bus.streams
+    await late.feed.start()
+    with pytest.raises(VersionsWentBack):
+        await late.mirror.run()
+    await bench.publish("1.e2", 4, body("a", 3))
+    last = Bench()
+    last.bus.streams = bench.bus.streams
+    await last.feed.start()
+    await last.feed.tend()
+    assert last.held == {"a": "3"}
 
 
 async def test_what_cannot_be_handled_is_set_aside_until_it_is_changed(bench: Bench) -> None:

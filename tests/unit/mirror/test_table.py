@@ -1,5 +1,6 @@
 """The table only moves forward, whatever order its ways in deliver in."""
 
+from contextlib import nullcontext
 from random import Random
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flotilla_common.api.meta import Model, ObjectMeta
-from flotilla_common.mirror.table import Table, version_number, version_of
+from flotilla_common.mirror.table import Table, VersionsWentBack, version_number, version_of
 
 
 class Thing(Model, frozen=True):
@@ -231,3 +232,27 @@ def test_what_is_only_inferred_holds_up_to_a_version() -> None:
     table.remove("ns", "a", "uid-a")
     assert table.was_deleted("uid-a")
     assert not table.apply(thing("a", 10))
+
+
+def test_the_apiserver_knows_better_than_an_inference() -> None:
+    table, heard = make()
+    old = thing("a", 5)
+    table.apply(old)
+    assert not table.is_presumed_absent("uid-a")
+    table.presume_absent(old, 8)
+    assert (table.inferred, table.is_presumed_absent("uid-a")) == (8, True)
+    assert not table.apply(old, as_of=7)
+    assert table.apply(old, as_of=8)
+    assert heard == [("-", "uid-a@5"), ("uid-a@5", "-"), ("-", "uid-a@5")]
+    table.remove("ns", "a", "uid-a")
+    assert not table.is_presumed_absent("uid-a")
+    assert not table.apply(old, as_of=100)
+
+
+@pytest.mark.parametrize(("listed", "at", "went_back"), [(5, 10, True), (7, 10, False), (8, 10, False), (5, 6, False)])
+def test_a_list_that_contradicts_what_is_known_of_its_past(listed: int, at: int, went_back: bool) -> None:
+    """The object was at version 7; a LIST at 10 that has it at 5 is one of a restored etcd."""
+    table, _ = make()
+    table.apply(thing("a", 7))
+    with pytest.raises(VersionsWentBack, match="etcd was restored") if went_back else nullcontext():
+        table.replace([thing("a", listed)], at)

@@ -67,3 +67,14 @@ def test_a_delivery_tells_its_place_and_how_many_are_behind_it() -> None:
     for reply in ("$JS.ACK.node_pods.reader.1.40.7.1700.3", "$JS.ACK.hub.account.node_pods.reader.1.40.7.1700.3.token"):
         found = delivered(reply)
         assert (found.sequence, found.number, found.message.pending) == (40, 7, 3)
+
+
+def test_another_line_of_versions_replaces_what_is_newer_by_its_number() -> None:
+    """etcd was restored from a backup: what there is has older versions than what is held."""
+    copies = Copies(POD, Pod)
+    for message in (pod("kept", 9, "0.e1"), pod("gone", 50, "0.e1"), marker("0.e1", 40)):
+        copies.receive(message)
+    copies.receive(pod("kept", 3, "1.e2"))
+    copies.receive(pod("kept", 2, "1.e2"))
+    copies.receive(marker("1.e2", 5))
+    assert [copy.metadata.resource_version for copy in copies] == ["3"]

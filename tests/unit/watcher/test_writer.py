@@ -168,3 +168,13 @@ async def test_a_lost_acknowledgement_is_one_message_too_many() -> None:
     await bench.put("a", "b")
     with pytest.raises(StreamLost, match="1 messages more"):
         await bench.writer.flush()
+
+
+async def test_an_idle_writer_notices_a_message_that_slipped_in() -> None:
+    """A rival's message, on its way since before we took over, may stand in place of ours."""
+    bench = await Bench(FakeBus()).open()
+    await bench.put("a")
+    await bench.writer.check()
+    await bench.bus.publish(subjects.kube(POD, "ns", "a"), b"old", {"epoch": "e0"})
+    with pytest.raises(StreamLost, match="1 messages more"):
+        await bench.writer.check()

@@ -117,7 +117,7 @@ class Bus(Protocol):
         ...
 
     async def get_last(self, stream: str, subject: str) -> Message | None:
-        """The newest message of one subject."""
+        """The newest message of one subject, or of all that a filter takes in."""
         ...
 
     async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:

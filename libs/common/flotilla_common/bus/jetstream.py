@@ -173,7 +173,7 @@ class JetStream:
         await self._call(f"CONSUMER.DELETE.{stream}.{name}", {}, dict)
 
     async def last_message(self, stream: str, subject: str) -> Message | None:
-        """The newest message of a subject, as the stream's leader has it."""
+        """The newest message of a subject, or of all that a filter takes in, as the stream's leader has it."""
         return await self._message(stream, {"last_by_subj": subject})
 
     async def holds(self, stream: str, subject_filter: str) -> bool:

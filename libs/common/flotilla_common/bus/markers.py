@@ -19,11 +19,13 @@ class Awaited:
         self._marker: subjects.Marker | None = None
         self._ahead = 0
 
-    def note(self, message: Message) -> None:
-        """A marker came. Only one that says that everything is there counts. Raises DecodeError."""
+    def note(self, message: Message) -> subjects.Marker:
+        """A marker came. Only one that says that everything is there counts; where another LIST has begun since, it
+        does not any more. Returns what it says. Raises DecodeError."""
         marker = _decode(message.data)
-        if marker.state == subjects.SYNCED:
-            self._marker, self._ahead = marker, message.pending + 1
+        self._marker = marker if marker.state == subjects.SYNCED else None
+        self._ahead = message.pending + 1
+        return marker
 
     def forget(self) -> None:
         """The stream is read again from its start."""

@@ -129,12 +129,27 @@ WHY_STREAM = StreamSpec(name="why", subjects=("why.v1.>",), last_value=True)
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
-    """The watcher's progress in one resource: everything up to `rv` has been published under `epoch`."""
+    """The watcher's progress in one resource: everything up to `rv` has been published under `epoch`; while a LIST is
+    under way, under earlier ones."""
 
     epoch: str
     state: str  # LISTING or SYNCED
     rv: str = ""
     count: int = 0  # objects of the LIST
+
+
+FIRST_LINE = "0"
+"""Versions grow along a line; when etcd is restored from a backup, another line begins."""
+
+
+def epoch(line: str, token: str) -> str:
+    """The name of a LIST and of what follows it, up to the next LIST."""
+    return f"{line}.{token}"
+
+
+def line_of(epoch: str) -> str:
+    """The line of versions that the epoch belongs to."""
+    return epoch.rpartition(".")[0]
 
 
 LISTING, SYNCED = "listing", "synced"

@@ -15,6 +15,7 @@ from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import LEASE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.mirror.table import version_of
 
 RENEW_SHARE = 0.3
 """A lease is renewed when this share of its duration has passed: at least two tries before the fence falls."""
@@ -115,6 +116,11 @@ class LeaseHold:
         """There is a lease, and it has not changed for so long that its holder will not come back for it."""
         unchanged = self._clock.monotonic() - self._seen_at
         return self._lease is not None and unchanged >= self._terms.duration * FORGET_AFTER
+
+    @property
+    def version(self) -> int:
+        """The lease's resourceVersion, as it was last read or written; 0 if there is none."""
+        return version_of(self._lease) if self._lease else 0
 
     @property
     def holder(self) -> str:

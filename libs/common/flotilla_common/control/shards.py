@@ -7,7 +7,7 @@ member Lease, and takes no more than its fair share of shards.
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -17,7 +17,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.leases import Lease, LeaseHold, LeaseTerms
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-from flotilla_common.mirror.table import version_number
+from flotilla_common.mirror.table import VersionsWentBack, version_number, version_of
 
 SERVICE_LABEL = "flotilla.kruise.io/service"
 ROLE_LABEL = "flotilla.kruise.io/role"
@@ -37,10 +37,6 @@ def shard_of(namespace: str, name: str, shards: int) -> int:
 
 OnGain = Callable[[frozenset[int]], Awaitable[None]]
 OnServing = Callable[[frozenset[int]], None]
-
-
-class VersionsWentBack(Exception):
-    """The apiserver's state is older than what this process has seen."""
 
 
 class Shards:
@@ -231,8 +227,8 @@ class Shards:
         selector = f"{SERVICE_LABEL}={self._service}"
         async with asyncio.timeout(self._terms.request):
             page = await self._api.list(LEASE, self._namespace, label_selector=selector, resource_version="")
-        self._follow_version(page.resource_version)
         seen = {lease.metadata.name: lease for lease in (msgspec.json.decode(item, type=Lease) for item in page.items)}
+        known = {lease.name: lease.version for lease in [*self._leases, self._member]}
         for lease in [*self._leases, self._member]:
             lease.observe(seen.get(lease.name))
         for name, lease in seen.items():
@@ -240,15 +236,21 @@ class Shards:
                 self._peers.setdefault(name, self._hold(name, self._identity, "member")).observe(lease)
         for name in [name for name in self._peers if name not in seen]:
             del self._peers[name]
+        self._expect_no_older(page.resource_version, known, seen)
 
-    def _follow_version(self, version: str) -> None:
+    def _expect_no_older(self, version: str, known: Mapping[str, int], seen: Mapping[str, Lease]) -> None:
         """Versions of the apiserver only grow, unless etcd was restored from a backup. Then everything that this
-        process remembers by version is wrong, and it begins anew as another process. Raises VersionsWentBack."""
-        if version_number(version) < self._version:
-            text = f"resourceVersions went back from {self._version} to {version}: etcd was restored, beginning anew"
-            self._log.error(text)
-            raise VersionsWentBack(text)
-        self._version = version_number(version)
+        process remembers by version is wrong, and it begins anew as another process. Time may have passed until the
+        LIST's version is as high as before; that of a lease is older still. Raises VersionsWentBack."""
+        before, now = {"leases": self._version}, {"leases": version_number(version)}
+        before |= {name: at for name, at in known.items() if name in seen}
+        now |= {name: version_of(lease) for name, lease in seen.items()}
+        self._version = now["leases"]
+        for name in before:
+            if now[name] < before[name]:
+                text = f"resourceVersion of {name} went back from {before[name]} to {now[name]}: etcd was restored"
+                self._log.error(f"{text}, beginning anew")
+                raise VersionsWentBack(f"{text}, beginning anew")
 
     def _fair_share(self) -> int:
         """How many shards this replica may hold, given the members that are alive."""

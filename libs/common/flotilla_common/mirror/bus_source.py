@@ -2,15 +2,19 @@
 
 Objects carry the epoch of the LIST that they belong to. When the marker says that an epoch is complete up to a version,
 objects that are not newer and were not published in that epoch do not exist any more. So a late joiner, a watcher that
-started over and a wiped bus all end in the same table.
+started over and a wiped bus all end in the same table. An object of which the stream holds a message of another epoch
+is the exception: a watcher that was replaced may have had it on its way, and it hides the one of this epoch. Then the
+apiserver is asked.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import structlog
 
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Follow, Message
 from flotilla_common.bus.markers import Awaited
@@ -18,10 +22,17 @@ from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.kube.reflector import HeadMeta, decode_head
 from flotilla_common.mirror.intake import Intake
-from flotilla_common.mirror.table import version_number, version_of
+from flotilla_common.mirror.table import VersionsWentBack, version_number, version_of
 
 FETCH_SECONDS = 1.0
-"""Between attempts to fetch an object that was too large for the bus."""
+"""Between attempts to fetch an object of which the bus does not tell enough."""
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """The last word on a subject, in an epoch that is not complete yet."""
+
+    epoch: str
+    uid: str  # empty when the object is gone
 
 
 class BusSource:
@@ -35,7 +46,9 @@ class BusSource:
         self._on_synced = on_synced
         self._marker_subject = subjects.kube_marker(intake.resource)
         self._epoch = ""  # the epoch that was completed last
-        self._seen: dict[str, set[str]] = {}  # uids by epoch that is not complete yet
+        self._told: dict[str, _Told] = {}  # by subject
+        self._line: str | None = None  # of versions, as told first
+        self._other_line = ""  # that was told of since: etcd was restored
         self.synced = False
         """Everything that existed when the source began has been taken in."""
         self._awaited = Awaited()
@@ -61,18 +74,28 @@ class BusSource:
             task.cancel()
         await asyncio.gather(*self._fetches, return_exceptions=True)
 
+    def tend(self) -> None:
+        """Raises VersionsWentBack when versions of two lines were told of: whichever is the older, objects of it may
+        hide those of the other."""
+        if self._other_line:
+            raise VersionsWentBack(
+                f"the watcher tells of line {self._other_line} of versions, this process began in line {self._line}:"
+                " etcd was restored, beginning anew"
+            )
+
     def _reset(self) -> None:
         """The stream is read again from its start, or it is another one. Nothing in the table is doubted yet."""
         self._epoch = ""
-        self._seen.clear()
+        self._told.clear()
         self.synced = False
         self._awaited.forget()
 
     def _receive(self, message: Message) -> None:
         if message.subject == self._marker_subject:
             self.heard = self._clock.monotonic()
-            self._awaited.note(message)
+            self._follow_line(self._awaited.note(message).epoch)
         else:
+            self._follow_line(message.headers.get(subjects.EPOCH, ""))
             self._take(message)
         if (marker := self._awaited.due(message)) is not None:
             if marker.epoch != self._epoch:
@@ -81,51 +104,71 @@ class BusSource:
                 self.synced = True
                 self._on_synced()
 
+    def _follow_line(self, epoch: str) -> None:
+        line = subjects.line_of(epoch)
+        if self._line is None:
+            self._line = line
+        elif line != self._line:
+            self._other_line = line
+
     def _take(self, message: Message) -> None:
-        headers = message.headers
+        headers, table = message.headers, self._intake.table
+        deleted = headers.get(subjects.OP) == subjects.DELETED
         epoch, uid = headers.get(subjects.EPOCH, ""), headers.get(subjects.UID, "")
-        if headers.get(subjects.OP) == subjects.DELETED:
+        if epoch != self._epoch:
+            self._told[message.subject] = _Told(epoch, "" if deleted else uid)
+        if deleted:
             if message.data:
                 self._intake.drop(decode_head(message.data).metadata)
             return
-        if epoch != self._epoch:
-            self._seen.setdefault(epoch, set()).add(uid)
-        held = self._intake.table.by_uid(uid)
-        if held is not None and version_of(held) >= version_number(headers.get(subjects.RV, "")) > 0:
+        version = version_number(headers.get(subjects.RV, ""))
+        held = table.by_uid(uid)
+        if held is not None and version_of(held) >= version > 0:
             return  # our own write comes back, or an old message: not worth decoding
-        if subjects.OVERSIZE in headers:
-            self._fetch(message)
+        if subjects.OVERSIZE in headers or (table.is_presumed_absent(uid) and version <= table.inferred):
+            self._fetch(decode_head(message.data).metadata)
         else:
             self._intake.take(message.data)
 
     def _complete(self, marker: subjects.Marker) -> None:
-        seen, version = self._seen.get(marker.epoch, set[str]()), version_number(marker.rv)
-        table = self._intake.table
-        gone = [obj for obj in table if obj.metadata.uid not in seen and version_of(obj) <= version]
-        for obj in gone:
-            table.presume_absent(obj, version)
-        self._intake.forget_unlisted(seen, version)
-        self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), gone=len(gone))
+        table, version = self._intake.table, version_number(marker.rv)
+        listed = {told.uid for told in self._told.values() if told.epoch == marker.epoch}
+        hiding = {told.uid for told in self._told.values() if told.epoch != marker.epoch}
+        unlisted = [obj for obj in table if obj.metadata.uid not in listed and version_of(obj) <= version]
+        for obj in unlisted:
+            if obj.metadata.uid in hiding:
+                self._fetch(obj.metadata)
+            else:
+                table.presume_absent(obj, version)
+        self._intake.forget_unlisted(listed | hiding, version)
+        self._log.info("synced from the bus", epoch=marker.epoch, objects=len(table), unlisted=len(unlisted))
         self._epoch = marker.epoch
-        self._seen.clear()
+        self._told.clear()
 
-    def _fetch(self, message: Message) -> None:
-        """The message says only that the object changed; its name is in the body's head."""
-        head = decode_head(message.data).metadata
+    def _fetch(self, head: HeadMeta | ObjectMeta) -> None:
+        """Ask the apiserver for an object, beside everything else."""
         task = asyncio.get_running_loop().create_task(self._fetch_until_known(head))
         self._fetches.add(task)
         task.add_done_callback(self._fetches.discard)
 
-    async def _fetch_until_known(self, head: HeadMeta) -> None:
+    async def _fetch_until_known(self, head: HeadMeta | ObjectMeta) -> None:
         while True:
+            as_of = self._intake.table.inferred
             try:
-                self._intake.take(await self._api.get(self._intake.resource, head.namespace, head.name))
+                found = self._intake.take(await self._api.get(self._intake.resource, head.namespace, head.name), as_of)
             except ApiError as error:
                 if error.code == 404:
+                    self._gone(head)
                     return
                 self._log.warning("cannot fetch", name=head.name, error=error.message)
             except Unreachable as error:
                 self._log.warning("cannot fetch", name=head.name, error=str(error))
             else:
+                if found is not None and found.metadata.uid != head.uid:
+                    self._gone(head)
                 return
             await self._clock.sleep(FETCH_SECONDS)
+
+    def _gone(self, head: HeadMeta | ObjectMeta) -> None:
+        """The apiserver does not have it."""
+        self._intake.drop(HeadMeta(name=head.name, namespace=head.namespace, uid=head.uid))

@@ -25,6 +25,7 @@ class DirectSource:
         self._clock = clock
         self._on_synced = on_synced
         self._listed: set[str] = set()
+        self._as_of = -1  # the LIST under way knows at least this version
         self.synced = False
         """Everything that existed when the source began has been taken in."""
         self.heard = clock.monotonic()
@@ -53,10 +54,11 @@ class DirectSource:
 
     async def listing(self) -> None:
         self._listed.clear()
+        self._as_of = self._intake.table.inferred
 
     async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
         self._listed.add(head.uid)
-        self._intake.take(item)
+        self._intake.take(item, self._as_of)
 
     async def complete(self, version: str) -> None:
         """What the LIST lacks and is not newer is gone."""

@@ -78,11 +78,13 @@ class Feed:
             await self._source.stop()
 
     async def tend(self) -> None:
-        """Start or stop the direct source, as the state of the bus demands. To be called every second or so."""
+        """Start or stop the direct source, as the state of the bus demands. To be called every second or so. Raises
+        VersionsWentBack when the bus says that etcd was restored."""
         if isinstance(self._source, DirectSource):
             await self._source.tend()
         if self._bus is None:
             return
+        self._bus.tend()
         trusted = self._bus.synced and self._bus.healthy
         if trusted:
             self._trusted = self._bus.heard

@@ -48,11 +48,11 @@ class Intake(Generic[T]):
         """Call `listener` for every object that is set aside."""
         self._listeners.append(listener)
 
-    def take(self, raw: bytes | msgspec.Raw) -> T | None:
-        """Decode and apply; returns the decoded object, or None when it was set aside."""
+    def take(self, raw: bytes | msgspec.Raw, as_of: int = -1) -> T | None:
+        """Decode and apply (`as_of`: see `Table.apply`); returns the decoded object, or None when it was set aside."""
         obj = self.decode(raw)
         if obj is not None:
-            self.table.apply(obj)
+            self.table.apply(obj, as_of)
         return obj
 
     def decode(self, raw: bytes | msgspec.Raw) -> T | None:

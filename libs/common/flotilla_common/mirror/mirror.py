@@ -70,7 +70,7 @@ class Mirror:
         return intake.table
 
     async def run(self) -> None:
-        """Feed the tables until cancelled."""
+        """Feed the tables until cancelled. Raises VersionsWentBack when etcd was restored."""
         try:
             for feed in self._feeds.values():
                 await feed.start()
@@ -147,7 +147,7 @@ class Mirror:
         """Read one object directly; None when it does not exist (or does not decode). Raises ApiError or Unreachable
         when there is no answer."""
         intake = self._intakes[resource]
-        held = intake.table.get(namespace, name)
+        held, as_of = intake.table.get(namespace, name), intake.table.inferred
         try:
             body = await self._api.get(resource, namespace, name)
         except ApiError as error:
@@ -156,11 +156,11 @@ class Mirror:
             if held is not None:  # a namesake that was made meanwhile has another uid
                 self.deleted(resource, namespace, name, held.metadata.uid)
             return None
-        return intake.take(body)
+        return intake.take(body, as_of)
 
     async def read_owned(self, resource: Resource, namespace: str = "") -> None:
         """One consistent LIST of a namespace (all of them when empty), taken in as a whole: what it lacks is gone.
-        Raises ApiError or Unreachable when there is no answer."""
+        Raises ApiError or Unreachable when there is no answer, VersionsWentBack when etcd was restored."""
         intake = self._intakes[resource]
         objects: list[Any] = []
         token, version = "", ""

@@ -2,8 +2,9 @@
 
 A table takes objects from four ways in (the bus, a direct watch, the replies to our own writes, consistent LISTs) and
 keeps the newest: for one uid an object with a lower resourceVersion than the held one is dropped, and a uid that was
-deleted stays deleted. What is only inferred, because nobody speaks of an object any more, holds up to a version. So
-whoever reads a table sees at least everything that this process has written.
+deleted stays deleted. What is only inferred, because nobody speaks of an object any more, holds up to a version, and
+until the apiserver itself says otherwise. So whoever reads a table sees at least everything that this process has
+written.
 """
 
 import math
@@ -35,6 +36,11 @@ def version_of(obj: Object) -> int:
     return version_number(obj.metadata.resource_version)
 
 
+class VersionsWentBack(Exception):
+    """The apiserver's state is older than what this process has seen: etcd was restored from a backup. Everything that
+    is remembered by version is wrong then, and the process has to begin anew."""
+
+
 class Table(Generic[T]):
     """Objects by namespace and name, with named indexes. Listeners hear (old, new) of every change; None is absence.
 
@@ -46,6 +52,9 @@ class Table(Generic[T]):
         self._objects: dict[tuple[str, str], T] = {}
         self._by_uid: dict[str, T] = {}
         self._absent: dict[str, float] = {}  # by uid: up to which version; for ever if it was deleted
+        self.inferred = -1
+        """The highest version as of which an object was presumed absent. Who asks the apiserver for an object hears of
+        a state that is no older."""
         self._indexers: dict[str, Indexer[T]] = {}
         self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {}
         self._filed: dict[str, Filing] = {}  # by uid
@@ -81,6 +90,10 @@ class Table(Generic[T]):
         """The object with that uid was here, and is surely gone (as long as that is remembered)."""
         return self._absent.get(uid) == math.inf
 
+    def is_presumed_absent(self, uid: str) -> bool:
+        """The object with that uid was here, and nobody has spoken of it when everything was told."""
+        return self._absent.get(uid, math.inf) < math.inf
+
     def by_index(self, index: str, key: Hashable) -> Collection[T]:
         """The objects that the index files under `key`, in the order in which they were first seen."""
         return self._indexes[index].get(key, {}).values()
@@ -97,10 +110,13 @@ class Table(Generic[T]):
         """Call `listener(old, new)` after every change."""
         self._listeners.append(listener)
 
-    def apply(self, obj: T) -> bool:
-        """Take an object in, unless it is older than what is known. True when the table changed."""
+    def apply(self, obj: T, as_of: int = -1) -> bool:
+        """Take an object in, unless it is older than what is known. True when the table changed. `as_of`: the apiserver
+        itself said that the object exists, no earlier than at this version; that weighs more than an inferred absence.
+        """
         meta = obj.metadata
-        if version_of(obj) <= self._absent.get(meta.uid, -1):
+        absent = self._absent.get(meta.uid, -1)
+        if version_of(obj) <= absent and as_of < absent:
             return False
         key = (meta.namespace, meta.name)
         held = self._objects.get(key)
@@ -136,16 +152,20 @@ class Table(Generic[T]):
         return True
 
     def presume_absent(self, held: T, version: int) -> None:
-        """Nobody speaks of the object as of `version`: it is gone, unless a newer version of it turns up."""
+        """Nobody speaks of the object as of `version`: it is gone, unless a newer version of it turns up, or the
+        apiserver says that it is there."""
+        self.inferred = max(self.inferred, version)
         self._forget(held, version)
         self._notify(held, None)
 
     def replace(self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True) -> None:
-        """A consistent LIST at `version`: apply all, and drop what lies in `scope`, is not newer, and is not listed."""
+        """A consistent LIST at `version`: apply all, and drop what lies in `scope`, is not newer, and is not listed.
+        Raises VersionsWentBack when the LIST has older versions than are known of its own past."""
         listed: set[str] = set()
         for obj in objects:
             listed.add(obj.metadata.uid)
-            self.apply(obj)
+            self._contradict(obj, version)
+            self.apply(obj, as_of=version)
         gone = [
             held
             for held in self._objects.values()
@@ -153,6 +173,16 @@ class Table(Generic[T]):
         ]
         for held in gone:
             self.remove(held.metadata.namespace, held.metadata.name, held.metadata.uid)
+
+    def _contradict(self, obj: T, version: int) -> None:
+        """As of `version` the object is as told; then no other version of it between the two can ever have been."""
+        held = self._by_uid.get(obj.metadata.uid)
+        if held is not None and version_of(obj) < version_of(held) <= version:
+            name = f"{obj.metadata.namespace}/{obj.metadata.name}"
+            raise VersionsWentBack(
+                f"{name} was at resourceVersion {version_of(held)}, and a LIST at {version} has it at {version_of(obj)}:"
+                " etcd was restored, beginning anew"
+            )
 
     def _forget(self, obj: T, version: float = math.inf) -> None:
         del self._objects[(obj.metadata.namespace, obj.metadata.name)]

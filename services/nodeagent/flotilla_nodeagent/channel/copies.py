@@ -1,7 +1,8 @@
 """The node's copies of one kind of object; an older version never replaces a newer one.
 
 A copy carries the epoch of the LIST that it belongs to. When the marker says that an epoch is complete up to a version,
-copies that are not newer and were not published in that epoch do not exist any more.
+copies that are not newer and were not published in that epoch do not exist any more. An epoch of another line of
+versions says that etcd was restored from a backup: then what is held is outdated, whatever its version.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ class Copies(Generic[T]):
         self._epoch = ""
         self._seen: dict[str, set[Key]] = {}  # by epoch that is not complete yet
         self._awaited = Awaited()
+        self._line: str | None = None  # of the last message
+        self._outdated: set[Key] = set()  # copies of another line of versions
         self._log = structlog.get_logger(resource=resource.id)
 
     def __iter__(self) -> Iterator[T]:
@@ -64,8 +67,9 @@ class Copies(Generic[T]):
 
     def _read(self, message: Message) -> None:
         if subjects.marked_node(message.subject) is not None:
-            self._awaited.note(message)
+            self._follow_line(self._awaited.note(message).epoch)
         else:
+            self._follow_line(message.headers.get(subjects.EPOCH, ""))
             _, _, _, _, namespace, name = message.subject.split(".", 5)
             key = subjects.untoken(namespace), subjects.untoken(name)
             if message.headers.get(subjects.OP) == subjects.DELETED:
@@ -73,14 +77,22 @@ class Copies(Generic[T]):
             else:
                 self._take(key, message)
 
+    def _follow_line(self, epoch: str) -> None:
+        line = subjects.line_of(epoch)
+        if self._line is not None and line != self._line:
+            self._outdated = set(self._objects)
+        self._line = line
+
     def _take(self, key: Key, message: Message) -> None:
         epoch = message.headers.get(subjects.EPOCH, "")
         if epoch != self._epoch:
             self._seen.setdefault(epoch, set()).add(key)
         found = self._decode(message.data)
         held = self._objects.get(key)
-        if held is not None and held.metadata.uid == found.metadata.uid and version(held) >= version(found):
+        same = held is not None and held.metadata.uid == found.metadata.uid and key not in self._outdated
+        if held is not None and same and version(held) >= version(found):
             return
+        self._outdated.discard(key)
         self._objects[key] = found
         self._notify(key)
 
@@ -101,8 +113,13 @@ class Copies(Generic[T]):
 
     def _complete(self, marker: subjects.Marker) -> None:
         seen, complete = self._seen.get(marker.epoch, set[Key]()), int(marker.rv or 0)
-        gone = [key for key, held in self._objects.items() if key not in seen and version(held) <= complete]
+        gone = [
+            key
+            for key, held in self._objects.items()
+            if key not in seen and (version(held) <= complete or key in self._outdated)
+        ]
         for key in gone:
+            self._outdated.discard(key)
             del self._objects[key]
             self._notify(key)
         self._epoch = marker.epoch
