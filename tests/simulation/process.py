@@ -68,6 +68,7 @@ class Process:
         self._inbox_prefix = inbox_prefix
         self._domain = Domain(name)
         self._variables = self._domain.context()
+        self._wire: ProcessWire | None = None
         self._bus: SimulatedBus | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -95,6 +96,10 @@ class Process:
         if self._bus is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._bus
+
+    def waits_for(self, request: Request) -> bool:
+        """The process lives, and has not given the request up."""
+        return self.alive and self._wire is not None and request in self._wire.unanswered
 
     def start(self) -> None:
         """Begin a fresh incarnation."""
@@ -148,11 +153,12 @@ class Process:
         self._bus = SimulatedBus(
             site.loop, site.bus, self.name, clock, self._variables, inbox_prefix=self._inbox_prefix
         )
+        self._wire = ProcessWire(site.wire(self.name), site.loop, self._domain)
         return Context(
             service=self._service.name,
             settings=site.settings,
             gates=site.settings.gates(),
-            api=site.client(self.name, ProcessWire(site.wire(self.name), site.loop, self._domain)),
+            api=site.client(self.name, self._wire),
             bus=self._bus,
             clock=clock,
             entropy=entropy,
@@ -184,6 +190,8 @@ class ProcessWire:
         self._loop = loop
         self._domain = domain
         self._outside = Variables()
+        self.unanswered: set[Request] = set()
+        """For whose answers somebody waits."""
 
     async def carry(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         """As the real client, whose patience has an end."""
@@ -192,9 +200,11 @@ class ProcessWire:
             self._loop.create_task(self._travel(request, serve, reply), context=self._outside)
         late = Unreachable(f"{request.verb} {request.resource.plural}: timed out")
         patience = self._loop.call_later(REQUEST_SECONDS, _refuse, reply, late)
+        self.unanswered.add(request)
         try:
             return await reply
         finally:
+            self.unanswered.discard(request)
             patience.cancel()
 
     async def deliver(self, request: Request, delivery: Delivery) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import Context
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import structlog
@@ -28,11 +28,13 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
 from flotilla_common.installed import mirrored
 from flotilla_common.kube.interface import Api
+from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.service import Service
 from flotilla_common.settings import Settings
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
+from tests.simulation.apiserver.store import Backup
 from tests.simulation.apiserver.webhooks import our_webhooks
 from tests.simulation.apiserver.wire import PlainWire, Wire
 from tests.simulation.bus.client import SimulatedBus
@@ -61,6 +63,12 @@ NAMESPACES = (SETTINGS.namespace, SETTINGS.daemon_config_namespace, "default", "
 
 ANSWER_SECONDS = 10.0
 """How long an answer is waited for."""
+
+USER = "user"
+"""Who acts in scenarios, as a writer."""
+
+RESTART_SECONDS = 0.5
+"""How soon a process that has ended is started again."""
 
 NODES = 3
 """How many there are: `node-1` and so on."""
@@ -114,10 +122,11 @@ class World:
         self._dice = random.Random(f"{seed} network") if uneven else None
         self.bus = Server(loop, UnevenBus(self._dice) if self._dice else None)
         self.failures: list[tuple[str, BaseException | None]] = []
+        self.restored = False
         self._wire = wire
         self._changed = self._upset = 0.0
         self._states: list[object] = []
-        self.api = SimulatedApi(self.server, "user", self.wire("user"))
+        self.api = SimulatedApi(self.server, USER, self.wire(USER))
         self.processes: dict[str, Process] = {}
         self.machines: dict[str, Machine] = {}
         self._agents: dict[str, Process] = {}
@@ -152,8 +161,17 @@ class World:
         return SimulatedApi(self.server, writer, wire)
 
     def failed(self, process: Process, error: BaseException | None) -> None:
-        """A service ended by itself: `settle` and the end of the run say so."""
-        self.failures.append((process.name, error))
+        """A service ended by itself: `settle` and the end of the run say so. After etcd was restored that is as it
+        should be, and the process is started again."""
+        if self.restored and _went_back(error):
+            self.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start(), context=Context())
+        else:
+            self.failures.append((process.name, error))
+
+    def restore(self, backup: Backup) -> None:
+        """etcd is restored from a backup."""
+        self.restored = True
+        self.server.store.restore(backup)
 
     async def begin(self) -> None:
         """Install what an installed Flotilla finds, start the processes, and wait until they are ready."""
@@ -249,6 +267,13 @@ class World:
         if states != self._states:
             self._upset = self.loop.time() if self._states else 0.0
             self._states = states
+
+
+def _went_back(error: BaseException | None) -> bool:
+    """The process ended because of that, and for nothing else."""
+    if not isinstance(error, ExceptionGroup):
+        return isinstance(error, VersionsWentBack)
+    return all(map(_went_back, cast("ExceptionGroup[Exception]", error).exceptions))
 
 
 def simulate(

@@ -18,6 +18,9 @@ from tests.simulation.history import History, Version
 Place = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
+RESTORER = "etcd"
+"""Who changes objects in the history when a backup is restored."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -51,6 +54,13 @@ class Table:
         """All objects, or those of one namespace, by namespace and name."""
         found = [item for item in self.objects.items() if not namespace or item[0][0] == namespace]
         return sorted(found, key=lambda item: item[0])
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """All objects at one revision, by resource."""
+
+    revision: int
+    objects: dict[str, dict[Place, Stored]]
 
 
 class Store:
@@ -115,6 +125,28 @@ class Store:
         for table in self._tables.values():
             table.log.compact(revision)
 
+    def backup(self) -> Backup:
+        """Everything as it is now."""
+        return Backup(self.revision, {name: dict(table.objects) for name, table in self._tables.items()})
+
+    def restore(self, backup: Backup) -> None:
+        """Everything is as it was, revisions included; uids do not come again. All watches end, as those of an
+        apiserver that is started again."""
+        tables = list(self._tables.values())
+        lost = [table.objects for table in tables]
+        self.revision = self._compacted = backup.revision
+        for table in tables:
+            table.objects = dict(backup.objects.get(table.resource.id, {}))
+            table.log.closed = True
+            table.log.wake()
+            table.log = EventLog()
+            table.log.floor = backup.revision
+        for table, before in zip(tables, lost, strict=True):
+            for place in sorted(before.keys() | table.objects.keys()):
+                old, new = before.get(place), table.objects.get(place)
+                if old is not new:
+                    self._commit(table, place, RESTORER, old, new)
+
     def _version(self, document: Json) -> Stored:
         self.revision += 1
         metadata = document["metadata"] | {"resourceVersion": str(self.revision)}
@@ -123,12 +155,14 @@ class Store:
     def _tell(
         self, table: Table, place: Place, writer: str, before: Stored | None, after: Stored | None, event: WatchEvent
     ) -> None:
-        at = self._clock.monotonic()
-        table.log.append(Event(self.revision, at, place[0], event))
+        table.log.append(Event(self.revision, self._clock.monotonic(), place[0], event))
+        self._commit(table, place, writer, before, after)
+
+    def _commit(self, table: Table, place: Place, writer: str, before: Stored | None, after: Stored | None) -> None:
         verb = "delete" if after is None else "update" if before else "create"
         self._history.commit(
             Version(
-                at=at,
+                at=self._clock.monotonic(),
                 writer=writer,
                 verb=verb,
                 resource=table.resource,

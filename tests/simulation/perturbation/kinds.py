@@ -16,7 +16,7 @@ from flotilla_nodeagent.channel.reporting import ANSWER_SECONDS
 from flotilla_nodeagent.images.pull import AWAY_PAUSE
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.scene import SIGHT
-from tests.simulation.perturbation import agent_strikes, strikes
+from tests.simulation.perturbation import agent_strikes, strikes, time_strikes
 from tests.simulation.perturbation.agent_strikes import LATE_SECONDS
 from tests.simulation.perturbation.fault import Fault, Place, Point
 from tests.simulation.perturbation.saboteur import Saboteur, Strike
@@ -25,11 +25,15 @@ from tests.simulation.perturbation.strikes import (
     FAILOVER_SECONDS,
     HOLD_SECONDS,
     PAUSE_SECONDS,
-    RESTART_SECONDS,
     UNRULY_SECONDS,
 )
+from tests.simulation.perturbation.time_strikes import QUEUE_SECONDS
+from tests.simulation.world import RESTART_SECONDS
 
 HOUR = 3600.0
+
+RESTORE_SECONDS = 2 * FAILOVER_SECONDS
+"""Until everybody has noticed that etcd was restored, and has begun anew; some do it twice."""
 
 REFILL_SECONDS = ACK_SECONDS + 2.0
 """Until a wiped bus is filled again: an answer that was under way is waited for, then the stream is taken over anew."""
@@ -75,6 +79,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     per_copied: bool = False  # once for every one of these that nodes get copies of
     with_agents: bool = False  # concerns nobody else
     ends_channel: bool = False  # node agents can do nothing from then on
+    redone: bool = False  # what was done is done again: not for exact scenarios, and not where there are agents
     swept: bool = True  # at every point of every scenario; others are for tests of their own, and for exploration
     drawn: bool = True  # by the exploration
 
@@ -126,6 +131,30 @@ KINDS: Mapping[str, Kind] = {
         outage=FAILOVER_SECONDS,
         blind=FAILOVER_SECONDS + 1,
         services=NOBODY,
+    ),
+    "slipped-in": Kind(
+        strike=time_strikes.SlipIn,
+        place=Place.MESSAGE,
+        outage=FAILOVER_SECONDS + 2,
+        blind=FAILOVER_SECONDS + 2,
+        services=NOBODY,
+        drawn=False,
+    ),
+    "queued": Kind(
+        strike=time_strikes.Queue,
+        place=Place.WRITE,
+        setting=Setting(replicas=2),
+        outage=QUEUE_SECONDS + 2,
+        blind=6,
+        drawn=False,
+    ),
+    "restored": Kind(
+        strike=time_strikes.Restore,
+        place=Place.WRITE,
+        outage=RESTORE_SECONDS,
+        blind=RESTORE_SECONDS,
+        redone=True,
+        drawn=False,
     ),
     "straggler": Kind(
         strike=strikes.Straggle, place=Place.WRITE, outage=FAILOVER_SECONDS + 2, blind=6, swept=False, drawn=False
@@ -243,10 +272,15 @@ def setting_of(faults: Sequence[Fault]) -> Setting:
 
 
 def faults_at(
-    points: Sequence[Point], setting: Setting, services: Sequence[str] = ("cloneset",), agents: int = 0
+    points: Sequence[Point],
+    setting: Setting,
+    services: Sequence[str] = ("cloneset",),
+    agents: int = 0,
+    *,
+    exact: bool = True,
 ) -> list[Fault]:
     """Every fault at every point of an undisturbed run in worlds of this setting. `services`: those of the scenario,
-    beside the watcher and so many node agents."""
+    beside the watcher and so many node agents; `exact`: its writes are compared."""
     watched = sorted(
         {point.resource for point in points if point.place is Place.EVENT and point.writer.startswith("watcher")}
     )
@@ -254,6 +288,7 @@ def faults_at(
         Fault(name, point.writer, point.number, resource)
         for name, kind in KINDS.items()
         if kind.setting == setting and kind.swept and not (kind.ends_channel if agents else kind.with_agents)
+        if not (kind.redone and (exact or agents))
         for point in points
         if point.place is kind.place and _concerns(kind, point.writer.rpartition("-")[0], services)
         for resource in _resources(kind, watched)

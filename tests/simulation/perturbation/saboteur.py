@@ -7,20 +7,24 @@ does when the point comes is up to the fault's kind; once it struck, `Holds` may
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from flotilla_common.api.resources import LEASE
 from flotilla_common.bus.interface import Message
+from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import FOLLOW
+from tests.simulation.apiserver.store import Backup
 from tests.simulation.apiserver.wire import Delivery, PlainWire, Request, Wire
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
+from tests.simulation.history import Version
 from tests.simulation.loop import SimulatedClock, SimulatedLoop
 from tests.simulation.nodes.agent import NAME as AGENTS
 from tests.simulation.nodes.machine import PlainSocket
 from tests.simulation.oracles.scene import ours
 from tests.simulation.perturbation.fault import Place, Point
-from tests.simulation.world import World
+from tests.simulation.world import USER, World
 
 T = TypeVar("T")
 OBJECTS, OBJECT_DOTS = "kube.v1.", 5
@@ -68,6 +72,13 @@ class Saboteur:
         self._renewed: dict[tuple[str, str], float] = {}  # by process and lease: when the world had changed by then
         self._socket = PlainSocket()
         self._deaf: set[str] = set()
+        self.message: Message | None = None
+        """The object that the bus stored last."""
+        self.before: Message | None = None
+        """What stood on its subject until then."""
+        self._messages: dict[str, Message] = {}  # by subject
+        self._restoring: asyncio.TimerHandle | None = None
+        self._queued: dict[str, float] = {}  # until when requests of a process are not carried out
         self._held: dict[tuple[str, str], float] = {}  # until when events stay back, by process and resource
 
     def arm(self, place: Place, writer: str, number: int, strike: Strike) -> None:
@@ -127,6 +138,41 @@ class Saboteur:
         """Until when events of the resource are kept back from the process; 0 for not at all."""
         return max(self._held.get((writer, resource), 0.0), self._held.get((writer, ""), 0.0))
 
+    def queue(self, writer: str, seconds: float) -> None:
+        """Have the apiserver carry nothing out for the process."""
+        self._queued[writer] = self.world.loop.time() + seconds
+
+    async def queued(self, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        """Carry the request out when its turn comes, if its sender waits for it still."""
+        if request.writer not in self._queued:
+            return await serve()
+        world = self.world
+        while (rest := self._queued.get(request.writer, 0.0) - world.loop.time()) > 0:
+            await world.clock.sleep(rest)
+            if not world.processes[request.writer].waits_for(request):
+                raise Unreachable("given up")
+        return await serve()
+
+    def restore_after(self, seconds: float) -> None:
+        """Make a backup of etcd now, and restore it after this time. If the user does anything meanwhile, that counts
+        as now: a user's actions are not lost."""
+        self.world.history.listeners.append(lambda version: self._follow_user(version, seconds))
+        self._back_up(seconds)
+
+    def _follow_user(self, version: Version, seconds: float) -> None:
+        if version.writer == USER and self._restoring is not None:
+            self._restoring.cancel()
+            self._back_up(seconds)
+
+    def _back_up(self, seconds: float) -> None:
+        backup, loop = self.world.server.store.backup(), self.world.loop
+        self._restoring = loop.call_later(seconds, self._restore, backup, context=Context())
+
+    def _restore(self, backup: Backup) -> None:
+        self._restoring = None
+        self.strikes.append(self.world.loop.time())
+        self.world.restore(backup)
+
     def writes(self, request: Request) -> Strike | None:
         """A write of ours leaves: what is to be done to it, if this is the point."""
         if self._world is None or not request.writes:
@@ -153,6 +199,8 @@ class Saboteur:
     def _message(self, _: int, message: Message) -> None:
         if not message.subject.startswith(OBJECTS) or message.subject.count(".") < OBJECT_DOTS:
             return  # why, act, or a marker
+        self.message, self.before = message, self._messages.get(message.subject)
+        self._messages[message.subject] = message
         if strike := self._reached(Place.MESSAGE, "", message.subject.split(".")[3]):
             # The server is in the middle of storing it; what happens to it comes right after.
             self.world.loop.call_soon(partial(strike.moment, self))
@@ -180,7 +228,7 @@ class SabotagedWire:
         strike = self._saboteur.writes(request)
         if strike is not None:
             return await strike.write(self._saboteur, request, serve)
-        return await self._plain.carry(request, serve)
+        return await self._plain.carry(request, lambda: self._saboteur.queued(request, serve))
 
     async def deliver(self, request: Request, delivery: Delivery) -> bool:
         if delivery.event.type != "BOOKMARK":

@@ -14,12 +14,9 @@ from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.perturbation.fault import Fault
 from tests.simulation.perturbation.saboteur import Saboteur
-from tests.simulation.world import World
+from tests.simulation.world import RESTART_SECONDS, World
 
 T = TypeVar("T")
-
-RESTART_SECONDS = 0.5
-"""How soon a crashed process is started again."""
 
 FAILOVER_SECONDS = 5.5
 """Restart, the rest of the old lease (3 s), the next look at it, the resync."""

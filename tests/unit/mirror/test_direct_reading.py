@@ -1,7 +1,7 @@
 """Tables that are read from the apiserver: by a LIST and WATCH of our own, and by single consistent LISTs."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import msgspec
@@ -130,9 +130,11 @@ class PagedApi:
         self.pages = list(pages)
         self.asked: list[tuple[object, ...]] = []
         self.error: ApiError | None = None
+        self.meanwhile: Callable[[], object] = lambda: None
 
     async def list(self, resource: object, namespace: str, *, limit: int, token: str) -> Page:
         self.asked.append((resource, namespace, limit, token))
+        self.meanwhile()
         return self.pages.pop(0)
 
     async def get(self, resource: object, namespace: str, name: str) -> bytes:
@@ -153,8 +155,8 @@ def names(table: Table[Thing]) -> set[str]:
 async def test_all_pages_are_one_list_at_the_version_of_the_last() -> None:
     api = PagedApi(Page([raw("a", 1)], "", "more"), Page([raw("b", 2)], "50", ""))
     mirror, table = mirrored(api)
-    for name, version in (("old", 50), ("new", 51)):
-        mirror.written(POD, body(name, version))
+    mirror.written(POD, body("old", 50))
+    api.meanwhile = lambda: mirror.written(POD, body("new", 51))
     await mirror.read_owned(POD, "ns")
     assert names(table) == {"a", "b", "new"}
     assert api.asked == [(POD, "ns", PAGE_SIZE, ""), (POD, "ns", PAGE_SIZE, "more")]

@@ -36,6 +36,7 @@ class FakeApi:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.version = 100
+        self.meanwhile: Callable[[], object] = lambda: None
 
     async def get(self, resource: object, namespace: str, name: str) -> bytes:
         if name not in self.objects:
@@ -43,6 +44,7 @@ class FakeApi:
         return self.objects[name]
 
     async def list(self, resource: object, namespace: str = "", **_: Any) -> Page:
+        self.meanwhile()
         return Page([msgspec.Raw(one) for one in self.objects.values()], str(self.version))
 
     async def watch(self, *_: Any, **__: Any) -> AsyncIterator[WatchEvent]:
@@ -83,9 +85,11 @@ class Bench:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Let other tasks run until it holds."""
-    async with asyncio.timeout(5):
-        while not holds():
-            await asyncio.sleep(0)
+    for _ in range(100):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it does not come to hold")
 
 
 @pytest.fixture
@@ -219,9 +223,12 @@ async def test_direct_reads(bench: Bench) -> None:
     assert await bench.mirror.read(POD, "ns", "a") is None
     assert bench.held == {}
     bench.mirror.written(POD, body("old", 90))
-    bench.mirror.written(POD, body("fresh", 150))
-    await bench.mirror.read_owned(POD, "ns")
+    reading = asyncio.create_task(bench.mirror.read_owned(POD, "ns"))
+    bench.api.meanwhile = lambda: bench.mirror.written(POD, body("fresh", 150))
+    await reading
     assert bench.held == {"c": "50", "fresh": "150"}
+    with pytest.raises(VersionsWentBack, match="resourceVersion 150 was heard of, and a LIST is at 100"):
+        await bench.mirror.read_owned(POD, "ns")
 
 
 async def test_silence_of_the_bus_starts_the_direct_source_and_its_return_stops_it(bench: Bench) -> None:

@@ -249,6 +249,16 @@ def test_the_apiserver_knows_better_than_an_inference() -> None:
     assert not table.apply(old, as_of=100)
 
 
+def test_a_list_that_is_older_than_what_was_known_when_it_was_asked_for() -> None:
+    table, _ = make()
+    table.apply(thing("a", 7))
+    table.remove("ns", "b", "uid-b", 9)
+    assert table.newest == 9
+    table.replace([thing("a", 7)], 8)  # asked for before
+    with pytest.raises(VersionsWentBack, match="resourceVersion 9 was heard of, and a LIST is at 8"):
+        table.replace([thing("a", 7)], 8, known=table.newest)
+
+
 @pytest.mark.parametrize(("listed", "at", "went_back"), [(5, 10, True), (7, 10, False), (8, 10, False), (5, 6, False)])
 def test_a_list_that_contradicts_what_is_known_of_its_past(listed: int, at: int, went_back: bool) -> None:
     """The object was at version 7; a LIST at 10 that has it at 5 is one of a restored etcd."""

@@ -28,6 +28,7 @@ from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.control.statusthrottle import StatusThrottle
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.mirror.table import VersionsWentBack
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -149,6 +150,8 @@ class Controller(Generic[S]):
                     result = "error"
                     delay = self.queue.retry(key)
                     self._log.warning("pass failed", object="/".join(key), error=str(error), retry_in=round(delay, 3))
+                except VersionsWentBack:
+                    raise  # concerns all objects
                 except Exception:  # noqa: BLE001 - whatever one bad object provokes must not stop the others
                     result = "error"
                     delay = self.queue.retry(key)

@@ -73,6 +73,7 @@ class Shards:
         self._serving: dict[int, int] = {}  # shards that were resynced, and in which tenure
         self._retired = False
         self._version = 0  # of the last LIST of leases
+        self._went_back: VersionsWentBack | None = None  # seen by a resync
 
     def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
         labels = {SERVICE_LABEL: self._service, ROLE_LABEL: role}
@@ -114,7 +115,7 @@ class Shards:
         self._serving.clear()
 
     async def run(self) -> None:
-        """Keep the leases for as long as the service lives; release them when cancelled."""
+        """Keep the leases for as long as the service lives; release them at the end. Raises VersionsWentBack."""
         under_way: asyncio.Task[bool] | None = None
         try:
             while True:
@@ -151,7 +152,9 @@ class Shards:
 
     async def tick(self) -> bool:
         """One round: read all leases, renew ours, take or give up shards, resync those that were gained. False when a
-        request was not answered: then the next round must follow at once."""
+        request was not answered: then the next round must follow at once. Raises VersionsWentBack."""
+        if self._went_back is not None:
+            raise self._went_back
         try:
             await self._observe()
         except (ApiError, Unreachable) as error:
@@ -212,6 +215,9 @@ class Shards:
                 await self._on_gain(gained)
         except (ApiError, Unreachable) as error:
             self._log.warning("resync failed, trying again", shards=sorted(gained), error=str(error))
+            return
+        except VersionsWentBack as error:
+            self._went_back = error
             return
         except Exception:  # noqa: BLE001 - without a resync nothing is served: the next round tries again
             self._log.exception("resync failed, trying again", shards=sorted(gained))

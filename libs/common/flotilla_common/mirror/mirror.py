@@ -162,6 +162,7 @@ class Mirror:
         """One consistent LIST of a namespace (all of them when empty), taken in as a whole: what it lacks is gone.
         Raises ApiError or Unreachable when there is no answer, VersionsWentBack when etcd was restored."""
         intake = self._intakes[resource]
+        known = intake.table.newest
         objects: list[Any] = []
         token, version = "", ""
         while True:
@@ -180,7 +181,7 @@ class Mirror:
         def scope(obj: Object) -> bool:
             return obj.metadata.uid not in aside and (not namespace or obj.metadata.namespace == namespace)
 
-        intake.table.replace(objects, version_number(version), scope)
+        intake.table.replace(objects, version_number(version), scope, known=known)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
         """Take in the object that a write returned; returns it decoded. Resources without a table are ignored."""

@@ -52,6 +52,8 @@ class Table(Generic[T]):
         self._objects: dict[tuple[str, str], T] = {}
         self._by_uid: dict[str, T] = {}
         self._absent: dict[str, float] = {}  # by uid: up to which version; for ever if it was deleted
+        self.newest = 0
+        """The highest version that was heard of. What the apiserver is asked for from now on is no older."""
         self.inferred = -1
         """The highest version as of which an object was presumed absent. Who asks the apiserver for an object hears of
         a state that is no older."""
@@ -115,6 +117,7 @@ class Table(Generic[T]):
         itself said that the object exists, no earlier than at this version; that weighs more than an inferred absence.
         """
         meta = obj.metadata
+        self.newest = max(self.newest, version_of(obj))
         absent = self._absent.get(meta.uid, -1)
         if version_of(obj) <= absent and as_of < absent:
             return False
@@ -142,6 +145,7 @@ class Table(Generic[T]):
 
     def remove(self, namespace: str, name: str, uid: str = "", version: int = 0) -> bool:
         """The object is gone. A newer object of the same name (other uid, version above `version`) is left alone."""
+        self.newest = max(self.newest, version)
         if uid:
             self._remember_absent(uid, math.inf)
         held = self._objects.get((namespace, name))
@@ -158,9 +162,16 @@ class Table(Generic[T]):
         self._forget(held, version)
         self._notify(held, None)
 
-    def replace(self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True) -> None:
+    def replace(
+        self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True, *, known: int = 0
+    ) -> None:
         """A consistent LIST at `version`: apply all, and drop what lies in `scope`, is not newer, and is not listed.
-        Raises VersionsWentBack when the LIST has older versions than are known of its own past."""
+        `known`: the newest version that was heard of when it was asked for. Raises VersionsWentBack when the LIST is
+        older, or has older objects than are known of its own past."""
+        if 0 < version < known:
+            raise VersionsWentBack(
+                f"resourceVersion {known} was heard of, and a LIST is at {version}: etcd was restored, beginning anew"
+            )
         listed: set[str] = set()
         for obj in objects:
             listed.add(obj.metadata.uid)
@@ -180,8 +191,8 @@ class Table(Generic[T]):
         if held is not None and version_of(obj) < version_of(held) <= version:
             name = f"{obj.metadata.namespace}/{obj.metadata.name}"
             raise VersionsWentBack(
-                f"{name} was at resourceVersion {version_of(held)}, and a LIST at {version} has it at {version_of(obj)}:"
-                " etcd was restored, beginning anew"
+                f"{name} was at resourceVersion {version_of(held)}, and a LIST at {version} has it at"
+                f" {version_of(obj)}: etcd was restored, beginning anew"
             )
 
     def _forget(self, obj: T, version: float = math.inf) -> None:

@@ -1,0 +1,61 @@
+"""What comes at the wrong time: a message that slips in, requests that wait too long, a state that was long ago.
+
+Each class is a `Strike` for one entry of the catalogue (`kinds.py`).
+"""
+
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import TypeVar
+
+from flotilla_common.bus import subjects
+from tests.simulation.apiserver.wire import ONE_WAY, Request
+from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.perturbation.strikes import Passive, leaders
+
+T = TypeVar("T")
+
+QUEUE_SECONDS = 6.0
+"""How long the apiserver carries nothing out: longer than a lease, and than another replica takes to plan."""
+
+LOST_SECONDS = 1.5
+"""How old a backup is that is restored: services have looked at their leases in between."""
+
+FORMER_EPOCH = subjects.epoch(subjects.FIRST_LINE, "former")
+"""That of a watcher which was replaced before the run began."""
+
+
+class SlipIn(Passive):
+    """A former watcher, paused for long, has a message on its way that fits into the stream by chance: the object as it
+    was before, in an old epoch, stands in place of what was just published. And the services begin anew: they are late
+    joiners, who never saw what it hides."""
+
+    def moment(self, saboteur: Saboteur) -> None:
+        world, newest = saboteur.world, saboteur.message
+        hidden = saboteur.before or newest
+        if newest is None or hidden is None:
+            raise RuntimeError("strikes at messages only")
+        headers = dict(hidden.headers) | {subjects.EPOCH: FORMER_EPOCH}
+        world.bus.publish(newest.subject, hidden.data, headers, None, None)
+        for leader in leaders(world):
+            world.processes[leader].crash()
+            world.loop.call_soon(world.processes[leader].start, context=Context())
+
+
+class Queue(Passive):
+    """The apiserver is so slow that it carries nothing out for one process while all others go on, longer than the
+    process's lease lasts. What nobody waits for any more it drops, as the real one does."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        saboteur.queue(request.writer, QUEUE_SECONDS)
+        return await saboteur.queued(request, serve)
+
+
+class Restore(Passive):
+    """etcd is restored from a backup that was made here, and the apiserver started again."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        saboteur.restore_after(LOST_SECONDS)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        reply = await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        return reply
