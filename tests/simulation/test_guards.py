@@ -8,18 +8,20 @@ only the one guard in question.
 # Taking a guard out means reaching into what it guards.
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pytest
 
 from flotilla_cloneset.cloneset import create, identity
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
+from flotilla_common.bus import subjects
 from flotilla_common.control.executor import Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Action, Outcome
 from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.mirror import bus_source
+from flotilla_common.mirror.bus_source import BusSource
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
@@ -37,7 +39,8 @@ def no_write_through(patch: pytest.MonkeyPatch) -> None:
 def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
     """Tables take whatever comes, be it older than what they hold, or deleted."""
 
-    def apply(table: Table[Object], obj: Object) -> bool:
+    def apply(table: Table[Object], obj: Object, as_of: int = -1) -> bool:
+        del as_of
         held = table.get(obj.metadata.namespace, obj.metadata.name)
         if held is not None:
             table._forget(held)
@@ -97,6 +100,61 @@ def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(create, "fresh_ids", fresh_ids)
 
 
+def absence_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """What the marker's epoch does not speak of is taken for deleted, whatever else the stream says of it."""
+    complete = BusSource._complete
+
+    def remove(table: Table[Object], held: Object, version: int) -> None:
+        del version
+        table.remove(held.metadata.namespace, held.metadata.name, held.metadata.uid)
+
+    def complete_by_epoch(source: BusSource, marker: subjects.Marker) -> None:
+        source._told = {subject: told for subject, told in source._told.items() if told.epoch == marker.epoch}
+        complete(source, marker)
+
+    patch.setattr(Table, "presume_absent", remove)
+    patch.setattr(BusSource, "_complete", complete_by_epoch)
+
+
+def no_end_of_writes(patch: pytest.MonkeyPatch) -> None:
+    """The lease is looked at before a write is sent, and the answer is waited for as long as it takes."""
+    bounded = Shards.fence
+
+    def fence(shards: Shards, namespace: str, name: str) -> Fence:
+        return Fence(bounded(shards, namespace, name).may_send, lambda: 60.0)
+
+    patch.setattr(Shards, "fence", fence)
+
+
+def no_look_at_versions(patch: pytest.MonkeyPatch) -> None:
+    """Nobody notices that versions went back: neither by leases nor by the bus."""
+    patch.setattr(Shards, "_expect_no_older", ignore)
+    patch.setattr(BusSource, "_follow_line", ignore)
+
+
+def ignore(*arguments: object) -> None:
+    """Do nothing."""
+    del arguments
+
+
+def no_look_at_lists(patch: pytest.MonkeyPatch) -> None:
+    """A LIST may be older than what was known when it was asked for."""
+    replace = Table[Object].replace
+
+    def replace_unseen(
+        table: Table[Object],
+        objects: Iterable[Object],
+        version: int,
+        scope: Callable[[Object], bool] = lambda _: True,
+        *,
+        known: int = 0,
+    ) -> None:
+        del known
+        replace(table, objects, version, scope)
+
+    patch.setattr(Table, "replace", replace_unseen)
+
+
 GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
     "write-through": (no_write_through, "created", each("held@cloneset-0/pods:{}")),
     "versions move forward": (no_monotonicity, "scaled-in-and-out-again", each("bus-away@:{}", points=3)),
@@ -106,6 +164,18 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
         no_reading_of_unknown_outcomes,
         "claims-made",
         each("held-from@/pods:0", "reply-lost@cloneset-0:{0}", "throttled@cloneset-0:{1}"),
+    ),
+    "absence is only inferred": (absence_for_ever, "scaled-out", each("slipped-in@/pods:{}", points=1)),
+    "writes end with the lease": (no_end_of_writes, "recreated-with-claims", each("queued@cloneset-0:{}", first=6)),
+    "versions that go back are noticed": (
+        no_look_at_versions,
+        "changed-twice-in-mid-roll",
+        each("restored@cloneset-0:{}", points=3),
+    ),
+    "a LIST is no older than what was known": (
+        no_look_at_lists,
+        "chosen-in-mid-roll",
+        each("restored@cloneset-0:{}", points=2, first=6),
     ),
     "idempotent names": (no_idempotent_names, "created", each("straggler@cloneset-0:{}", points=3)),
 }

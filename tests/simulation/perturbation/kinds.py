@@ -14,6 +14,7 @@ from flotilla_common.bus.nats import ACK_SECONDS
 from flotilla_nodeagent.channel.reader import SILENCE_SECONDS as READER_SILENCE
 from flotilla_nodeagent.channel.reporting import ANSWER_SECONDS
 from flotilla_nodeagent.images.pull import AWAY_PAUSE
+from flotilla_watcher.resource_watch import GUARD_SECONDS, MARKER_BEATS
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.scene import SIGHT
 from tests.simulation.perturbation import agent_strikes, strikes, time_strikes
@@ -31,6 +32,9 @@ from tests.simulation.perturbation.time_strikes import QUEUE_SECONDS
 from tests.simulation.world import RESTART_SECONDS
 
 HOUR = 3600.0
+
+MARKER_SECONDS = MARKER_BEATS * GUARD_SECONDS
+"""Until the next marker."""
 
 RESTORE_SECONDS = 2 * FAILOVER_SECONDS
 """Until everybody has noticed that etcd was restored, and has begun anew; some do it twice."""
@@ -134,10 +138,11 @@ KINDS: Mapping[str, Kind] = {
     ),
     "slipped-in": Kind(
         strike=time_strikes.SlipIn,
-        place=Place.MESSAGE,
-        outage=FAILOVER_SECONDS + 2,
+        place=Place.STEP,
+        outage=MARKER_SECONDS + FAILOVER_SECONDS + 2,
         blind=FAILOVER_SECONDS + 2,
         services=NOBODY,
+        per_resource=True,
         drawn=False,
     ),
     "queued": Kind(

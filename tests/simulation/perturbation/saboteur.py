@@ -11,8 +11,9 @@ from contextvars import Context
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
-from flotilla_common.api.resources import LEASE
+from flotilla_common.api.resources import LEASE, Resource
 from flotilla_common.bus.interface import Message
+from flotilla_common.bus.subjects import kube_marker
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import FOLLOW
 from tests.simulation.apiserver.store import Backup
@@ -72,11 +73,7 @@ class Saboteur:
         self._renewed: dict[tuple[str, str], float] = {}  # by process and lease: when the world had changed by then
         self._socket = PlainSocket()
         self._deaf: set[str] = set()
-        self.message: Message | None = None
-        """The object that the bus stored last."""
-        self.before: Message | None = None
-        """What stood on its subject until then."""
-        self._messages: dict[str, Message] = {}  # by subject
+        self._after_marker: dict[str, Callable[[], None]] = {}  # by the marker's subject
         self._restoring: asyncio.TimerHandle | None = None
         self._queued: dict[str, float] = {}  # until when requests of a process are not carried out
         self._held: dict[tuple[str, str], float] = {}  # until when events stay back, by process and resource
@@ -198,12 +195,19 @@ class Saboteur:
 
     def _message(self, _: int, message: Message) -> None:
         if not message.subject.startswith(OBJECTS) or message.subject.count(".") < OBJECT_DOTS:
+            if (waiting := self._after_marker.pop(message.subject, None)) is not None:
+                self._strike_soon(waiting)
             return  # why, act, or a marker
-        self.message, self.before = message, self._messages.get(message.subject)
-        self._messages[message.subject] = message
         if strike := self._reached(Place.MESSAGE, "", message.subject.split(".")[3]):
-            # The server is in the middle of storing it; what happens to it comes right after.
-            self.world.loop.call_soon(partial(strike.moment, self))
+            self._strike_soon(partial(strike.moment, self))
+
+    def after_marker(self, resource: Resource, call: Callable[[], None]) -> None:
+        """Call it when the bus has stored the next marker of the resource."""
+        self._after_marker[kube_marker(resource)] = call
+
+    def _strike_soon(self, call: Callable[[], None]) -> None:
+        """The server is in the middle of storing a message; what happens to it comes right after."""
+        self.world.loop.call_soon(call, context=Context())
 
     def _reached(self, place: Place, writer: str, resource: str) -> Strike | None:
         number = self._counts[(place, writer)]

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import TypeVar
 
+from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
+from flotilla_common.installed import published
 from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.perturbation.strikes import Passive, leaders
@@ -25,17 +27,23 @@ FORMER_EPOCH = subjects.epoch(subjects.FIRST_LINE, "former")
 
 
 class SlipIn(Passive):
-    """A former watcher, paused for long, has a message on its way that fits into the stream by chance: the object as it
-    was before, in an old epoch, stands in place of what was just published. And the services begin anew: they are late
-    joiners, who never saw what it hides."""
+    """A former watcher, paused for long, has a message on its way that fits into the stream by chance: an object that
+    has not changed for long stands in an old epoch now, behind the marker of the new one. And the services begin anew:
+    they are late joiners, who never saw what it hides."""
 
     def moment(self, saboteur: Saboteur) -> None:
-        world, newest = saboteur.world, saboteur.message
-        hidden = saboteur.before or newest
-        if newest is None or hidden is None:
-            raise RuntimeError("strikes at messages only")
-        headers = dict(hidden.headers) | {subjects.EPOCH: FORMER_EPOCH}
-        world.bus.publish(newest.subject, hidden.data, headers, None, None)
+        resource = next(one for one in published() if one.plural == self.fault.resource)
+        saboteur.after_marker(resource, lambda: self._slip_in(saboteur, resource))
+
+    def _slip_in(self, saboteur: Saboteur, resource: Resource) -> None:
+        world = saboteur.world
+        held = world.bus.stream(subjects.kube_stream(resource).name).newest_of_each(">", world.loop.time())
+        hidden = next(
+            (one for one in held if one.headers.get(subjects.OP) in (subjects.ADDED, subjects.MODIFIED)), None
+        )
+        if hidden is not None:
+            headers = dict(hidden.headers) | {subjects.EPOCH: FORMER_EPOCH}
+            world.bus.publish(hidden.subject, hidden.data, headers, None, None)
         for leader in leaders(world):
             world.processes[leader].crash()
             world.loop.call_soon(world.processes[leader].start, context=Context())
