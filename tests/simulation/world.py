@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import Context
 from importlib.metadata import entry_points
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -29,7 +29,7 @@ from flotilla_common.bus.interface import BusError
 from flotilla_common.installed import mirrored
 from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.table import VersionsWentBack
-from flotilla_common.service import Service
+from flotilla_common.service import Service, only
 from flotilla_common.settings import Settings
 from flotilla_watcher.app import service as watcher_service
 from tests.simulation.apiserver.client import SimulatedApi
@@ -163,7 +163,7 @@ class World:
     def failed(self, process: Process, error: BaseException | None) -> None:
         """A service ended by itself: `settle` and the end of the run say so. After etcd was restored that is as it
         should be, and the process is started again."""
-        if self.restored and _went_back(error):
+        if self.restored and isinstance(error, Exception) and only(VersionsWentBack, error):
             self.loop.call_later(RESTART_SECONDS, lambda: process.alive or process.start(), context=Context())
         else:
             self.failures.append((process.name, error))
@@ -267,13 +267,6 @@ class World:
         if states != self._states:
             self._upset = self.loop.time() if self._states else 0.0
             self._states = states
-
-
-def _went_back(error: BaseException | None) -> bool:
-    """The process ended because of that, and for nothing else."""
-    if not isinstance(error, ExceptionGroup):
-        return isinstance(error, VersionsWentBack)
-    return all(map(_went_back, cast("ExceptionGroup[Exception]", error).exceptions))
 
 
 def simulate(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import msgspec
 import structlog
@@ -38,8 +38,11 @@ from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ApiConfig, load_config
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
 from flotilla_common.stopping import stop_on_signals
+
+E = TypeVar("E", bound=Exception)
 
 GC_THRESHOLDS = (50_000, 20, 20)
 """Our data has no reference cycles to speak of, and mirrors hold many objects: looking for cycles after every 700 new
@@ -197,22 +200,23 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
         log.error("no way to the cluster", error=str(error))  # noqa: TRY400 - the message names file and field
         return 2
     except (PortTaken, ExceptionGroup) as failure:
-        if (taken := _taken_port(failure)) is not None:
+        if (taken := only(PortTaken, failure)) is not None:
             log.error("a port cannot be had", error=str(taken))  # noqa: TRY400 - the message names the port
             return 2
+        if (restored := only(VersionsWentBack, failure)) is not None:
+            log.error("this process remembers too much", error=str(restored))  # noqa: TRY400 - it is no defect
+            return 1
         log.error("service failed", exc_info=failure)  # noqa: TRY400 - structlog takes the exception itself
         return 1
     return 0
 
 
-def _taken_port(failure: Exception) -> PortTaken | None:
-    """The first of the taken ports, if the services failed for nothing else."""
-    while isinstance(failure, ExceptionGroup):
-        ports, others = cast("ExceptionGroup[Exception]", failure).split(PortTaken)
-        if ports is None or others is not None:
-            return None
-        failure = ports.exceptions[0]
-    return failure if isinstance(failure, PortTaken) else None
+def only(kind: type[E], failure: Exception) -> E | None:
+    """The first of these errors, if the services failed for nothing else."""
+    if not isinstance(failure, ExceptionGroup):
+        return failure if isinstance(failure, kind) else None
+    found = [only(kind, one) for one in cast("ExceptionGroup[Exception]", failure).exceptions]
+    return found[0] if all(found) else None
 
 
 def main(service: Service, arguments: Sequence[str] | None = None) -> int:

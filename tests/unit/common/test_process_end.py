@@ -12,10 +12,14 @@ from flotilla_common import service
 from flotilla_common.health import PortTaken
 from flotilla_common.settings import Settings
 
+from flotilla_common.mirror.table import VersionsWentBack
+
 taken = PortTaken("port 80: taken")
+restored = VersionsWentBack("etcd was restored")
 failures = {
     "endpoint": taken,
     "service": ExceptionGroup("", [ExceptionGroup("", [taken])]),
+    "restored": ExceptionGroup("", [ExceptionGroup("", [restored]), restored]),
     "not alone": ExceptionGroup("", [taken, ValueError("boom")]),
 }
 
@@ -41,3 +45,12 @@ def test_a_taken_port_is_one_line(failure: str, code: int, event: str) -> None:
     assert (result.returncode, line["event"]) == (code, event)
     assert ("exception" in line) == (code == 1)
     assert line.get("error", "port 80: taken") == "port 80: taken"
+
+
+def test_a_restored_etcd_is_one_line() -> None:
+    """The process is started again: nothing but a new one remembers nothing."""
+    result = subprocess.run([sys.executable, "-c", FAILING, "restored"], capture_output=True, text=True, check=False)
+    line = json.loads(result.stdout + result.stderr)
+    assert (result.returncode, line["event"]) == (1, "this process remembers too much")
+    assert line["error"] == "etcd was restored"
+    assert "exception" not in line

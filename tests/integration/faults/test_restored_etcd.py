@@ -1,0 +1,99 @@
+"""etcd is restored from a backup under running services: they begin anew, and what there is counts."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flotilla_cli.cluster.process import is_alive, reap
+from flotilla_common.api.resources import POD
+from flotilla_common.bus import subjects
+from flotilla_common.clock import SystemClock
+from tests.support.cluster import eventually
+from tests.support.fleet import SERVICES, Fleet
+from tests.support.scene import OLD, cloneset
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+PODS = 6
+CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+
+
+def images(flotilla: Fleet) -> dict[str, str]:
+    """The image of each pod that is ready."""
+    ready: dict[str, str] = {}
+    for pod in flotilla.cluster.read("pods")["items"]:
+        conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
+        if conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]:
+            ready[pod["metadata"]["name"]] = pod["status"]["containerStatuses"][0]["image"].rpartition("/")[2]
+    return ready
+
+
+async def settled(flotilla: Fleet, image: str) -> dict[str, str]:
+    """All pods run the image, and the status says so."""
+
+    def holds() -> bool:
+        status: dict[str, Any] = flotilla.cluster.read("clone", "web").get("status", {})
+        counts = {status.get(member) for member in ("replicas", "readyReplicas", "updatedReadyReplicas")}
+        return counts == {PODS} and list(images(flotilla).values()) == [image] * PODS
+
+    await eventually(holds, 120)
+    return images(flotilla)
+
+
+def roll(flotilla: Fleet, image: str) -> None:
+    patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
+    flotilla.cluster.kubectl("patch", "clone", "web", "--type=json", "-p", json.dumps(patch))
+
+
+async def exchange_etcd(flotilla: Fleet, source: Path, target: Path) -> None:
+    """Copy etcd's files while nothing of the control plane runs."""
+    await flotilla.kill_component(*CONTROL_PLANE)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    await flotilla.repair_control_plane()
+
+
+async def began_anew(flotilla: Fleet) -> None:
+    """Start what has ended, as a supervisor does, until everything is ready in the new line of versions."""
+    clock = SystemClock()
+
+    async def look() -> bool:
+        for name in list(flotilla.members):
+            if not is_alive(flotilla.members[name].process):
+                reap(flotilla.members.pop(name).process.pid)
+                await flotilla.start(name, wait=False)
+        return all(flotilla.members[name].ready() for name in SERVICES) and await line(flotilla) == "1"
+
+    async with asyncio.timeout(90):
+        while not await look():
+            await clock.sleep(0.2)
+
+
+async def line(flotilla: Fleet) -> str:
+    """The line of versions that pods are published in."""
+    async with flotilla.bus() as bus:
+        marker = await bus.get_last(subjects.kube_stream(POD).name, subjects.kube_marker(POD))
+    return "" if marker is None else subjects.line_of(marker.headers[subjects.EPOCH])
+
+
+async def test_a_backup_is_restored_under_running_services(flotilla: Fleet, tmp_path: Path) -> None:
+    etcd, backup = flotilla.cluster.plane.places.state_dir / "etcd", tmp_path / "backup"
+    flotilla.cluster.kubectl("create", "-f", "-", stdin=json.dumps(cloneset("web", PODS)))
+    before = await settled(flotilla, OLD)
+    await exchange_etcd(flotilla, etcd, backup)
+    roll(flotilla, "nginx:2")
+    await settled(flotilla, "nginx:2")
+    flotilla.cluster.kubectl("delete", "pod", min(before), "--wait=true")
+    after = await settled(flotilla, "nginx:2")
+    assert after.keys() != before.keys()
+    await exchange_etcd(flotilla, backup, etcd)
+    await began_anew(flotilla)
+    assert await settled(flotilla, OLD) == before
+    assert "etcd was restored" in flotilla.members["watcher"].log()
+    roll(flotilla, "nginx:3")
+    assert (await settled(flotilla, "nginx:3")).keys() == before.keys()
+    await flotilla.healthy()
