@@ -98,7 +98,8 @@ def test_the_owner_of_what_is_gone_is_known_from_before():
     reader.read(kube(POD_BODY), NOW)
     gone = kube({"metadata": {"name": "web-a.b", "namespace": "shop", "resourceVersion": "7"}}, "DELETED")
     first, again = reader.read(gone, NOW), reader.read(gone, NOW)
-    assert first is not None and again is not None
+    assert first is not None
+    assert again is not None
     assert (first.what, first.owner) == ("deleted", "CloneSet/web")
     assert again.owner == ""  # what is gone is not kept in memory
 
