@@ -45,6 +45,13 @@ def test_by_default_it_is_open_to_this_machine() -> None:
         assert asyncio.run(reached(settings, "cloneset/1"))
 
 
+def test_it_knows_how_much_memory_it_may_take(tmp_path: Path) -> None:
+    with embedded_bus(Settings(nats_dir=str(tmp_path)), programs()):
+        server = Records(tmp_path).alive("nats-server")
+        assert server is not None
+        assert b"GOMEMLIMIT=72MiB" in Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
+
+
 @pytest.mark.parametrize("before", [True, False], ids=["credentials first", "bus first"])
 def test_for_agents_everybody_needs_credentials_and_they_last(tmp_path: Path, before: bool) -> None:
     wanted = Settings(nats_listen=f"127.0.0.2:{free_ports(1)[0]}", nats_dir=str(tmp_path / "bus"))

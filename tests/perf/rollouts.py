@@ -7,7 +7,7 @@ watch that both Flotilla's and the native workloads are measured with.
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from flotilla_common.kube.config import load_config, read_here
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.settings import Settings
 from tests.support.cluster import Cluster, control_plane
-from tests.support.fleet import Fleet, cpu_seconds, fleet
+from tests.support.fleet import SERVICES, Fleet, cpu_seconds, fleet, memory_mib
 
 NAMESPACE = "default"
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
@@ -174,6 +174,14 @@ class Bench:
         own = sum(member.cpu_seconds() for member in self.flotilla.members.values())
         return own + cpu_seconds(self.flotilla.nats.process.pid)
 
+    def memory(self) -> dict[str, float]:
+        """Resident memory of each service now, in MiB."""
+        return {name: member.rss_mib() for name, member in self.flotilla.members.items()}
+
+    def bus_memory(self, field: str = "VmRSS") -> float:
+        """Resident memory of nats-server in MiB: now, or with `VmHWM` the most that it ever had."""
+        return memory_mib(self.flotilla.nats.process.pid, field)
+
     def pod_writes(self) -> float:
         """Writes of pods that the services sent and that took effect, as they counted them."""
         return sum(pod_writes_in(member.metrics_text()) for member in self.flotilla.members.values())
@@ -242,9 +250,9 @@ def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[s
 
 
 @asynccontextmanager
-async def bench(state_dir: Path, nodes: int = 10) -> AsyncGenerator[Bench]:
+async def bench(state_dir: Path, nodes: int = 10, services: Iterable[str] = SERVICES) -> AsyncGenerator[Bench]:
     """Everything up and idle for the time of the block."""
-    async with control_plane(state_dir, nodes=nodes, kubelet=KUBELET) as cluster, fleet(cluster) as flotilla:
+    async with control_plane(state_dir, nodes=nodes, kubelet=KUBELET) as cluster, fleet(cluster, services) as flotilla:
         api = KubeClient(
             await load_config(Settings(kubeconfig=str(cluster.kubeconfig)), reader=read_here), user_agent="bench"
         )

@@ -6,9 +6,7 @@ are printed, whether they pass or not.
 
 import asyncio
 import statistics
-import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -16,9 +14,9 @@ import pytest_asyncio
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import Resource
+from tests.perf.limits import within
 from tests.perf.rollouts import DEPLOYMENT, Bench, bench
 
-LIMITS = tomllib.loads((Path(__file__).parent / "thresholds.toml").read_text(encoding="utf-8"))
 OLD, NEW = "nginx:alpine", "nginx:mainline"
 THOUSAND = 1000
 ROUNDS = 7
@@ -32,12 +30,6 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(3600
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
     async with bench(tmp_path_factory.mktemp("perf")) as running:
         yield running
-
-
-def within(figure: str, value: float) -> None:
-    """Print a figure, and hold it against its limit."""
-    print(f"\n{figure}: {value:.3f} (limit {LIMITS[figure]})")
-    assert value <= LIMITS[figure]
 
 
 class Life:

@@ -70,16 +70,21 @@ class Member:
 
     def rss_mib(self) -> float:
         """Resident memory now, in MiB."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        raise AssertionError("no VmRSS")
+        return memory_mib(self.process.pid, "VmRSS")
 
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def memory_mib(pid: int, field: str) -> float:
+    """What the kernel says of a process's memory, in MiB: VmRSS is what is resident, VmHWM the most that ever was."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"no {field}")
 
 
 def page(port: int, path: str) -> tuple[int, str]:

@@ -1,4 +1,5 @@
-"""Release downloads: the quick way where the internet is open. Each file is checked against the release's own sum.
+"""Release downloads: the quick way where the internet is open. Each file is checked against the sum that this
+repository pins for it (`sums.txt`); one without such a sum is not downloaded.
 
 A machine without internet finds out within seconds (one short connect per product) and goes on to the next way.
 """
@@ -8,6 +9,8 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Collection
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
 import aiohttp
@@ -25,12 +28,15 @@ class Unavailable(ClusterError):
     """A release cannot be had from here; another way may work."""
 
 
+class Unpinned(Unavailable):
+    """No sum of the release is known here, so that it may not be used."""
+
+
 class Asset(msgspec.Struct, frozen=True):
-    """One file of a release: a program, or an archive that holds it. `sums`: where its SHA-256 sums are."""
+    """One file of a release: a program, or an archive that holds it."""
 
     program: str
     url: str
-    sums: str = ""
 
 
 def assets(product: Product, machine: str) -> list[Asset]:
@@ -39,33 +45,43 @@ def assets(product: Product, machine: str) -> list[Asset]:
     match product.name:
         case "kubernetes":
             base = f"https://dl.k8s.io/release/{version}/bin/linux/{machine}"
-            return [Asset(name, f"{base}/{name}", f"{base}/{name}.sha256") for name in product.packages]
+            return [Asset(name, f"{base}/{name}") for name in product.packages]
         case "etcd":
             base = f"https://github.com/etcd-io/etcd/releases/download/{version}"
-            return [Asset("etcd", f"{base}/etcd-{version}-{system}.tar.gz", f"{base}/SHA256SUMS")]
+            return [Asset("etcd", f"{base}/etcd-{version}-{system}.tar.gz")]
         case "kwok":
             return [Asset("kwok", f"https://github.com/kubernetes-sigs/kwok/releases/download/{version}/kwok-{system}")]
         case "containerd":
             archive = f"https://github.com/containerd/containerd/releases/download/{version}"
             archive += f"/containerd-{product.dotted}-{system}.tar.gz"
-            return [Asset(name, archive, f"{archive}.sha256sum") for name in product.packages]
+            return [Asset(name, archive) for name in product.packages]
         case "crane":
             base = f"https://github.com/google/go-containerregistry/releases/download/{version}"
             named = {"amd64": "x86_64"}.get(machine, machine)
-            url = f"{base}/go-containerregistry_Linux_{named}.tar.gz"
-            return [Asset("crane", url, f"{base}/checksums.txt")]
+            return [Asset("crane", f"{base}/go-containerregistry_Linux_{named}.tar.gz")]
         case _:
             base = f"https://github.com/nats-io/nats-server/releases/download/{version}"
-            return [Asset("nats-server", f"{base}/nats-server-{version}-{system}.tar.gz", f"{base}/SHA256SUMS")]
+            return [Asset("nats-server", f"{base}/nats-server-{version}-{system}.tar.gz")]
+
+
+@cache
+def pinned_sums() -> dict[str, str]:
+    """The SHA-256 sums (hexadecimal) that are pinned here, by address."""
+    text = resources.files("flotilla_cli.cluster").joinpath("sums.txt").read_text(encoding="utf-8")
+    rows = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    return {url: wanted for wanted, url in rows}
 
 
 async def download(product: Product, names: Collection[str], machine: str, into: Path, say: Say) -> None:
-    """Fetch these programs of a product into this folder. Raises Unavailable when the release cannot be reached."""
+    """Fetch these programs of a product into this folder. Raises Unavailable when the release cannot be reached,
+    Unpinned before it is tried to, and ClusterError when a file is not the one that is pinned."""
+    wanted = [asset for asset in assets(product, machine) if asset.program in names]
+    for asset in wanted:
+        if asset.url not in pinned_sums():
+            raise Unpinned(f"{asset.url}: no SHA-256 sum is pinned for it")
     async with aiohttp.ClientSession(timeout=PATIENCE, trust_env=True) as session:
         fetched: dict[str, bytes] = {}  # an archive may hold several programs
-        for asset in assets(product, machine):
-            if asset.program not in names:
-                continue
+        for asset in wanted:
             if asset.url not in fetched:
                 fetched = {asset.url: await _checked(session, asset, product, say)}
             program = await asyncio.to_thread(unpack, asset, fetched[asset.url])
@@ -78,15 +94,14 @@ async def _checked(session: aiohttp.ClientSession, asset: Asset, product: Produc
     title = f"downloading {asset.program}"
     try:
         say(f"{title} {product.version}")
-        sums = (await _fetch(session, asset.sums)).decode() if asset.sums else ""
         content = await _fetch(session, asset.url, lambda text: say(f"{title}, {text}"))
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Unavailable(f"{asset.url}: {error or type(error).__name__}") from error
-    verify(asset.url, content, sums)
+    verify(asset.url, content, pinned_sums()[asset.url])
     return content
 
 
-async def _fetch(session: aiohttp.ClientSession, url: str, say: Say = lambda _: None) -> bytes:
+async def _fetch(session: aiohttp.ClientSession, url: str, say: Say) -> bytes:
     async with session.get(url) as reply:
         reply.raise_for_status()
         buffer = bytearray()
@@ -96,15 +111,14 @@ async def _fetch(session: aiohttp.ClientSession, url: str, say: Say = lambda _: 
         return bytes(buffer)
 
 
-def verify(url: str, content: bytes, sums: str) -> None:
-    """Check a file against the release's list of sums (a lone sum, or `sum name` lines). Raises ClusterError."""
-    if not sums:
-        return
-    name = url.rpartition("/")[2]
-    rows = [line.split() for line in sums.splitlines() if line.strip()]
-    wanted = next((row[0] for row in rows if len(row) == 1 or row[-1].lstrip("*") == name), "")
-    if hashlib.sha256(content).hexdigest() != wanted:
-        raise ClusterError(f"{url} does not have the SHA-256 sum that its release states; nothing was installed.")
+def verify(url: str, content: bytes, expected: str) -> None:
+    """Check a file against its pinned SHA-256 sum (hexadecimal). Raises ClusterError."""
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise ClusterError(
+            f"{url} is not the file that is pinned here: its SHA-256 sum is {found}, expected was {expected}. "
+            "Nothing was installed."
+        )
 
 
 def unpack(asset: Asset, content: bytes) -> bytes:

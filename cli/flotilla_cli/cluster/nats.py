@@ -27,8 +27,10 @@ ANY = ("0.0.0.0", "::")
 """What users may write for all addresses."""
 MAX_PAYLOAD = 8 * 1024 * 1024
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
-ENVIRONMENT = {"GOGC": "400"}
-"""It keeps a few MiB alive and copies every message, so garbage is looked for a quarter as often."""
+ENVIRONMENT = {"GOGC": "400", "GOMEMLIMIT": "72MiB"}
+"""It copies every message, so garbage is looked for a quarter as often as Go would, but no more than 72 MiB are taken.
+While a thousand pods come and go 20 to 30 MiB are in use, most of them blocks of 4 and 8 MiB that were written or read
+in the last ten seconds; 20,000 objects of 4 KB are written and read back in as much CPU as without the limit."""
 
 CONFIGURATION = """\
 {users}server_name: flotilla

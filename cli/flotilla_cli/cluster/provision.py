@@ -1,4 +1,5 @@
-"""Getting the programs: found, else downloaded, else built; then they stay in the cache.
+"""Getting the programs: found, else downloaded, else built; then they stay in the cache. What is downloaded or built is
+pinned by sums in this repository.
 
 One command at a time provides; a second waits for the lock and then finds everything there. Programs come into the
 cache by a rename, so that a killed download or build leaves nothing half-made behind.
@@ -49,7 +50,7 @@ async def _get(product: Product, names: list[str], clock: Clock, say: Say, found
         except download.Unavailable as error:
             problem = build.go_problem()
             if problem:
-                raise ClusterError(_nothing(product, names, found, str(error), problem)) from error
+                raise ClusterError(_nothing(product, names, found, error, problem)) from error
             say(f"no release download ({product.name}); building from Go modules, which takes minutes")
             await build.build(product, names, Path(scratch), clock, say)
         except OSError as error:
@@ -73,15 +74,18 @@ def machine() -> str:
     return found
 
 
-def _nothing(product: Product, wanted: list[str], found: Search, download_problem: str, build_problem: str) -> str:
+def _nothing(
+    product: Product, wanted: list[str], found: Search, download_problem: download.Unavailable, build_problem: str
+) -> str:
     names = ", ".join(wanted)
     tried = "\n".join(f"  {line}" for line in found.tried if Path(line.split(":")[0]).name in wanted)
+    reachable = "\n  - make the release downloads reachable (HTTPS_PROXY is used)."
     return (
         f"{names} cannot be had on this machine.\nLooked for:\n{tried}\nDownload: {download_problem}\n"
         f"Build from Go modules: {build_problem}\nAny of these helps:\n"
         f"  - put {names} ({product.version}) into a folder and name it with --assets or FLOTILLA_ASSETS;\n"
-        "  - install Go 1.26 or newer, then they are built;\n"
-        "  - make the release downloads reachable (HTTPS_PROXY is used)."
+        "  - install Go 1.26 or newer, then they are built"
+        + ("." if isinstance(download_problem, download.Unpinned) else f";{reachable}")
     )
 
 

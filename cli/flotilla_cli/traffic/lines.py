@@ -71,9 +71,8 @@ class Reader:
         if not operation:
             return None  # the server's own note that a tombstone has expired
         before = self._seen.pop(message.subject, None)
-        self._seen[message.subject] = body
-        if len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
+        if operation != subjects.DELETED:
+            self._remember(message.subject, body)
         meta = member(body, "metadata")
         return Line(
             at=now,
@@ -85,9 +84,14 @@ class Reader:
             what=operation.lower(),
             cause=_difference(before, body) if operation == subjects.MODIFIED else "",
             outcome=f"rv {message.headers.get(subjects.RV, '?')}",
-            owner=_owner(meta),
+            owner=_owner(meta) or _owner(member(before or {}, "metadata")),  # a tombstone does not name its owner
             message=dict(message.headers),
         )
+
+    def _remember(self, subject: str, body: Json) -> None:
+        self._seen[subject] = body
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
 
 
 def _act(body: Json, now: datetime) -> Line:

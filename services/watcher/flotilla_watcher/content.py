@@ -39,8 +39,11 @@ class Content:
         return _encode(self._type | members)
 
     def message(self, op: str, epoch: str, head: HeadMeta, item: msgspec.Raw) -> tuple[bytes, dict[str, str]]:
-        """Body and headers. An object beyond the bus's payload becomes its identity, to be fetched."""
+        """Body and headers. A deleted object is its identity: followers need no more, and the bus keeps as many of them
+        as rollouts leave behind in ten minutes. So is one beyond the bus's payload, to be fetched."""
         headers = self.headers(op, epoch, head)
+        if op == subjects.DELETED:
+            return self.identity(head), headers
         body = self.body(item)
         if len(body) + sum(len(name) + len(value) + 4 for name, value in headers.items()) > self._max_payload:
             headers[subjects.OVERSIZE] = "true"

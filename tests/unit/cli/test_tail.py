@@ -93,6 +93,17 @@ def test_change_tells_what_changed_since_the_last_one():
     assert line.cause == "spec.containers[main].image"
 
 
+def test_the_owner_of_what_is_gone_is_known_from_before():
+    reader = Reader()
+    reader.read(kube(POD_BODY), NOW)
+    gone = kube({"metadata": {"name": "web-a.b", "namespace": "shop", "resourceVersion": "7"}}, "DELETED")
+    first, again = reader.read(gone, NOW), reader.read(gone, NOW)
+    assert first is not None
+    assert again is not None
+    assert (first.what, first.owner) == ("deleted", "CloneSet/web")
+    assert again.owner == ""  # what is gone is not kept in memory
+
+
 def test_cluster_scoped_object():
     message = Message(
         subject=subjects.kube(NODE, "", "n1"), data=b'{"metadata":{"name":"n1"}}', headers={"op": "ADDED"}

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 import tarfile
 from collections.abc import Collection
 from pathlib import Path
@@ -9,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from flotilla_cli.cluster import build, download, provision
-from flotilla_cli.cluster.download import Asset, Unavailable, assets, unpack, verify
+from flotilla_cli.cluster.download import Asset, Unavailable, assets, pinned_sums, unpack, verify
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import cached_dir
-from flotilla_cli.cluster.programs import CONTAINERD, ETCD, KUBERNETES, NATS, PRODUCTS, Product
+from flotilla_cli.cluster.programs import CONTAINERD, ETCD, KUBERNETES, KWOK, NATS, PRODUCTS, Product
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock, SystemClock
 
@@ -74,6 +75,16 @@ async def test_with_neither_it_says_what_was_tried_and_what_helps(monkeypatch: p
         assert words in message
 
 
+async def test_where_no_sum_is_pinned_a_way_to_the_internet_is_no_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provision, "machine", lambda: "amd64")
+    monkeypatch.setattr(download, "pinned_sums", dict)
+    with pytest.raises(ClusterError) as caught:
+        await provision.provide(["etcd"], SystemClock())
+    assert "no SHA-256 sum is pinned for it" in str(caught.value)
+    assert "install Go" in str(caught.value)
+    assert "HTTPS_PROXY" not in str(caught.value)
+
+
 def test_every_product_has_pinned_module_files() -> None:
     for product in PRODUCTS:
         files = product.module_files()
@@ -81,22 +92,44 @@ def test_every_product_has_pinned_module_files() -> None:
         assert product.version.encode() in files["go.mod"]
 
 
-@pytest.mark.parametrize(
-    ("sums", "ok"),
-    [
-        pytest.param(hashlib.sha256(b"x").hexdigest(), True, id="lone sum"),
-        pytest.param(f"{'0' * 64}  other\n{hashlib.sha256(b'x').hexdigest()}  file", True, id="list"),
-        pytest.param("0" * 64, False, id="other content"),
-        pytest.param(f"{hashlib.sha256(b'x').hexdigest()}  other", False, id="not in the list"),
-        pytest.param("", True, id="release without sums"),
-    ],
-)
-def test_downloads_are_checked_against_the_releases_sums(sums: str, ok: bool) -> None:
-    if ok:
-        verify("base/file", b"x", sums)
-    else:
-        with pytest.raises(ClusterError, match="SHA-256"):
-            verify("base/file", b"x", sums)
+def test_a_download_is_checked_against_the_pinned_sum() -> None:
+    expected = hashlib.sha256(b"x").hexdigest()
+    verify("base/file", b"x", expected)
+    with pytest.raises(ClusterError) as caught:
+        verify("base/file", b"y", expected)
+    assert not isinstance(caught.value, Unavailable)  # no other way is tried behind a file that was tampered with
+    for words in ("base/file", expected, hashlib.sha256(b"y").hexdigest(), "Nothing was installed"):
+        assert words in str(caught.value)
+
+
+async def test_what_is_not_the_pinned_file_does_not_come_into_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def tampered(session: object, url: str, say: Say) -> bytes:
+        return b"something else"
+
+    monkeypatch.setattr(download, "_fetch", tampered)
+    monkeypatch.setattr(provision, "machine", lambda: "amd64")
+    with pytest.raises(
+        ClusterError, match=r"kwok-linux-amd64 is not the file that is pinned here.* expected was f5a4385a"
+    ):
+        await provision.provide(["kwok"], SystemClock())
+    assert not list(cached_dir(KWOK).iterdir())
+
+
+async def test_without_a_pinned_sum_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fetched(session: object, url: str, say: Say) -> bytes:
+        raise AssertionError("nobody may ask for it")
+
+    monkeypatch.setattr(download, "_fetch", fetched)
+    monkeypatch.setattr(download, "pinned_sums", dict)
+    with pytest.raises(Unavailable, match="kwok-linux-amd64: no SHA-256 sum is pinned for it"):
+        await download.download(KWOK, ["kwok"], "amd64", tmp_path, lambda _: None)
+
+
+def test_pinned_sums_are_those_of_the_releases_that_we_take() -> None:
+    ours = {asset.url for product in PRODUCTS for machine in ("amd64", "arm64") for asset in assets(product, machine)}
+    assert pinned_sums()
+    assert pinned_sums().keys() <= ours  # none is left over from an older version
+    assert all(re.fullmatch("[0-9a-f]{64}", wanted) for wanted in pinned_sums().values())
 
 
 def test_a_program_is_taken_out_of_its_archive() -> None:
@@ -114,4 +147,3 @@ def test_releases_name_version_and_machine() -> None:
         for asset in assets(product, "arm64"):
             assert product.dotted in asset.url
             assert "arm64" in asset.url
-            assert asset.sums

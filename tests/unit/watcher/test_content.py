@@ -54,6 +54,17 @@ def test_what_is_too_large_is_named_only(size: int, oversize: bool) -> None:
     assert json.loads(body)["metadata"]["uid"] == UID
 
 
+def test_of_what_is_deleted_the_identity_is_left() -> None:
+    item = raw(pod(text="x" * 5000))
+    body, headers = Content(POD, 1 << 20).message("DELETED", "e1", decode_head(item).metadata, item)
+    assert json.loads(body) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "namespace": "b", "uid": UID, "resourceVersion": "12"},
+    }
+    assert "oversize" not in headers
+
+
 def test_who_applied_server_side_is_kept_without_the_fields() -> None:
     owners = [
         {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {}}},

@@ -1,0 +1,51 @@
+"""What twenty rollouts leave behind in memory: nothing that grows.
+
+A life is: create a thousand pods, all at once, and delete them. The bus keeps a tombstone of each of them for ten
+minutes, and a day of writes; services remember who is gone. All of that has to fit into what they have after the first
+lives.
+"""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.perf.limits import within
+from tests.perf.rollouts import CLONE_SET, Bench, bench
+from tests.support.fleet import SERVICES
+
+LIVES = 20
+SETTLED = 5
+"""After so many lives caches and allocators have what they need."""
+PODS = 1000
+IMAGE = "nginx:alpine"
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(3600)]
+
+
+async def test_memory_through_twenty_lives_of_a_thousand_pods(tmp_path: Path) -> None:
+    after: list[dict[str, float]] = []
+    async with bench(tmp_path, services=(*SERVICES, "jobs")) as site:
+        for number in range(1, LIVES + 1):
+            started = time.monotonic()
+            await live(site, f"life-{number}")
+            after.append(site.memory())
+            shown = " ".join(f"{name} {mib:.0f}" for name, mib in after[-1].items())
+            bus = f"{site.bus_memory():.0f}, at most {site.bus_memory('VmHWM'):.0f}"
+            print(
+                f"\nlife {number} of {LIVES}: {time.monotonic() - started:.0f} s; MiB: nats-server {bus} {shown}",
+                end="",
+            )
+        peak, writes = site.bus_memory("VmHWM"), site.pod_writes() / (LIVES * PODS)
+    within("soak_bus_mib", peak)
+    within("writes_per_created_pod", writes)
+    within("soak_growth", max(mib / after[SETTLED - 1][name] for name, mib in after[-1].items()))
+
+
+async def live(site: Bench, name: str) -> None:
+    """Create and delete a CloneSet; returns when its pods are gone."""
+    await site.create(CLONE_SET, name, PODS, IMAGE)
+    await site.until(lambda: site.pods.ready(IMAGE) == PODS)
+    await site.delete(CLONE_SET, name)
+    await site.until(lambda: len(site.pods) == 0)
+    await site.quiet()
