@@ -75,6 +75,9 @@ class BusSettings(Protocol):
     @property
     def nats_ca(self) -> str: ...
 
+    @property
+    def allow_open_bus(self) -> bool: ...
+
 
 class NatsBus:
     """The `Bus` on NATS."""
@@ -87,6 +90,7 @@ class NatsBus:
             name=name,
             creds=settings.nats_creds,
             authority=settings.nats_ca,
+            allow_open=settings.allow_open_bus,
             clock=self._clock,
             inbox_prefix=inbox_prefix,
         )
@@ -100,6 +104,15 @@ class NatsBus:
     @property
     def connected(self) -> bool:
         return self._connection.connected
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no connection, as far as that is known."""
+        return self._connection.trouble
+
+    async def refused(self) -> None:
+        """Returns never. Raises OpenBusError when the bus lets anybody in, and that is not allowed."""
+        await self._connection.refused()
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
         await self._connection.ready(READY_SECONDS)
