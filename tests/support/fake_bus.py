@@ -159,7 +159,7 @@ class FakeBus:
         return {inbox for name, inbox in self.deliveries if name == stream}
 
     async def deliver(
-        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+        self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
         """Remembers it; nothing is sent."""
         found = self.streams.get(stream)

@@ -3,7 +3,8 @@
 An agent asks for a delivery to an inbox. A JetStream consumer sends wherever it is told to, with the rights of the
 server; so the consumer is made here, after a look at what it would deliver, and where. The replica that publishes the
 resource answers, once the node's copies are there. Afterwards the bus itself knows who reads: a consumer to which
-nobody listens ends by itself.
+nobody listens ends by itself. A node has one consumer per resource: the next one it asks for takes the place of the
+last, so that it cannot fill the bus with them.
 """
 
 from collections.abc import Mapping
@@ -87,6 +88,7 @@ async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: Nod
 async def _deliver(bus: Bus, resource: Resource, node: str, request: FollowRequest) -> FollowAnswer:
     delivery = await bus.deliver(
         subjects.node_stream(resource).name,
+        subjects.token(node),
         [subjects.node_marker(resource, node), subjects.node_filter(node, resource)],
         request.inbox,
         created=request.created,

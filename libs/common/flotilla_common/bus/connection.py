@@ -59,11 +59,13 @@ class _Subscribes(Protocol):
     ) -> Subscription: ...
 
 
-async def subscribe(client: Client, subject: str, on_msg: OnMsg, queue: str = "") -> Subscription:
-    """Subscribe without nats-py's own limits: it would drop messages beyond them without a trace. Flow control bounds
-    what a stream sends us."""
+async def subscribe(
+    client: Client, subject: str, on_msg: OnMsg, queue: str = "", *, most: int = 0, most_bytes: int = 0
+) -> Subscription:
+    """Subscribe, without nats-py's own limits: it would drop messages beyond them with no more than an error that names
+    the subject. Flow control bounds what a stream sends us. Where nothing does, `most` messages and bytes may wait."""
     typed = cast("_Subscribes", client)
-    return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=0, pending_bytes_limit=0)
+    return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=most, pending_bytes_limit=most_bytes)
 
 
 class OpenBusError(Exception):
