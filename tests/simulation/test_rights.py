@@ -12,11 +12,12 @@ from functools import cache
 import msgspec
 import pytest
 
+from flotilla_cli.install.rbac import account
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.resources import POD, TOKEN_REVIEW, Resource
+from flotilla_common.api.resources import LEASE, POD, TOKEN_REVIEW, Resource
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
@@ -128,6 +129,15 @@ def texts(rights: Iterable[Right]) -> list[str]:
 def test_nothing_is_done_that_is_not_declared(service: str) -> None:
     rights = [right for right, _ in declared(service)]
     assert texts(done for done in used(service) if not any(covers(right, done) for right in rights)) == []
+
+
+@pytest.mark.parametrize("service", services())
+def test_no_service_writes_a_lease_of_another(service: str) -> None:
+    """A policy would refuse it (cli/flotilla_cli/install/lease_policy.py)."""
+    writes = {call for call in calls() if call.resource == LEASE and call.verb not in READS}
+    names = {call.name for call in writes if call.writer.rpartition("-")[0] == service}
+    assert names
+    assert not [name for name in names if not name.startswith(f"{account(service)}-")]
 
 
 @pytest.mark.parametrize("service", services())
