@@ -61,6 +61,7 @@ class FakeBus:
         self.follows: list[FakeFollow] = []
         self.servers: list[FakeServer] = []
         self.deliveries: dict[tuple[str, str], tuple[str, ...]] = {}  # filters by stream and inbox
+        self.readers: dict[tuple[str, str], str] = {}  # the inbox of each stream and reader
         self.inbox = "_INBOX"  # where requests want their answers; an agent's has its node in it
         self._incarnations = 0
 
@@ -165,6 +166,8 @@ class FakeBus:
         found = self.streams.get(stream)
         if found is None or not self.connected:
             raise BusError("no such stream")
+        self.deliveries.pop((stream, self.readers.get((stream, reader), "")), None)
+        self.readers[stream, reader] = inbox
         self.deliveries[stream, inbox] = tuple(subject_filters)
         return Delivery(found.created, resumed=created == found.created)
 

@@ -15,11 +15,16 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Follow
 from flotilla_common.clock import Clock
+from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 from flotilla_common.node.serving import Sender, serve_reports
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
 from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamLost, Superseded
+
+FOLLOWS, FOLLOWS_PER_SECOND = 32, 2.0
+"""How often a node may ask: agents do when they start and when the bus was away, and then each time all of the node's
+copies may have to be sent again."""
 
 LOOK_SECONDS = 60.0
 """How often the readers are counted: a node that is read and not served (its asking was answered by a predecessor, just
@@ -50,7 +55,7 @@ async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]
         except (StreamLost, Superseded, BusError) as error:
             return FollowAnswer(why=str(error), again=True)
 
-    return await serve_reports(bus, FOLLOW, FollowRequest, handle)
+    return await serve_reports(bus, FOLLOW, FollowRequest, handle, quota=Quota(FOLLOWS, FOLLOWS_PER_SECOND))
 
 
 def proper_inbox(node: str, inbox: str) -> bool:

@@ -45,8 +45,10 @@ Handler = Callable[[Sender, T], Awaitable[Answer | None]]
 """Judges a report and returns the answer; None when another replica is to answer."""
 
 
-async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T], *, queue: str = "") -> Follow:
-    """Answer the reports of one kind from all nodes.
+async def serve_reports(
+    bus: Bus, kind: str, body: type[T], handler: Handler[T], *, queue: str = "", quota: Quota | None = None
+) -> Follow:
+    """Answer the reports of one kind from all nodes; each node has the usual quota, unless another one is given.
 
     Without a queue every replica sees every report, and the one that owns the object's shard answers. With a queue any
     one of its members does. An unreadable report is refused by whoever sees it.
@@ -54,14 +56,14 @@ async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T],
     decode = msgspec.json.Decoder(body).decode
     log = structlog.get_logger(report=kind)
     under_way: Counter[str] = Counter()
-    quota = Quota(BURST, PER_SECOND)
+    allowed = quota or Quota(BURST, PER_SECOND)
 
     async def answer(message: Message) -> bytes | None:
         node, namespace, name = subjects.reporter(message.subject)
         if not message.reply.startswith(subjects.node_inbox(node) + "."):
             log.warning("a report wants its answer outside the node's inbox", node=node, reply=message.reply)
             return None
-        if not quota.take(node, asyncio.get_running_loop().time()):
+        if not allowed.take(node, asyncio.get_running_loop().time()):
             return _later("too many reports")
         if under_way[node] >= UNDER_WAY:
             return _later(f"{UNDER_WAY} reports are under way already")
