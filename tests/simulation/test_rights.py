@@ -87,16 +87,20 @@ async def make(world: World, kind: Resource, name: str, spec: Json) -> None:
 
 
 @cache
-def calls() -> tuple[Call, ...]:
-    """Everything that was asked of the apiserver in all runs."""
+def histories() -> tuple[History, ...]:
+    """Of all runs."""
 
     async def lived(world: World) -> History:
         await life(world)
         return world.history
 
-    histories = [run(scenario)[2] for scenario in every_scenario().values()]
-    histories.append(simulate(lived, replicas=REPLICAS, settings=SHARED))
-    return tuple(call for history in histories for call in history.calls)
+    played = [run(scenario)[2] for scenario in every_scenario().values()]
+    return (*played, simulate(lived, replicas=REPLICAS, settings=SHARED))
+
+
+def calls() -> Iterator[Call]:
+    """Everything that was asked of the apiserver."""
+    return (call for history in histories() for call in history.calls)
 
 
 def used(service: str) -> set[Right]:
@@ -134,8 +138,8 @@ def test_nothing_is_done_that_is_not_declared(service: str) -> None:
 @pytest.mark.parametrize("service", services())
 def test_no_service_writes_a_lease_of_another(service: str) -> None:
     """A policy would refuse it (cli/flotilla_cli/install/lease_policy.py)."""
-    writes = {call for call in calls() if call.resource == LEASE and call.verb not in READS}
-    names = {call.name for call in writes if call.writer.rpartition("-")[0] == service}
+    written = [version for history in histories() for version in history.of(LEASE)]
+    names = {one.name for one in written if one.writer.rpartition("-")[0] == service}
     assert names
     assert not [name for name in names if not name.startswith(f"{account(service)}-")]
 
