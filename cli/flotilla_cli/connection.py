@@ -1,8 +1,8 @@
 """Which cluster and which bus a command means, and the way to them.
 
 The cluster: `--kubeconfig`, KUBECONFIG, the local set of `flotilla up`, then the places where kubectl looks. The bus:
-`--nats`, FLOTILLA_NATS, the local set that the kubeconfig belongs to. A local set tells both in `set.json` in its state
-folder.
+`--nats`, FLOTILLA_NATS, the local set that the kubeconfig belongs to, the `flotilla run` for the same kubeconfig. A
+local set tells both in `set.json` in its state folder, `flotilla run` in `noted_buses`.
 """
 
 import asyncio
@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from flotilla_cli import noted_buses
 from flotilla_cli.cluster import local_set
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_common import logs
-from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import OPERATOR
 from flotilla_common.clock import Clock
@@ -33,7 +34,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NO_BUS = (
     "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
-    "KUBECONFIG names the set's own kubeconfig, or nothing"
+    "KUBECONFIG names the set's own kubeconfig, or nothing; that of `flotilla run` when KUBECONFIG is the same there"
 )
 
 
@@ -50,6 +51,7 @@ class BusTarget(msgspec.Struct, frozen=True):
     nats_url: str
     nats_creds: str
     nats_ca: str = ""
+    allow_open_bus: bool = True  # a command only reads, and decides nothing
 
 
 def target_of(kubeconfig: str, context: str) -> Target:
@@ -71,7 +73,10 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
     if given:
         return given
     found = _set_of(kubeconfig)
-    return found.nats if found else ""
+    if found:
+        return found.nats
+    noted = noted_buses.by_kubeconfig(_named(kubeconfig))
+    return noted.nats_url if noted else ""
 
 
 def required_nats_url(option: str) -> str:
@@ -84,15 +89,23 @@ def required_nats_url(option: str) -> str:
 
 def _set_of(kubeconfig: str) -> LocalSet | None:
     """The local set that this kubeconfig belongs to; the default one if none is named."""
-    named = kubeconfig or os.environ.get("KUBECONFIG")
+    named = _named(kubeconfig)
     return _set_beside(Path(named)) if named else _default_set()
 
 
-def _credentials(url: str, kubeconfig: str) -> str:
-    """FLOTILLA_NATS_CREDS, else what the local set with this bus has."""
-    given = os.environ.get("FLOTILLA_NATS_CREDS", "")
-    found = None if given else _set_of(kubeconfig)
-    return found.nats_creds if found and found.nats == url else given
+def _named(kubeconfig: str) -> str:
+    return kubeconfig or os.environ.get("KUBECONFIG", "")
+
+
+def _bus_target(url: str, kubeconfig: str) -> BusTarget:
+    """FLOTILLA_NATS_CREDS and FLOTILLA_NATS_CA, else what the local set or the `flotilla run` with this bus has."""
+    creds, authority = os.environ.get("FLOTILLA_NATS_CREDS", ""), os.environ.get("FLOTILLA_NATS_CA", "")
+    found, noted = _set_of(kubeconfig), noted_buses.by_url(url)
+    if found and found.nats == url:
+        return BusTarget(url, creds or found.nats_creds, authority or found.nats_ca)
+    if noted:
+        return BusTarget(url, creds or noted.nats_creds, authority or noted.nats_ca)
+    return BusTarget(url, creds, authority)
 
 
 def namespace_of(option: str, target: Target) -> str:
@@ -154,23 +167,22 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 
 
 @asynccontextmanager
-async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[Bus]:
+async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[NatsBus]:
     """The bus, closed at the end. It connects in the background: see `connected`."""
     _quiet()
-    target = BusTarget(url, _credentials(url, kubeconfig), os.environ.get("FLOTILLA_NATS_CA", ""))
-    bus = NatsBus(target, name=OPERATOR)
+    bus = NatsBus(_bus_target(url, kubeconfig), name=OPERATOR)
     try:
         yield bus
     finally:
         await bus.close()
 
 
-async def connected(bus: Bus, clock: Clock, seconds: float = 3.0) -> None:
+async def connected(bus: NatsBus, clock: Clock, seconds: float = 3.0) -> None:
     """Wait for the connection. Raises BusError when it takes longer than `seconds`."""
     deadline = clock.monotonic() + seconds
     while not bus.connected:
         if clock.monotonic() > deadline:
-            raise BusError(f"no connection within {seconds:g}s")
+            raise BusError(f"no connection within {seconds:g}s{f' ({bus.trouble})' if bus.trouble else ''}")
         await clock.sleep(0.02)
 
 

@@ -2,7 +2,8 @@
 with the command.
 
 With `--nats-listen` node agents reach it from elsewhere. Then it keeps its users between runs, so that credentials that
-were given to nodes go on working.
+were given to nodes go on working. The other commands find it and its credentials by what is noted of it
+(`noted_buses`).
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from flotilla_cli.cluster.layout import default_bus_dir
 from flotilla_cli.cluster.nats import ANY, NatsServer, start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports, require_free
 from flotilla_cli.cluster.process import is_alive
+from flotilla_cli.noted_buses import NotedBus, absolute, noted
 from flotilla_common.settings import Settings
 
 DEFAULT_PORT = 4222
@@ -47,7 +49,9 @@ def embedded_bus(settings: Settings, program: Callable[[str], Path]) -> Generato
         port, monitor = port or free_ports(1)[0], free_ports(1)[0]
         start = partial(start_nats, folder.absolute(), port, program=program, monitor_port=monitor, host=host)
         server = stack.enter_context(_kept(start))
-        yield dataclasses.replace(settings, nats_url=server.url, nats_creds=server.credentials)
+        reach = {"nats_url": server.url, "nats_creds": server.credentials, "nats_ca": server.authority}
+        stack.enter_context(noted(NotedBus(**reach, kubeconfig=absolute(settings.kubeconfig))))
+        yield dataclasses.replace(settings, **reach)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,8 @@ from flotilla_cli.renderers import opener
 from flotilla_cli.tree.why import last_why
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.bus.interface import BusError
+from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, SystemClock
 
 NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what follows is told from the objects"
@@ -105,7 +106,7 @@ def place(wish: Wish) -> str:
     return f"{wish.namespace}/{wish.name}" if wish.namespace else wish.name
 
 
-async def _hear(picture: Picture, wish: Wish, bus: Bus | None, clock: Clock) -> None:
+async def _hear(picture: Picture, wish: Wish, bus: NatsBus | None, clock: Clock) -> None:
     """The reasons, if the bus has them soon: the tree is worth having without, but says less."""
     if bus is None:
         return
@@ -114,7 +115,7 @@ async def _hear(picture: Picture, wish: Wish, bus: Bus | None, clock: Clock) -> 
             await connected(bus, clock, BUS_SECONDS)
             picture.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
     except (BusError, TimeoutError):
-        click.echo(NO_REASONS, err=True)
+        click.echo(NO_REASONS + (f" ({bus.trouble})" if bus.trouble else ""), err=True)
 
 
 async def _watch(picture: Picture, show: "_Screen", clock: Clock) -> None:

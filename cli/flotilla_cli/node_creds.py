@@ -8,6 +8,7 @@ from flotilla_cli.cluster.bus_users import BusUsers
 from flotilla_cli.cluster.layout import default_bus_dir, write_private
 from flotilla_cli.cluster.nats import NAME, reload_users
 from flotilla_cli.cluster.records import Records
+from flotilla_common.clock import SystemClock
 
 
 @click.command("node-creds")
@@ -22,8 +23,8 @@ from flotilla_cli.cluster.records import Records
 def node_creds(node: str, output: Path | None, nats_dir: Path | None, revoke: bool) -> None:
     """Make credentials for the agent of NODE.
 
-    They let it hear and say what concerns this node, and nothing else. Earlier ones of the same node stop being valid.
-    A bus that is running takes the change up at once.
+    They let it hear and say what concerns this node, and nothing else, and name the authority of the bus's certificate.
+    Earlier ones of the same node stop being valid. A bus that is running takes the change up at once.
     """
     folder = (nats_dir or default_bus_dir()).absolute()
     users = BusUsers(folder)
@@ -33,7 +34,7 @@ def node_creds(node: str, output: Path | None, nats_dir: Path | None, revoke: bo
         click.echo(f"node {node} has no credentials any more{_taken_up(folder)}")
         return
     try:
-        content = users.add_node(node)
+        content = users.add_node(node, SystemClock())
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     file = output or Path(f"{node}.creds")

@@ -16,6 +16,7 @@ import click
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from flotilla_cli.cluster.bus_users import credentials_of
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import search
 from flotilla_cli.cluster.process import bound_command
@@ -131,17 +132,24 @@ async def _supervise(names: Sequence[str], settings: Settings, flags: Sequence[s
     try:
         async with asyncio.TaskGroup() as group:
             for index, name in enumerate(names):
-                group.create_task(_keep_running(name, _own_flags(settings, index, flags)))
+                group.create_task(_keep_running(name, _own_flags(name, settings, index, flags)))
     except asyncio.CancelledError:
         return 0
     return 1
 
 
-def _own_flags(settings: Settings, index: int, flags: Sequence[str]) -> list[str]:
-    """The common flags, the bus, the replica, and ports of its own for the process with this index."""
+def _own_flags(name: str, settings: Settings, index: int, flags: Sequence[str]) -> list[str]:
+    """The common flags, the bus with the service's own credentials, the replica, and ports of its own for the process
+    with this index."""
     ports = {"health-port": settings.health_port, "metrics-port": settings.metrics_port}
     own = [f"--{flag}={port + 2 * index}" for flag, port in ports.items() if port]
-    bus = [f"--nats={settings.nats_url}", *([f"--nats-creds={settings.nats_creds}"] if settings.nats_creds else [])]
+    creds = Path(settings.nats_creds)
+    own_creds = credentials_of(creds, name) if creds.is_dir() else creds
+    bus = [
+        f"--nats={settings.nats_url}",
+        *([f"--nats-creds={own_creds}"] if settings.nats_creds else []),
+        *([f"--nats-ca={settings.nats_ca}"] if settings.nats_ca else []),
+    ]
     names = [f"--replica={settings.replica}", f"--lease-holder={settings.lease_holder}"]
     return [*flags, *bus, *names, *own]
 

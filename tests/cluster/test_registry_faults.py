@@ -14,6 +14,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from flotilla_common.bus.login import read_login
+from flotilla_common.bus.trust import Trust
 from tests.cluster.conftest import Staffed
 from tests.support.cluster import eventually
 from tests.support.pull_jobs import about_image, counts, ended, pull, tag_entry
@@ -125,7 +126,8 @@ async def overheard(staffed: Staffed) -> AsyncGenerator[list[bytes]]:
         said.append(b"\n".join((message.subject.encode(), str(message.headers).encode(), message.data)))
 
     server = staffed.fleet.nats
-    client = await nats.connect(server.url, nkeys_seed_str=read_login(server.credentials, "flotilla").seed)
+    seed = read_login(server.credentials, "flotilla").seed
+    client = await nats.connect(server.url, nkeys_seed_str=seed, tls=Trust(server.authority))
     try:
         await client.subscribe(">", cb=hear)
         await client.flush()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.support.broker import environment
 from tests.support.cluster import control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 
@@ -78,7 +79,8 @@ async def recorded(running: Fleet, path: Path) -> None:
     """Record a rollout with a change of mind in its middle, and a scale-in."""
     line = command("bundle", "clone/web", "--seconds=300", f"--nats={running.nats.url}", "-o", str(path))
     # Whoever runs the tests in the background ignores SIGINT, and children inherit that.
-    recorder = await asyncio.create_subprocess_exec("env", "--default-signal=INT", *line, stdout=PIPE)
+    line, env = ["env", "--default-signal=INT", *line], environment(running.nats)
+    recorder = await asyncio.create_subprocess_exec(*line, stdout=PIPE, env=env)
     cluster = running.cluster
     await eventually(lambda: listens(running))
     cluster.kubectl("patch", "clone", "web", "--type=json", "-p", IMAGE)
@@ -126,7 +128,7 @@ async def test_a_recorded_rollout_is_planned_again(flotilla: Fleet, tmp_path: Pa
 def test_at_rest_the_last_words_are_judged(flotilla: Fleet, tmp_path: Path):
     path = tmp_path / "rest.jsonl"
     line = command("bundle", "clone", "other", f"--nats={flotilla.nats.url}", "-o", str(path))
-    subprocess.run(line, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(line, check=True, timeout=60, stdout=subprocess.DEVNULL, env=environment(flotilla.nats))
     code, told = replayed(path)
     assert (code, len(told["steps"])) == (0, 1)
     assert told["steps"][0]["writes"] == []
@@ -135,6 +137,7 @@ def test_at_rest_the_last_words_are_judged(flotilla: Fleet, tmp_path: Path):
 
 def test_what_the_bus_does_not_know_is_said(flotilla: Fleet):
     line = command("bundle", "clone", "nothing", f"--nats={flotilla.nats.url}")
-    reply = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    env = environment(flotilla.nats)
+    reply = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert reply.returncode == 1
     assert "the bus knows no cloneset default/nothing" in reply.stderr

@@ -1,6 +1,7 @@
 """The bus against a real nats-server: order, fencing, expiry, and what becomes of it when the server dies."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from flotilla_common.api.resources import POD
+from flotilla_common.bus import nats as nats_module
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.nats import NatsBus
@@ -134,6 +136,31 @@ async def test_requests(bus: NatsBus) -> None:
         await bus.request("ask.fail", b"", 2)
     with pytest.raises(BusError, match="nobody"):
         await bus.request("ask.nobody", b"", 2)
+
+
+async def test_a_flood_of_requests_fills_a_bounded_queue_and_is_over_when_it_ends(
+    nats: Broker, bus: NatsBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_module, "REQUESTS_WAITING", 10)
+    asked: list[bytes] = []
+
+    async def note(message: Message) -> bytes:
+        asked.append(message.data)
+        return b""
+
+    await bus.serve("ask.flooded", "", note)
+    flooder = nats.bus("flooder")
+    await eventually(lambda: flooder.connected)
+    for number in range(5000):  # they come in a few large reads
+        flooder.publish_soon("ask.flooded", str(number).encode())
+    await eventually(lambda: bool(asked))
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(BusError):
+                await bus.request("ask.flooded", b"after", 1)
+                break
+    assert len(asked) < 5000
+    await flooder.close()
 
 
 async def test_live_subscriptions_survive_a_restart_of_the_server(nats: Broker, bus: NatsBus) -> None:

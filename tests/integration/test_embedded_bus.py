@@ -1,4 +1,4 @@
-"""The bus of `flotilla run`: open on the loopback address, guarded and lasting when agents are to reach it."""
+"""The bus of `flotilla run`: for users with credentials only, over TLS and lasting when agents are to reach it."""
 
 import asyncio
 import os
@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from flotilla_cli.cluster.addresses import own_names
+from flotilla_cli.cluster.bus_users import credentials_of
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import marked
 from flotilla_cli.cluster.records import Records
+from flotilla_cli.connection import connected, nats_url_of, open_bus
 from flotilla_cli.embedded_bus import embedded_bus
 from flotilla_cli.main import main
 from flotilla_common.bus import subjects
@@ -38,11 +41,32 @@ async def reached(settings: BusAt | Settings, name: str, node: str = "", seconds
         await bus.close()
 
 
-def test_by_default_it_is_open_to_this_machine() -> None:
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is noted for other commands stays here."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_who_has_no_credentials_gets_nothing_also_on_this_machine() -> None:
     with embedded_bus(Settings(), programs()) as settings:
         assert settings.nats_url.startswith("nats://127.0.0.1:")
-        assert settings.nats_creds == ""
         assert asyncio.run(reached(settings, "cloneset/1"))
+        assert not asyncio.run(reached(BusAt(settings.nats_url), "stranger", seconds=3))
+        assert not asyncio.run(reached(BusAt(settings.nats_url, allow_open_bus=True), "stranger", seconds=3))
+
+
+def test_commands_find_it_and_their_credentials_by_themselves() -> None:
+    with embedded_bus(Settings(kubeconfig="/a/kubeconfig"), programs()) as settings:
+        url = nats_url_of("", "/a/kubeconfig")
+        assert url == settings.nats_url
+
+        async def read() -> None:
+            async with open_bus(url) as bus:
+                await connected(bus, SystemClock(), 30)
+                await bus.ensure_stream(ACT_STREAM)
+
+        asyncio.run(read())
+    assert nats_url_of("", "/a/kubeconfig") == ""
 
 
 def test_it_knows_how_much_memory_it_may_take(tmp_path: Path) -> None:
@@ -66,12 +90,25 @@ def test_for_agents_everybody_needs_credentials_and_they_last(tmp_path: Path, be
         enrol()
     for _ in range(2):
         with embedded_bus(wanted, programs()) as settings:
-            assert settings.nats_url == f"nats://{wanted.nats_listen}"
+            assert settings.nats_url == f"tls://{wanted.nats_listen}"
             if not creds.exists():
                 enrol()
             assert asyncio.run(reached(settings, "cloneset/1"))
             assert asyncio.run(reached(BusAt(settings.nats_url, str(creds)), "agent", "n1"))
-            assert not asyncio.run(reached(BusAt(settings.nats_url), "stranger", seconds=3))
+            assert not asyncio.run(reached(BusAt(settings.nats_url, nats_ca=settings.nats_ca), "stranger", seconds=3))
+            seed = str(credentials_of(Path(settings.nats_creds), "cloneset"))  # without the authority
+            assert not asyncio.run(reached(BusAt(settings.nats_url, seed), "cloneset/1", seconds=3))
+
+
+def test_on_all_addresses_its_certificate_is_for_each_of_them(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    with embedded_bus(Settings(nats_listen=f":{port}", nats_dir=str(tmp_path / "bus")), programs()) as settings:
+        assert settings.nats_url == f"tls://127.0.0.1:{port}"
+        assert asyncio.run(reached(settings, "cloneset/1"))
+        for name in own_names(""):
+            if ":" not in name and name != "127.0.0.1":  # those of IPv6 may be of interfaces that it does not serve
+                at = BusAt(f"tls://{name}:{port}", settings.nats_creds, settings.nats_ca)
+                assert asyncio.run(reached(at, "cloneset/1")), name
 
 
 def test_a_killed_server_is_started_again_at_its_place(tmp_path: Path) -> None:

@@ -79,6 +79,10 @@ def tracked(cluster: Cluster, how: str, *, ours: bool) -> bool:
     return any(entry["manager"] != "kwok" for entry in made["metadata"].get("managedFields", []))
 
 
+def _lease(name: str) -> dict[str, object]:
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}}
+
+
 @pytest.fixture
 def clean(cluster: Cluster):
     yield
@@ -119,6 +123,48 @@ class TestInstall:
         assert set(outcomes(flotilla(cluster, "install")).values()) == {"unchanged"}
         account = f"--as=system:serviceaccount:kruise-system:{rbac.account('cloneset')}"
         assert cluster.kubectl("auth", "can-i", "list", "jobs.batch", account, check=False).startswith("yes")
+
+    def test_services_have_no_right_to_what_is_not_theirs(self, cluster: Cluster):
+        def can(service: str, *question: str) -> bool:
+            who = f"--as=system:serviceaccount:kruise-system:{rbac.account(service)}"
+            return cluster.kubectl("auth", "can-i", *question, who, check=False).startswith("yes")
+
+        flotilla(cluster, "install")
+        system = ("-n", "kruise-system")
+        assert can("webhook", "get", "secrets/kruise-webhook-certs", *system)
+        assert can("webhook", "create", "secrets", *system)
+        assert not can("webhook", "get", "secrets/another", *system)
+        assert not any(can("webhook", verb, "secrets", *system) for verb in ("list", "watch", "update"))
+        assert not can("webhook", "list", "secrets", "-A")
+        assert not any(can(service, "get", "secrets", *system) for service in ("watcher", "cloneset"))
+        flotilla(cluster, "install", "--feature-gates=DeletionProtectionForCRDCascadingGate=true")
+        assert can("webhook", "list", "secrets", "-A")  # as all else: roles cannot leave a resource out
+
+    async def test_services_write_their_own_leases_only(self, cluster: Cluster):
+        """A right to create knows no names, so a policy says whose a lease is."""
+
+        def write(service: str, *verb: str, name: str = "") -> str:
+            """The apiserver's refusal; empty when it took the write."""
+            who = f"--as=system:serviceaccount:kruise-system:{rbac.account(service)}"
+            try:
+                cluster.kubectl(*verb, who, "-n", "kruise-system", stdin=json.dumps(_lease(name)))
+            except AssertionError as refusal:
+                return str(refusal)
+            return ""
+
+        why = "a service may write its own leases only"
+        create = ("create", "-f", "-")
+        flotilla(cluster, "install")
+        assert write("cloneset", *create, name="flotilla-cloneset-0") == ""
+        await eventually(lambda: why in write("jobs", *create, "--dry-run=server", name="flotilla-cloneset-1"))
+        change, remove = ("replace", "-f", "-"), ("delete", "lease", "flotilla-cloneset-0")
+        assert why in write("jobs", *change, name="flotilla-cloneset-0")
+        assert why in write("jobs", *remove)
+        assert write("cloneset", *change, name="flotilla-cloneset-0") == ""
+        assert write("cloneset", *create, name="flotilla-cloneset-member-x-1") == ""
+        assert write("cloneset", *remove) == ""
+        assert write("watcher", *create, name="flotilla-watcher-pods.core") == ""
+        cluster.kubectl("create", "-n", "kruise-system", "-f", "-", stdin=json.dumps(_lease("flotilla-jobs-0")))
 
     @pytest.mark.parametrize(("who", "may"), [("editor", True), ("viewer", False)])
     def test_users_are_given_rights_by_kind(self, cluster: Cluster, who: str, may: bool):

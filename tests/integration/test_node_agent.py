@@ -31,7 +31,7 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import NODE_IMAGES, PODS, Answer, NodeImageReport, PodReport
 from flotilla_common.node.serving import Sender, serve_reports
 from flotilla_watcher.node_readers import serve_node_readers
-from tests.support.broker import Broker, broker
+from tests.support.broker import Broker, BusAt, broker
 from tests.support.cluster import eventually
 from tests.support.fake_cri import FakeCri, served
 from tests.support.fleet import cpu_seconds
@@ -81,10 +81,11 @@ class Services:
 class Agent:
     """The process."""
 
-    def __init__(self, folder: Path, url: str, port: int) -> None:
+    def __init__(self, folder: Path, bus: BusAt, port: int) -> None:
         self._port = port
         self._log = (folder / "agent.log").open("wb")
-        argv = [sys.executable, "-m", "flotilla_nodeagent", f"--node={NODE}", f"--nats={url}"]
+        argv = [sys.executable, "-m", "flotilla_nodeagent", f"--node={NODE}", f"--nats={bus.nats_url}"]
+        argv += [f"--creds={bus.nats_creds}"]
         argv += [f"--cri-socket={folder / 'cri.sock'}", f"--node-state-dir={folder / 'state'}"]
         argv += [f"--health-port={port}", "--metrics-port=0"]
         self.process = subprocess.Popen(argv, stdout=self._log, stderr=self._log)
@@ -141,7 +142,7 @@ async def test_what_an_agent_costs(nats: Broker, tmp_path: Path, unused_tcp_port
     await services.open()
     await services.mark()
     async with served(cri, tmp_path / "cri.sock"):
-        agent = Agent(tmp_path, nats.url, unused_tcp_port)
+        agent = Agent(tmp_path, nats.people, unused_tcp_port)
         try:
             # Pods that are there before the agent are reported over a minute: these come after it.
             async with asyncio.timeout(60):

@@ -41,7 +41,7 @@ class Bus:
 
     def _write(self, node: str, name: str) -> None:
         file = self.folder / name
-        file.write_text(self.users.add_node(node))
+        file.write_text(self.users.add_node(node, SystemClock()))
         self.files[node] = str(file)
 
     def renew(self, node: str) -> None:

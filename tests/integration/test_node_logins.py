@@ -15,12 +15,14 @@ from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.records import Records
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout, subjects
+from flotilla_common.bus.interface import Message
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.nkey import ACCOUNT, KeyPair
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import PODS, Answer, PodReport
 from flotilla_common.node.serving import Sender, serve_reports
+from flotilla_watcher import login_memory
 from flotilla_watcher.node_logins import NodeLogins
 from tests.support.broker import BusAt
 from tests.support.cluster import eventually, programs
@@ -52,11 +54,26 @@ class Reviews:
 class Intake:
     """A nats-server that knows the services and asks about everybody else."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, issuer: KeyPair) -> None:
+        self.issuer = issuer
         self.folder = folder
         self.url = url
         self.reviews = Reviews()
         self.clients: list[NatsBus] = []
+        self.answered = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """As a watcher that remembers nothing."""
+        self.logins = NodeLogins(
+            api=self.reviews, clock=SystemClock(), issuer=self.issuer, account=AGENTS, audience="flotilla-bus"
+        )
+
+    async def answer(self, message: Message) -> bytes | None:
+        """The watcher's answer to a server's question."""
+        answer = await self.logins.answer(message)
+        self.answered += 1
+        return answer
 
     def bus(self, name: str, creds: str = "", node: str = "") -> NatsBus:
         inbox = subjects.node_inbox(node) if node else ""
@@ -87,10 +104,9 @@ async def door(tmp_path: Path) -> AsyncIterator[Intake]:
     (tmp_path / "nats.conf").write_text(config)
     records = Records(tmp_path)
     records.spawn(NAME, [str(programs()(NAME)), "--config", str(tmp_path / "nats.conf")], tmp_path / "log", bound=True)
-    made = Intake(tmp_path, f"nats://127.0.0.1:{port}")
+    made = Intake(tmp_path, f"nats://127.0.0.1:{port}", issuer)
     watcher = made.bus("watcher", seeds["watcher"])
-    logins = NodeLogins(api=made.reviews, clock=SystemClock(), issuer=issuer, account=AGENTS, audience="flotilla-bus")
-    await watcher.serve(callout.SUBJECT, "watcher", logins.answer)
+    await watcher.serve(callout.SUBJECT, "watcher", made.answer)
     jobs = made.bus("jobs", seeds["jobs"])
 
     async def judge(sender: Sender, report: PodReport) -> Answer:
@@ -142,10 +158,37 @@ REFUSED = {
 
 @pytest.mark.parametrize("status", REFUSED.values(), ids=REFUSED.keys())
 async def test_tokens_that_open_nothing(door: Intake, status: dict[str, Any]) -> None:
+    """Nor are they judged again and again."""
     door.reviews.status = status
     agent = door.agent()
-    await eventually(lambda: agent.connected or len(door.reviews.asked) >= 2)
+    await eventually(lambda: agent.connected or door.answered >= 3)
     assert not agent.connected
+    assert len(door.reviews.asked) == 1
+
+
+async def test_many_refusals_end_at_the_door_and_tokens_that_were_good_get_in(
+    door: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of this comes from one address."""
+    agent = door.agent()
+    await eventually(lambda: agent.connected)
+    monkeypatch.setattr(login_memory, "REFUSALS", 3)
+    monkeypatch.setattr(login_memory, "REFUSALS_PER_SECOND", 0.0)
+    door.begin()
+    await agent.close()
+    again = door.agent()
+    await eventually(lambda: again.connected)
+    door.reviews.status = REFUSED["not valid"]
+    for number in range(6):
+        stranger, before = door.agent(f"made-up-{number}"), door.answered
+        await eventually(lambda stranger=stranger, before=before: stranger.connected or door.answered > before)
+        assert not stranger.connected
+        await stranger.close()
+    assert [one["token"] for one in door.reviews.asked].count("the-token") == 2
+    assert len({one["token"] for one in door.reviews.asked}) == 4
+    door.reviews.status = GOOD
+    back = door.agent()
+    await eventually(lambda: back.connected)
 
 
 async def test_a_client_without_a_token(door: Intake) -> None:

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.ports import free_ports
+from tests.support.broker import people
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 
@@ -52,6 +53,11 @@ def follows(running: Fleet) -> bool:
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "flotilla_cli", *arguments]
+
+
+@pytest.fixture(autouse=True)
+def _credentials(flotilla: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOTILLA_NATS_CREDS", people(flotilla.nats).nats_creds)
 
 
 def said(*arguments: str) -> str:

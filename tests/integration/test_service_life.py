@@ -22,7 +22,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import WHY_STREAM
 from flotilla_common.clock import SystemClock
 from flotilla_common.node.reports import PODS, Answer, PodReport
-from tests.support.broker import BusAt
+from tests.support.broker import environment, people
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, Member, fleet, install
 
@@ -170,7 +170,8 @@ def explain(flotilla: Fleet, name: str) -> dict[str, Any]:
         "-o",
         "json",
     ]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout)
+    env = environment(flotilla.nats)
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, env=env).stdout)
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -209,7 +210,7 @@ async def report(flotilla: Fleet, pod: dict[str, Any], body: PodReport) -> Answe
     """What the agent of the pod's node is told."""
     node, meta = pod["spec"]["nodeName"], pod["metadata"]
     inbox, subject = subjects.node_inbox(node), subjects.report(node, PODS, meta["namespace"], meta["name"])
-    bus = NatsBus(BusAt(flotilla.nats.url), name=node, clock=SystemClock(), inbox_prefix=inbox)
+    bus = NatsBus(people(flotilla.nats), name=node, clock=SystemClock(), inbox_prefix=inbox)
     try:
         await bus.ensure_stream(WHY_STREAM)  # returns when it is connected
         return msgspec.json.decode(await bus.request(subject, msgspec.json.encode(body), 6.0), type=Answer)

@@ -12,11 +12,12 @@ from functools import cache
 import msgspec
 import pytest
 
+from flotilla_cli.install.rbac import account
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.resources import POD, TOKEN_REVIEW, Resource
+from flotilla_common.api.resources import LEASE, POD, TOKEN_REVIEW, Resource
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
@@ -86,16 +87,20 @@ async def make(world: World, kind: Resource, name: str, spec: Json) -> None:
 
 
 @cache
-def calls() -> tuple[Call, ...]:
-    """Everything that was asked of the apiserver in all runs."""
+def histories() -> tuple[History, ...]:
+    """Of all runs."""
 
     async def lived(world: World) -> History:
         await life(world)
         return world.history
 
-    histories = [run(scenario)[2] for scenario in every_scenario().values()]
-    histories.append(simulate(lived, replicas=REPLICAS, settings=SHARED))
-    return tuple(call for history in histories for call in history.calls)
+    played = [run(scenario)[2] for scenario in every_scenario().values()]
+    return (*played, simulate(lived, replicas=REPLICAS, settings=SHARED))
+
+
+def calls() -> Iterator[Call]:
+    """Everything that was asked of the apiserver."""
+    return (call for history in histories() for call in history.calls)
 
 
 def used(service: str) -> set[Right]:
@@ -128,6 +133,15 @@ def texts(rights: Iterable[Right]) -> list[str]:
 def test_nothing_is_done_that_is_not_declared(service: str) -> None:
     rights = [right for right, _ in declared(service)]
     assert texts(done for done in used(service) if not any(covers(right, done) for right in rights)) == []
+
+
+@pytest.mark.parametrize("service", services())
+def test_no_service_writes_a_lease_of_another(service: str) -> None:
+    """A policy would refuse it (cli/flotilla_cli/install/lease_policy.py)."""
+    written = [version for history in histories() for version in history.of(LEASE)]
+    names = {one.name for one in written if one.writer.rpartition("-")[0] == service}
+    assert names
+    assert not [name for name in names if not name.startswith(f"{account(service)}-")]
 
 
 @pytest.mark.parametrize("service", services())

@@ -39,7 +39,7 @@ class Agents:
     def enrol(self) -> None:
         """Make the nodes' credentials, and let the running bus know."""
         for node in self._cluster.names:
-            self._file(node).write_text(self._users.add_node(node))
+            self._file(node).write_text(self._users.add_node(node, SystemClock()))
         reload_users(self._fleet.nats.process)
 
     async def start(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from flotilla_cli.cluster.bus_users import credentials_of
 from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
@@ -23,6 +24,18 @@ class BusAt(msgspec.Struct, frozen=True):
     nats_url: str
     nats_creds: str = ""
     nats_ca: str = ""
+    allow_open_bus: bool = False
+
+
+def people(server: NatsServer) -> BusAt:
+    """The bus for a client that may do everything."""
+    return BusAt(server.url, str(credentials_of(Path(server.credentials))), server.authority)
+
+
+def environment(server: NatsServer) -> dict[str, str]:
+    """Of a command that reads the bus, which `--nats` names."""
+    given = {"FLOTILLA_NATS_CREDS": people(server).nats_creds, "FLOTILLA_NATS_CA": server.authority}
+    return {**os.environ, **given}
 
 
 class Broker:
@@ -32,10 +45,11 @@ class Broker:
         self._state_dir = state_dir
         self._server = server
         self.url = server.url
+        self.people = people(server)
 
     def bus(self, name: str = "test") -> NatsBus:
-        """A client of its own; the caller closes it."""
-        return NatsBus(BusAt(self.url), name=name, clock=SystemClock())
+        """A client of its own, which may do everything; the caller closes it."""
+        return NatsBus(self.people, name=name, clock=SystemClock())
 
     async def kill(self) -> None:
         """kill -9, and wait until it is gone."""

@@ -1,6 +1,6 @@
 """Node agents without nodes: they read the node channel and report pulls as a test tells them to.
 
-with FakeAgents(nats_url, ["node-0"]) as agents:
+with FakeAgents(nats_server, ["node-0"]) as agents:
     agents.answers["node-0", "nginx:1.25"] = FAIL
 """
 
@@ -14,6 +14,7 @@ from typing import Self
 
 import msgspec
 
+from flotilla_cli.cluster.nats import NatsServer
 from flotilla_common.api.images import reference_of
 from flotilla_common.api.kinds.nodeimage.types import (
     FAILED,
@@ -42,7 +43,7 @@ from flotilla_common.node.reports import (
 )
 from flotilla_common.node.sealing import Opener
 from flotilla_nodeagent.channel.reader import Reader
-from tests.support.broker import BusAt
+from tests.support.broker import people
 
 FAIL, HANG, SILENT = "fail", "hang", "silent"
 PULL_SECONDS = 0.1
@@ -58,7 +59,7 @@ class _Agent:
         self._changed = asyncio.Event()
         self._done: dict[tuple[str, str, int], TagStatus] = {}
         self._began: dict[tuple[str, str, int], float] = {}
-        self.bus = NatsBus(BusAt(owner.url), name=node, clock=SystemClock(), inbox_prefix=subjects.node_inbox(node))
+        self.bus = NatsBus(people(owner.server), name=node, clock=SystemClock(), inbox_prefix=subjects.node_inbox(node))
 
     async def run(self) -> None:
         reader = Reader(
@@ -143,8 +144,8 @@ class _Agent:
 class FakeAgents:
     """Agents of some nodes, in a thread of their own."""
 
-    def __init__(self, url: str, nodes: Sequence[str]) -> None:
-        self.url = url
+    def __init__(self, server: NatsServer, nodes: Sequence[str]) -> None:
+        self.server = server
         self.answers: dict[tuple[str, str], str] = {}  # by node and image: FAIL, HANG or SILENT instead of success
         self.pulls: list[tuple[str, str, int]] = []  # node, image, version
         self.ended: list[tuple[str, str, int]] = []  # the same, of those that are done, whether or not it is known

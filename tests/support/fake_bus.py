@@ -61,6 +61,7 @@ class FakeBus:
         self.follows: list[FakeFollow] = []
         self.servers: list[FakeServer] = []
         self.deliveries: dict[tuple[str, str], tuple[str, ...]] = {}  # filters by stream and inbox
+        self.readers: dict[tuple[str, str], str] = {}  # the inbox of each stream and reader
         self.inbox = "_INBOX"  # where requests want their answers; an agent's has its node in it
         self._incarnations = 0
 
@@ -165,12 +166,14 @@ class FakeBus:
         return {inbox for name, inbox in self.deliveries if name == stream}
 
     async def deliver(
-        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+        self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
         """Remembers it; nothing is sent."""
         found = self.streams.get(stream)
         if found is None or not self.connected:
             raise BusError("no such stream")
+        self.deliveries.pop((stream, self.readers.get((stream, reader), "")), None)
+        self.readers[stream, reader] = inbox
         self.deliveries[stream, inbox] = tuple(subject_filters)
         return Delivery(found.created, resumed=created == found.created)
 

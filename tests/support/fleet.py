@@ -19,13 +19,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from flotilla_cli.cluster.bus_users import credentials_of
 from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports
 from flotilla_cli.cluster.process import Process, is_alive, reap, send
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.subjects import ACT_STREAM
 from flotilla_common.clock import SystemClock
-from tests.support.broker import BusAt
+from tests.support.broker import people
 from tests.support.cluster import Cluster, eventually, programs
 
 SERVICES = ("watcher", "cloneset", "webhook")
@@ -135,7 +136,8 @@ class Fleet:
             f"--webhook-url={self.webhook_url}",
             f"--webhook-port={self.webhook_port}",
             f"--webhook-cert-dir={self._folder / 'webhook-certs'}",
-            *([f"--nats-creds={self.nats.credentials}"] if self.nats.credentials else []),
+            f"--nats-creds={credentials_of(Path(self.nats.credentials), service)}",
+            *([f"--nats-ca={self.nats.authority}"] if self.nats.authority else []),
             *self._flags, *flags,
         ]  # fmt: skip
         root = Path(__file__).parents[2]
@@ -178,8 +180,7 @@ class Fleet:
     @asynccontextmanager
     async def bus(self) -> AsyncGenerator[NatsBus]:
         """A client of the bus for the time of the block."""
-        login = str(Path(self.nats.credentials) / "flotilla.seed") if self.nats.credentials else ""
-        client = NatsBus(BusAt(self.nats.url, login), name="test", clock=SystemClock())
+        client = NatsBus(people(self.nats), name="test", clock=SystemClock())
         try:
             await client.ensure_stream(ACT_STREAM)  # returns when it is connected
             yield client

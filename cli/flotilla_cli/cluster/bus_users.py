@@ -1,7 +1,8 @@
 """The users of an embedded bus: one key per service, one per node, each with what it may say and hear.
 
 Keys are nkeys: the server knows the public halves, and each user holds its seed in a file that only its owner can read.
-A node's seed is not kept here; losing it means to make new credentials, which replace the old ones.
+A node's seed is not kept here; losing it means to make new credentials, which replace the old ones. With it a node gets
+the authority of the bus, which it believes alone.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus.nkey import USER, KeyPair
-from flotilla_common.bus.permissions import Permissions, node_permissions
+from flotilla_common.bus.permissions import OPERATOR, Permissions, node_permissions
+from flotilla_common.clock import Clock
 
 CONFIGURATION = "users.conf"
 _SEED_FILE = """\
@@ -28,10 +31,11 @@ class BusUsers:
 
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / "users"
+        self._certificates = state_dir / "tls"
 
     @property
     def credentials(self) -> Path:
-        """The folder with one credentials file per service."""
+        """The folder with one credentials file per service, and one for people."""
         return self._folder / "services"
 
     @property
@@ -41,6 +45,8 @@ class BusUsers:
 
     def prepare(self) -> None:
         """Make what is missing, and write the server's side."""
+        self.credentials.mkdir(parents=True, exist_ok=True)
+        self._folder.chmod(0o700)
         for service in bus_permissions():
             if not self._seed(service).exists():
                 seed, public = new_user()
@@ -48,14 +54,21 @@ class BusUsers:
                 write_private(self._public("services", service), public)
         self._write()
 
-    def add_node(self, node: str) -> str:
-        """New credentials for a node, as the content of a file; earlier ones stop being valid. Raises ValueError for
-        what is no node's name."""
+    def authority(self, clock: Clock) -> Authority:
+        """Who signs the certificate of the bus where it speaks TLS; made, if it is not there yet."""
+        found = Authority(self._certificates / "ca.crt", self._certificates / "ca.key", "flotilla-bus")
+        found.make(clock)
+        return found
+
+    def add_node(self, node: str, clock: Clock) -> str:
+        """New credentials for a node and the authority of the bus, as the content of a file; earlier credentials stop
+        being valid. Raises ValueError for what is no node's name."""
         node_permissions(node)
         seed, public = new_user()
         write_private(self._public("nodes", node), public)
         self._write()
-        return _SEED_FILE.format(what=f"The agent of node {node}", seed=seed)
+        authority = self.authority(clock).certificate.read_text(encoding="ascii")
+        return _SEED_FILE.format(what=f"The agent of node {node}", seed=seed) + authority
 
     def remove_node(self, node: str) -> bool:
         """Take a node's credentials back. False when it had none."""
@@ -70,7 +83,7 @@ class BusUsers:
         return sorted(file.name.removesuffix(".pub") for file in (self._folder / "nodes").glob("*.pub"))
 
     def _seed(self, service: str) -> Path:
-        return self.credentials / f"{service}.seed"
+        return credentials_of(self.credentials, service)
 
     def _public(self, kind: str, name: str) -> Path:
         return self._folder / ("public" if kind == "services" else "nodes") / f"{name}.pub"
@@ -85,6 +98,11 @@ class BusUsers:
                 yield file.read_text(encoding="ascii"), permissions
         for node in self.nodes():
             yield self._public("nodes", node).read_text(encoding="ascii"), node_permissions(node)
+
+
+def credentials_of(folder: Path, service: str = OPERATOR) -> Path:
+    """Where in the folder of credentials those of a service are; without a service, those of people."""
+    return folder / f"{service}.seed"
 
 
 def new_user() -> tuple[str, str]:

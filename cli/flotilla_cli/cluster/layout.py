@@ -21,6 +21,11 @@ def default_bus_dir() -> Path:
     return _xdg("XDG_STATE_HOME", ".local/state") / "flotilla" / "bus"
 
 
+def notes_dir() -> Path:
+    """Where every `flotilla run` with a bus of its own says how to reach it."""
+    return _xdg("XDG_STATE_HOME", ".local/state") / "flotilla" / "runs"
+
+
 def _xdg(variable: str, fallback: str) -> Path:
     return Path(os.environ.get(variable) or Path.home() / fallback)
 

@@ -27,7 +27,8 @@ class LocalSet(msgspec.Struct, frozen=True, kw_only=True):
 
     kubeconfig: str
     nats: str
-    nats_creds: str = ""  # the folder with the services' credentials, if the bus asks for any
+    nats_creds: str = ""  # the folder with the credentials of services and people
+    nats_ca: str = ""  # the authority of the bus's certificate, if it speaks TLS
     ports: Ports
     nats_port: int
     nats_monitor: int

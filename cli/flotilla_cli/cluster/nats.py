@@ -1,7 +1,8 @@
 """An embedded nats-server: JetStream on disk, messages up to 8 MiB.
 
-On the loopback address it is open to every program of this machine, so that a stock `nats` is a debugging tool. On any
-other address only users with credentials get in, each to its own subjects (docs/adr/0007).
+Only users with credentials get in, each to its own subjects (docs/adr/0007): whoever is on the bus can have pods made,
+so not every program of this machine may be. On any other address than the loopback one they speak TLS, with a
+certificate that is made here and whose authority they get with their credentials.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
+from flotilla_cli.cluster.addresses import own_names
 from flotilla_cli.cluster.bus_users import BusUsers
+from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
 from flotilla_cli.cluster.process import Process, until
@@ -26,6 +29,8 @@ NAME = "nats-server"
 ANY = ("0.0.0.0", "::")
 """What users may write for all addresses."""
 MAX_PAYLOAD = 8 * 1024 * 1024
+MAX_SUBSCRIPTIONS = 1024
+"""Of one connection: services have some ten, node agents four. More only fill the server's memory."""
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
 ENVIRONMENT = {"GOGC": "400", "GOMEMLIMIT": "72MiB"}
 """It copies every message, so garbage is looked for a quarter as often as Go would, but no more than 72 MiB are taken.
@@ -33,11 +38,13 @@ While a thousand pods come and go 20 to 30 MiB are in use, most of them blocks o
 in the last ten seconds; 20,000 objects of 4 KB are written and read back in as much CPU as without the limit."""
 
 CONFIGURATION = """\
-{users}server_name: flotilla
+include "{users}"
+{tls}server_name: flotilla
 host: {host}
 port: {port}
 http: "{local}:{monitor}"
 max_payload: {max_payload}
+max_subscriptions: {max_subscriptions}
 # The mirrors of a large cluster are filled in one burst: a slow consumer is better served late than cut off.
 max_pending: 268435456
 write_deadline: "30s"
@@ -51,13 +58,15 @@ jetstream {{
 
 class NatsServer(msgspec.Struct, frozen=True):
     """A running nats-server. `url` is for clients, `monitor` serves /healthz, /varz, /jsz. `credentials` is the folder
-    with the services' credentials, empty when none are asked for."""
+    with the credentials of services and people, `authority` the file with the authority of its certificate, empty where
+    it speaks no TLS."""
 
     url: str
     monitor: str
     process: Process
     state_dir: Path
-    credentials: str = ""
+    credentials: str
+    authority: str = ""
 
     async def close(self, clock: Clock, grace: float = 5) -> None:
         """Stop it. What it stored stays in the state folder."""
@@ -80,8 +89,7 @@ async def start_nats(
 ) -> NatsServer:
     """Start nats-server on the given or free ports, or take the running one of this state folder; return when it
     serves. `bound`: it dies with us. Without a `program` it is looked for, and downloaded or built if there is none.
-    On a `host` other than the loopback address, users need credentials; so do those of a state folder in which nodes
-    have some."""
+    On a `host` other than the loopback address it speaks TLS."""
     clock = clock or SystemClock()
     program = program or await provide([NAME], clock)
     chosen = free_ports(2)
@@ -89,18 +97,18 @@ async def start_nats(
     records = Records(state_dir)
     process = records.alive(NAME)
     users = BusUsers(state_dir)
-    guarded = host != HOST or bool(users.nodes())
-    if guarded:
-        users.prepare()
+    users.prepare()
     if process is None:
         config = state_dir / "nats.conf"
         text = CONFIGURATION.format(
-            users=f'include "{users.configuration.relative_to(state_dir)}"\n' if guarded else "",
+            users=users.configuration.relative_to(state_dir),
+            tls="" if host == HOST else _tls(users.authority(clock), state_dir / "tls" / "server.pem", host, clock),
             host=host,
             local=HOST,
             port=port,
             monitor=monitor_port,
             max_payload=MAX_PAYLOAD,
+            max_subscriptions=MAX_SUBSCRIPTIONS,
             store=msgspec.json.encode(str(state_dir / "nats")).decode(),
         )
         write_private(config, text)
@@ -109,15 +117,28 @@ async def start_nats(
         process = records.spawn(NAME, argv, bound=bound, env=ENVIRONMENT)
     host, port, monitor_port = msgspec.json.decode((state_dir / "nats.json").read_bytes(), type=tuple[str, int, int])
     server = NatsServer(
-        url=f"nats://{HOST if host in ANY else host}:{port}",
+        url=f"{'nats' if host == HOST else 'tls'}://{bracketed(HOST if host in ANY else host)}:{port}",
         monitor=f"http://{HOST}:{monitor_port}",
         process=process,
         state_dir=state_dir,
-        credentials=str(users.credentials) if guarded else "",
+        credentials=str(users.credentials),
+        authority="" if host == HOST else str(users.authority(clock).certificate),
     )
     problem = f"nats-server did not become ready. End of {process.log}"
     await until(partial(nats_healthy, server.monitor), process, clock, READY_WITHIN, problem)
     return server
+
+
+def _tls(authority: Authority, pair: Path, host: str, clock: Clock) -> str:
+    """The server's `tls` block, with a certificate for the names under which agents reach the host."""
+    authority.issue_server(pair, own_names("" if host in ANY else host), clock)
+    file = msgspec.json.encode(str(pair)).decode()
+    return f"tls {{ cert_file: {file}, key_file: {file} }}\n"
+
+
+def bracketed(host: str) -> str:
+    """The host as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
 
 
 def reload_users(process: Process) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+from flotilla_cli.cluster.bus_users import credentials_of
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.ports import HOST
@@ -43,7 +44,8 @@ def _flags(name: str, local_set: LocalSet, state_dir: Path) -> list[str]:
     return [
         f"--kubeconfig={local_set.kubeconfig}",
         f"--nats={local_set.nats}",
-        *([f"--nats-creds={local_set.nats_creds}"] if local_set.nats_creds else []),
+        *([f"--nats-creds={credentials_of(Path(local_set.nats_creds), name)}"] if local_set.nats_creds else []),
+        *([f"--nats-ca={local_set.nats_ca}"] if local_set.nats_ca else []),
         f"--webhook-url={local_set.webhook_url}",
         f"--webhook-port={local_set.webhook_port}",
         f"--webhook-cert-dir={state_dir / 'webhook-certificates'}",

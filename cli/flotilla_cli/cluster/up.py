@@ -78,7 +78,8 @@ async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progres
             clock=clock,
             host=local_set.address,
         )
-        local_set = msgspec.structs.replace(local_set, nats=server.url, nats_creds=server.credentials)
+        reach = {"nats": server.url, "nats_creds": server.credentials, "nats_ca": server.authority}
+        local_set = msgspec.structs.replace(local_set, **reach)
         state.write(state_dir, local_set)
     with progress.step("Install Flotilla on the cluster"):
         await _install(local_set)

@@ -6,12 +6,12 @@ from flotilla_common.api.resources import CRD, MUTATING, NAMESPACE, VALIDATING, 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 SERVICE = Resource("", "v1", "services", "Service")
-_POLICY = Resource(_ADMISSION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
-_POLICY_BINDING = Resource(
-    _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
+OPTIONAL = frozenset(
+    Resource(_ADMISSION, "v1", f"{word.lower()}admission{plural}", f"{word}Admission{kind}", namespaced=False)
+    for word in ("Mutating", "Validating")
+    for plural, kind in (("policies", "Policy"), ("policybindings", "PolicyBinding"))
 )
-OPTIONAL = frozenset({_POLICY, _POLICY_BINDING})
-"""What older apiservers do not serve, and an installation can do without."""
+"""What older apiservers do not serve, or are told not to, and an installation can do without."""
 
 _ALL = (
     NAMESPACE,

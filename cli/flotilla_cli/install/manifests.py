@@ -4,7 +4,7 @@ The webhook configurations come last: from then on the apiserver asks the webhoo
 webhook writes its own into Secret, configurations and CRDs.
 """
 
-from flotilla_cli.install import endpoint, policies, rbac
+from flotilla_cli.install import endpoint, lease_policy, policies, rbac
 from flotilla_common.api import crds
 from flotilla_common.api.documents import Json
 from flotilla_common.api.webhooks import (
@@ -25,7 +25,8 @@ def manifests(gates: Gates, webhook_url: str = "", *, keep_managed_fields: bool 
     return [
         *_namespaces(),
         *definitions(webhook_url),
-        *rbac.objects(),
+        *rbac.objects(gates),
+        *lease_policy.objects(),
         _service(),
         *([] if keep_managed_fields else policies.objects()),
         _configuration(MUTATING_CONFIGURATION, mutating_entries(gates), webhook_url),

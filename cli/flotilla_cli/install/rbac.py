@@ -13,6 +13,7 @@ from flotilla_cli.services import load_all
 from flotilla_common.access import LEASES, OWN_NAMESPACE
 from flotilla_common.api.documents import Json
 from flotilla_common.control.watches import Access
+from flotilla_common.gates import Gates
 
 NAMESPACE = "kruise-system"
 AGENT = "nodeagent"
@@ -37,9 +38,9 @@ def services() -> Sequence[str]:
     return tuple(_access())
 
 
-def objects() -> list[Json]:
-    """All accounts, roles and bindings."""
-    return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), *kind_roles.objects()]
+def objects(gates: Gates) -> list[Json]:
+    """All accounts, roles and bindings. What services do with these gates only is granted only then."""
+    return [*_accounts(), _agents_account(), *_cluster_wide(gates), *_in_namespaces(), *kind_roles.objects()]
 
 
 def _access() -> dict[str, tuple[Access, ...]]:
@@ -59,9 +60,10 @@ def _agents_account() -> Json:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False}
 
 
-def _cluster_wide() -> Iterable[Json]:
+def _cluster_wide(gates: Gates) -> Iterable[Json]:
     for service, access in _access().items():
-        yield _role(account(service), _rules(one for one in access if not one.namespace))
+        done = (one for one in access if not one.namespace and (not one.gate or gates.on(one.gate)))
+        yield _role(account(service), _rules(done))
         yield _binding(account(service), account(service), [service])
     yield _role("kruise-manager-role", None)
     yield _binding("kruise-manager-rolebinding", "kruise-manager-role", services())

@@ -11,7 +11,7 @@ import dataclasses
 import gc
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -26,6 +26,7 @@ from structlog.contextvars import bind_contextvars
 
 from flotilla_common import health, logs
 from flotilla_common.bus import subjects
+from flotilla_common.bus.connection import OpenBusError
 from flotilla_common.bus.interface import Bus
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import Permissions
@@ -56,6 +57,11 @@ BUS_CONNECTED = Gauge("flotilla_bus_connected", "1 while a NATS server answers."
 
 VERSION = version("flotilla-common")
 """The release that runs."""
+
+_SETTINGS_HELP: Mapping[type[Exception], str] = {
+    PortTaken: "a port cannot be had",
+    OpenBusError: "the bus is open to anybody",
+}
 
 APISERVER_RETRY_SECONDS = 2.0
 """How long to wait for an apiserver that is not there yet."""
@@ -128,8 +134,8 @@ class Service(msgspec.Struct, frozen=True):
 
 
 async def run_services(services: Sequence[Service], settings: Settings, cluster: ApiConfig | None = None) -> None:
-    """Run the services side by side in this process until it is told to stop, or one of them fails. `cluster` is the
-    way to the apiserver, if the caller has found it already."""
+    """Run the services side by side in this process until it is told to stop, or one of them fails, or the bus turns
+    out to be open to anybody. `cluster` is the way to the apiserver, if the caller has found it already."""
     clock, entropy, vital = SystemClock(), SystemEntropy(), Health()
     gates = settings.gates()
     replica = settings.replica
@@ -140,12 +146,14 @@ async def run_services(services: Sequence[Service], settings: Settings, cluster:
         for runner in runners:
             stack.push_async_callback(runner.cleanup)
         contexts: list[Context] = []
+        buses: list[NatsBus] = []
         cluster = cluster or await load_config(settings)
         for service in services:
             api = KubeClient(cluster, user_agent=f"kruise-manager/{service.name}")
             stack.push_async_callback(api.close)
             bus = NatsBus(settings, name=f"{service.name}/{replica}", clock=clock)
             stack.push_async_callback(bus.close)
+            buses.append(bus)
             contexts.append(
                 Context(
                     service=service.name,
@@ -160,8 +168,14 @@ async def run_services(services: Sequence[Service], settings: Settings, cluster:
                 )
             )
         async with asyncio.TaskGroup() as group:
-            for service, context in zip(services, contexts, strict=True):
+            looking = [group.create_task(bus.refused()) for bus in buses]
+            running = [
                 group.create_task(run_one(service, context), name=service.name)
+                for service, context in zip(services, contexts, strict=True)
+            ]
+            await asyncio.wait(running)
+            for look in looking:
+                look.cancel()
 
 
 async def run_one(service: Service, context: Context) -> None:
@@ -200,8 +214,8 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
         log.error("no way to the cluster", error=str(error))  # noqa: TRY400 - the message names file and field
         return 2
     except (PortTaken, ExceptionGroup) as failure:
-        if (taken := only(PortTaken, failure)) is not None:
-            log.error("a port cannot be had", error=str(taken))  # noqa: TRY400 - the message names the port
+        if (known := _for_the_operator(failure)) is not None:
+            log.error(known[0], error=known[1])  # noqa: TRY400 - the message says what to change
             return 2
         if (restored := only(VersionsWentBack, failure)) is not None:
             log.error("this process remembers too much", error=str(restored))  # noqa: TRY400 - it is no defect
@@ -217,6 +231,12 @@ def only(kind: type[E], failure: Exception) -> E | None:
         return failure if isinstance(failure, kind) else None
     found = [only(kind, one) for one in cast("ExceptionGroup[Exception]", failure).exceptions]
     return found[0] if all(found) else None
+
+
+def _for_the_operator(failure: Exception) -> tuple[str, str] | None:
+    """What failed and why, if it was nothing but what another setting would help against: the first of these."""
+    known = next(filter(None, (only(kind, failure) for kind in _SETTINGS_HELP)), None)
+    return None if known is None else (_SETTINGS_HELP[type(known)], str(known))
 
 
 def main(service: Service, arguments: Sequence[str] | None = None) -> int:

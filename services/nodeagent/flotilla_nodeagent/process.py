@@ -15,6 +15,7 @@ from structlog.contextvars import bind_contextvars
 
 from flotilla_common import logs
 from flotilla_common.bus import subjects
+from flotilla_common.bus.connection import OpenBusError
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock, SystemClock, SystemEntropy
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
@@ -46,6 +47,12 @@ def main(arguments: Sequence[str] | None = None, env: Mapping[str, str] | None =
     except PortTaken as error:
         structlog.get_logger().error("a port cannot be had", error=str(error))
         return 2
+    except ExceptionGroup as failures:
+        opened, others = failures.split(OpenBusError)
+        if opened is None or others is not None:
+            raise
+        structlog.get_logger().error("the bus is open to anybody", error=str(opened.exceptions[0]))
+        return 2
     return 1
 
 
@@ -73,7 +80,7 @@ async def _until_stopped(settings: Settings) -> None:
         stack.push_async_callback(bus.close)
         stack.callback(runtimes.close)
         await stack.enter_async_context(serve(status, {settings.health_port, settings.metrics_port}))
-        await app.run(
+        work = app.run(
             settings=settings,
             bus=bus,
             clock=clock,
@@ -82,6 +89,9 @@ async def _until_stopped(settings: Settings) -> None:
             runtimes=runtimes,
             node_logins=logins,
         )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(bus.refused())
+            group.create_task(work)
 
 
 def _node_logins(settings: Settings, clock: Clock, status: Status, env: Mapping[str, str]) -> list[LoginSource]:

@@ -4,8 +4,12 @@ The kubelet projects a token into the agent's pod that is bound to that pod, and
 that the pod runs on. NATS asks here about everybody whom it does not know; the apiserver judges the token (TokenReview)
 and names the node; the answer holds that node's permissions and nothing else. So a stolen token opens one node's
 subjects, and dies with its pod.
+
+Anybody who reaches NATS can ask. So only so many tokens are judged at a time, and what was refused is remembered
+(`login_memory`).
 """
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,12 +17,14 @@ import msgspec
 import structlog
 
 from flotilla_common.bus import callout
+from flotilla_common.bus.callout import Question
 from flotilla_common.bus.interface import Follow, Message
 from flotilla_common.bus.nkey import KeyPair
-from flotilla_common.bus.permissions import node_permissions
+from flotilla_common.bus.permissions import is_node_name, node_permissions
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.service import Context
+from flotilla_watcher.login_memory import LoginMemory
 
 QUEUE = "watcher"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -27,6 +33,12 @@ NODE_CLAIM = "authentication.kubernetes.io/node-name"
 
 LASTING = timedelta(hours=1)
 """How long a login is good for: as long as projected tokens usually are. Then the agent presents its newer token."""
+
+REVIEWS_AT_ONCE = 32
+"""Tokens that are judged at a time: a thousand agents that come back together are all in within a second."""
+
+PATIENCE_SECONDS = 2.0
+"""How long NATS waits for an answer, unless it is configured otherwise: what has waited for longer is not judged."""
 
 
 class _User(msgspec.Struct):
@@ -49,6 +61,10 @@ class Denied(Exception):
     """The client does not get in; the text is for the log and for the server's."""
 
 
+class Refused(Denied):
+    """The apiserver has said something about the token that keeps it out."""
+
+
 class NodeLogins:
     """Answers NATS's questions."""
 
@@ -59,6 +75,8 @@ class NodeLogins:
         self._issuer = issuer
         self._account = account
         self._audience = audience
+        self._slots = asyncio.Semaphore(REVIEWS_AT_ONCE)
+        self._memory = LoginMemory()
         self._log = structlog.get_logger(part="node logins")
 
     async def answer(self, message: Message) -> bytes | None:
@@ -70,20 +88,36 @@ class NodeLogins:
             return None
         now = self._clock.now()
         try:
-            node = await self._node(question.token)
-            permissions = node_permissions(node)
-        except (Denied, ValueError) as error:
+            node = await self._node(question)
+        except Denied as error:
             self._log.warning("login refused", why=str(error))
             return callout.refuse(question, self._issuer, str(error), now)
         self._log.info("login", node=node)
         return callout.allow(
-            question, self._issuer, name=f"node/{node}", permissions=permissions, now=now, lasting=LASTING
+            question, self._issuer, name=f"node/{node}", permissions=node_permissions(node), now=now, lasting=LASTING
         )
 
-    async def _node(self, token: str) -> str:
+    async def _node(self, question: Question) -> str:
         """The node that the token's pod runs on. Raises Denied."""
-        if not token:
+        if not question.token:
             raise Denied("no token was presented")
+        asked = self._clock.monotonic()
+        async with self._slots:
+            now = self._clock.monotonic()
+            if now - asked > PATIENCE_SECONDS:
+                raise Denied("too many logins at a time")
+            if why := self._memory.objection(question.token, question.host, now):
+                raise Denied(why)
+            try:
+                node = await self._judged(question.token)
+            except Refused as error:
+                self._memory.refused(question.token, question.host, now, str(error))
+                raise
+        self._memory.good(question.token)
+        return node
+
+    async def _judged(self, token: str) -> str:
+        """What the apiserver says. Raises Refused, or Denied when it says nothing."""
         body = msgspec.json.encode(
             {
                 "apiVersion": "authentication.k8s.io/v1",
@@ -97,12 +131,14 @@ class NodeLogins:
             raise Denied(f"the apiserver does not judge the token: {error}") from error
         status = msgspec.json.decode(reply, type=_Review).status
         if not status.authenticated or self._audience not in status.audiences:
-            raise Denied(f"the token is not valid here: {status.error or 'wrong audience'}")
+            raise Refused(f"the token is not valid here: {status.error or 'wrong audience'}")
         if status.user.username != self._account:
-            raise Denied(f"{status.user.username} is not the agents' account")
+            raise Refused(f"{status.user.username} is not the agents' account")
         nodes = status.user.extra.get(NODE_CLAIM, [])
         if len(nodes) != 1:
-            raise Denied("the token is not bound to a pod on a node")
+            raise Refused("the token is not bound to a pod on a node")
+        if not is_node_name(nodes[0]):
+            raise Refused(f"{nodes[0]!r} is not the name of a node")
         return nodes[0]
 
 

@@ -3,7 +3,8 @@
 An agent asks for a delivery to an inbox. A JetStream consumer sends wherever it is told to, with the rights of the
 server; so the consumer is made here, after a look at what it would deliver, and where. The replica that publishes the
 resource answers, once the node's copies are there. Afterwards the bus itself knows who reads: a consumer to which
-nobody listens ends by itself.
+nobody listens ends by itself. A node has one consumer per resource: the next one it asks for takes the place of the
+last, so that it cannot fill the bus with them.
 """
 
 from collections.abc import Mapping
@@ -14,11 +15,16 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Follow
 from flotilla_common.clock import Clock
+from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
 from flotilla_common.node.serving import Sender, serve_reports
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
 from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamLost, Superseded
+
+FOLLOWS, FOLLOWS_PER_SECOND = 32, 2.0
+"""How often a node may ask: agents do when they start and when the bus was away, and then each time all of the node's
+copies may have to be sent again."""
 
 LOOK_SECONDS = 60.0
 """How often the readers are counted: a node that is read and not served (its asking was answered by a predecessor, just
@@ -49,7 +55,7 @@ async def serve_node_readers(bus: Bus, publishing: Mapping[Resource, NodeCopies]
         except (StreamLost, Superseded, BusError) as error:
             return FollowAnswer(why=str(error), again=True)
 
-    return await serve_reports(bus, FOLLOW, FollowRequest, handle)
+    return await serve_reports(bus, FOLLOW, FollowRequest, handle, quota=Quota(FOLLOWS, FOLLOWS_PER_SECOND))
 
 
 def proper_inbox(node: str, inbox: str) -> bool:
@@ -87,6 +93,7 @@ async def follow_readers(bus: Bus, clock: Clock, resource: Resource, copies: Nod
 async def _deliver(bus: Bus, resource: Resource, node: str, request: FollowRequest) -> FollowAnswer:
     delivery = await bus.deliver(
         subjects.node_stream(resource).name,
+        subjects.token(node),
         [subjects.node_marker(resource, node), subjects.node_filter(node, resource)],
         request.inbox,
         created=request.created,

@@ -2,10 +2,21 @@
 
 from flotilla_common.access import OWN_NAMESPACE, READ, reading
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import CRD, MUTATING, NODE, POD, POD_TEMPLATE, SECRET, VALIDATING, Resource
+from flotilla_common.api.resources import (
+    CLAIM,
+    CRD,
+    MUTATING,
+    NODE,
+    POD,
+    POD_TEMPLATE,
+    SECRET,
+    VALIDATING,
+    Resource,
+)
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
+from flotilla_webhook.protection import CASCADING_CRDS
 
 _EVERYTHING = Resource("*", "v1", "*", "")
 _LEFT_BY_OTHERS = frozenset(
@@ -33,7 +44,9 @@ def converted() -> tuple[str, ...]:
 def access() -> tuple[Access, ...]:
     """All of it."""
     return (
-        Access(_EVERYTHING, ("list",)),  # deletion protection of CRDs and namespaces: is anything left inside?
+        Access(POD, ("list",)),  # deletion protection of namespaces: is anything left inside?
+        Access(CLAIM, ("list",)),
+        Access(_EVERYTHING, ("list",), gate=CASCADING_CRDS),  # the same of CRDs. Roles cannot leave Secrets out of it
         Access(NODE, ("get",)),  # where the containers run that a ContainerRecreateRequest means
         Access(POD, ("get",)),  # these containers, and pods that are named for deletion
         Access(POD_TEMPLATE, ("create",)),  # dry runs: the apiserver itself validates pod templates
@@ -41,6 +54,6 @@ def access() -> tuple[Access, ...]:
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),
         Access(CRD, ("patch",), names=converted()),
-        Access(SECRET, ("create", *READ), namespace=OWN_NAMESPACE),  # a watch cannot be granted for one name
-        Access(SECRET, ("update",), names=(Settings().webhook_secret,), namespace=OWN_NAMESPACE),
+        Access(SECRET, ("create",), namespace=OWN_NAMESPACE),  # this cannot be granted for one name
+        Access(SECRET, (*READ, "update"), names=(Settings().webhook_secret,), namespace=OWN_NAMESPACE),
     )

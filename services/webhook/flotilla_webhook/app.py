@@ -106,15 +106,15 @@ def _host(settings: Settings) -> str:
 def _followers(context: Context, rotator: CertificateRotator) -> list[Follower]:
     """Everything whose change calls for a pass: the configurations, the CRDs, the Secret."""
 
-    def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "") -> Follower:
-        return Follower(context.api, context.clock, resource, rotator.wake, interesting, namespace)
+    def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "", only: str = "") -> Follower:
+        return Follower(context.api, context.clock, resource, rotator.wake, interesting, namespace, only)
 
     secret = context.settings.webhook_secret
     return [
         follow(MUTATING, lambda name: name == MUTATING_CONFIGURATION),
         follow(VALIDATING, lambda name: name == VALIDATING_CONFIGURATION),
         follow(CRD, lambda name: name.partition(".")[2] in GROUPS),
-        follow(SECRET, lambda name: name == secret, context.settings.namespace),
+        follow(SECRET, lambda name: name == secret, context.settings.namespace, only=secret),
     ]
 
 

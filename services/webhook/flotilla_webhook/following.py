@@ -15,7 +15,8 @@ _log = structlog.get_logger()
 
 
 class Follower(msgspec.Struct, frozen=True):
-    """Calls `notify` whenever an object of the resource with an interesting name may have changed."""
+    """Calls `notify` whenever an object of the resource with an interesting name may have changed. With `only` no other
+    name is asked for, and no right to others is needed."""
 
     api: Api
     clock: Clock
@@ -23,16 +24,19 @@ class Follower(msgspec.Struct, frozen=True):
     notify: Callable[[], None]
     interesting: Callable[[str], bool]
     namespace: str = ""
+    only: str = ""
 
     async def run(self) -> None:
         """Follow until cancelled, through ends, errors and lost history."""
-        version = ""
+        version, fields = "", f"metadata.name={self.only}" if self.only else ""
         while True:
             try:
                 if not version:
-                    version = (await self.api.list(self.resource, self.namespace, limit=1)).resource_version
+                    page = await self.api.list(self.resource, self.namespace, field_selector=fields, limit=1)
+                    version = page.resource_version
                     self.notify()  # whatever happened while nobody watched
-                async for event in self.api.watch(self.resource, version, namespace=self.namespace):
+                events = self.api.watch(self.resource, version, namespace=self.namespace, field_selector=fields)
+                async for event in events:
                     metadata = metadata_of(event.object)
                     version = metadata.resource_version
                     if event.type != "BOOKMARK" and self.interesting(metadata.name):

@@ -17,6 +17,9 @@ from flotilla_webhook.counting import CountError, LiveCounts
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 
+CASCADING_CRDS = "DeletionProtectionForCRDCascadingGate"
+"""The gate with which CRDs are protected while they have objects."""
+
 _PREFIX = "forbidden by ResourcesProtectionDeletion for "
 _ALWAYS = f"{_PREFIX}{DELETE_PROTECTION}=Always"
 _CASCADING = f"{_PREFIX}{DELETE_PROTECTION}=Cascading and "
@@ -106,8 +109,8 @@ class Protection(msgspec.Struct, frozen=True):
         return f'{_CASCADING}"Bound" status pvc {claims}>0' if claims else ""
 
     async def _in_use(self, definition: Json) -> str:
-        if not self.gates.on("DeletionProtectionForCRDCascadingGate"):
-            return "feature-gate DeletionProtectionForCRDCascadingGate is not enabled"
+        if not self.gates.on(CASCADING_CRDS):
+            return f"feature-gate {CASCADING_CRDS} is not enabled"
         meta = member(definition, "metadata")
         try:  # whoever reaches the webhook may have made the request up
             stored = await self.counts.definition(text(meta.get("name")), text(meta.get("uid")))

@@ -16,6 +16,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import POD
+from tests.support.broker import environment
 from tests.support.cluster import Cluster, control_plane
 from tests.support.fake_agents import FakeAgents
 from tests.support.fleet import Fleet, fleet
@@ -57,7 +58,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
         names = await asyncio.to_thread(_nodes, cluster)
         with (
             Recorder(cluster.program("kubectl"), cluster.kubeconfig, *WATCHED) as recorder,
-            FakeAgents(services.nats.url, names) as agents,
+            FakeAgents(services.nats, names) as agents,
         ):
             yield Running(cluster, services, recorder, agents, names)
 
@@ -109,10 +110,11 @@ class PullSpace(Workspace):
 
     def flotilla(self, *arguments: str) -> str:
         """What a verb of `flotilla` prints about an object of the namespace."""
-        bus, cluster = f"--nats={self.agents.url}", f"--kubeconfig={self.cluster.kubeconfig}"
+        bus, cluster = f"--nats={self.agents.server.url}", f"--kubeconfig={self.cluster.kubeconfig}"
         flags = [bus] if arguments[0] == "explain" else [bus, cluster]
         command = [sys.executable, "-m", "flotilla_cli", *arguments, "-n", self.name, *flags]
-        reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        env = environment(self.agents.server)
+        reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
         assert reply.returncode == 0, reply.stderr
         return reply.stdout
 

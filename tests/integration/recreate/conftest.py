@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateSta
 from flotilla_common.bus import subjects
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
-from tests.support.broker import BusAt
+from tests.support.broker import people
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 from tests.support.workspace import new_namespace
@@ -53,7 +53,7 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fix
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bus(flotilla: Fleet) -> AsyncIterator[NatsBus]:
     """The bus as the agent of NODE sees it."""
-    client = NatsBus(BusAt(flotilla.nats.url), name="agent", inbox_prefix=subjects.node_inbox(NODE))
+    client = NatsBus(people(flotilla.nats), name="agent", inbox_prefix=subjects.node_inbox(NODE))
     await client.ensure_stream(subjects.ACT_STREAM)  # returns when it is connected
     yield client
     await client.close()

@@ -15,6 +15,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock, SystemEntropy
 from flotilla_nodeagent.channel.reader import Reader
 from tests.integration.recreate.conftest import NODE, PATIENCE, Json, Space, request, state
+from tests.support.broker import environment
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 
@@ -25,7 +26,8 @@ SYNC = "crr.apps.kruise.io/sync-container-statuses"
 
 def said(fleet: Fleet, *arguments: str) -> str:
     line = [sys.executable, "-m", "flotilla_cli", *arguments, f"--nats={fleet.nats.url}"]
-    reply = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    env = environment(fleet.nats)
+    reply = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert reply.returncode == 0, reply.stderr
     return reply.stdout
 

@@ -150,10 +150,10 @@ class SimulatedBus:
         return follow
 
     async def deliver(
-        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+        self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
         return await self._connection.ask(
-            f"deliver {stream}", lambda: self._server.push(stream, subject_filters, inbox, created, after)
+            f"deliver {stream}", lambda: self._server.push(stream, reader, subject_filters, inbox, created, after)
         )
 
     async def delivering(self, stream: str) -> set[str]:

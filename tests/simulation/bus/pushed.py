@@ -25,9 +25,12 @@ class Post(Protocol):
 class Pushed:
     """One delivery."""
 
-    def __init__(self, post: Post, stream: Stream, filters: Sequence[str], inbox: str, after: int | None) -> None:
+    def __init__(
+        self, post: Post, stream: Stream, reader: str, filters: Sequence[str], inbox: str, after: int | None
+    ) -> None:
         """`after`: the last sequence that the reader has; None: it wants the last message of every subject."""
         self.stream = stream
+        self.reader = reader
         self._post = post
         self._filters = filters
         self.inbox = inbox

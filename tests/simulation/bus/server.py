@@ -162,11 +162,13 @@ class Server:
         if consumer in self._consumers:
             self._consumers.remove(consumer)
 
-    def push(self, name: str, filters: Sequence[str], inbox: str, created: str, after: int) -> Delivery:
-        """Start to send to an inbox, after a sequence if the stream is the one that was read. StreamMissing."""
+    def push(self, name: str, reader: str, filters: Sequence[str], inbox: str, created: str, after: int) -> Delivery:
+        """Start to send to an inbox, after a sequence if the stream is the one that was read, and no more to where the
+        reader read before. StreamMissing."""
         stream = self.stream(name)
         resumed = bool(created) and stream.created == created and stream.last_sequence >= after
-        pushed = Pushed(self, stream, filters, inbox, after if resumed else None)
+        self._pushed = [one for one in self._pushed if (one.stream, one.reader) != (stream, reader)]
+        pushed = Pushed(self, stream, reader, filters, inbox, after if resumed else None)
         self._pushed.append(pushed)
         pushed.go_on(self._loop.time())
         self._loop.call_later(jetstream.DELIVERY_HEARTBEAT_SECONDS, self._beat, pushed, context=self._outside)

@@ -1,37 +1,142 @@
-"""What a client tells a server before it knows whom it talks to."""
+"""What a client tells a server before it knows whom it talks to, and servers that it wants nothing to do with."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
-from flotilla_common.bus.connection import Connection
+from flotilla_common.bus.connection import Connection, OpenBusError
+from flotilla_common.bus.trust import authority_of
 from flotilla_common.clock import SystemClock
+from tests.support.certificates import Authority
+from tests.support.cluster import eventually
 
-INFO = b'INFO {"server_id":"x","version":"2.15.0","max_payload":1048576,"auth_required":true}\r\n'
+INFO = {"server_id": "x", "version": "2.15.0", "max_payload": 1048576, "headers": True}
+GUARDED = INFO | {"auth_required": True}
+
+
+class Server:
+    """Says who it is, and notes what clients answer."""
+
+    def __init__(self, info: dict[str, object]) -> None:
+        self.info = info
+        self.heard = b""
+        self.met = 0
+        self.left = asyncio.Event()
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.met += 1
+        self._writers.append(writer)
+        writer.write(b"INFO " + msgspec.json.encode(self.info) + b"\r\n")
+        while data := await reader.read(4096):
+            self.heard += data
+            if b"PING\r\n" in data:
+                writer.write(b"PONG\r\n")
+        writer.close()
+        self.left.set()
+
+    def cut(self) -> None:
+        """End all connections."""
+        for writer in self._writers:
+            writer.close()
+
+
+@asynccontextmanager
+async def meeting(
+    info: dict[str, object], scheme: str = "nats", *, creds: str = "", allow_open: bool = False
+) -> AsyncGenerator[tuple[Server, Connection]]:
+    """A server, and a client that connects to it."""
+    there = Server(info)
+    listening = await asyncio.start_server(there.serve, "127.0.0.1", 0)
+    url = f"{scheme}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    connection = Connection([url], name="x", creds=creds, clock=SystemClock(), allow_open=allow_open)
+    try:
+        async with asyncio.timeout(10):
+            yield there, connection
+    finally:
+        await connection.close()
+        there.cut()
+        listening.close()
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> str:
+    file = tmp_path / "token"
+    file.write_text("secret-token", encoding="utf-8")
+    return str(file)
 
 
 @pytest.mark.parametrize(("scheme", "logs_in"), [("tls", False), ("nats", True)])
-async def test_a_login_never_leaves_in_clear_where_tls_was_asked_for(
-    scheme: str, logs_in: bool, tmp_path: Path
-) -> None:
+async def test_a_login_never_leaves_in_clear_where_tls_was_asked_for(scheme: str, logs_in: bool, token: str) -> None:
     """A server, or somebody in between, that does not say `tls_required`."""
-    heard, tried = list[bytes](), asyncio.Event()
+    async with meeting(GUARDED, scheme, creds=token) as (server, connection):
+        connection.start()
+        if logs_in:
+            await connection.ready(5)
+        else:
+            await server.left.wait()
+    assert (b"secret-token" in server.heard) == logs_in
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(INFO)
-        heard.append(await reader.read(4096))
-        tried.set()
-        writer.close()
 
-    token = tmp_path / "token"
-    token.write_text("secret-token", encoding="utf-8")
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    connection = Connection([f"{scheme}://127.0.0.1:{port}"], name="x", creds=str(token), clock=SystemClock())
-    connection.start()
-    async with asyncio.timeout(10):
-        await tried.wait()
-    await connection.close()
-    server.close()
-    assert (b"secret-token" in b"".join(heard)) == logs_in
+async def test_a_bus_that_lets_anybody_in_is_refused_without_a_word(token: str) -> None:
+    async with meeting(INFO, creds=token) as (server, connection):
+        with pytest.raises(OpenBusError, match=r"lets anybody in .* allow it with --allow-open-bus"):
+            await connection.refused()
+        await server.left.wait()
+        assert not connection.connected
+        assert "--allow-open-bus" in connection.trouble
+    assert server.heard == b""
+
+
+async def test_it_is_used_with_a_warning_where_that_is_allowed() -> None:
+    with capture_logs() as log:
+        async with meeting(INFO, allow_open=True) as (server, connection):
+            looking = asyncio.create_task(connection.refused())
+            await connection.ready(5)
+            assert b"CONNECT" in server.heard
+            assert not looking.done()
+            looking.cancel()
+    [warning] = [line for line in log if line["log_level"] == "warning" and "anybody" in line["event"]]
+    assert "--allow-open-bus" in warning["event"]
+
+
+async def test_one_that_is_found_open_later_counts_as_away() -> None:
+    """Whoever gets between must not be able to end services."""
+    async with meeting(GUARDED) as (server, connection):
+        looking = asyncio.create_task(connection.refused())
+        await connection.ready(5)
+        server.info = INFO
+        heard = server.heard
+        server.cut()
+        await eventually(lambda: server.met > 1 and "lets anybody in" in connection.trouble, 5)
+        assert not looking.done()
+        assert not connection.connected
+        assert server.heard == heard
+        looking.cancel()
+
+
+@pytest.mark.parametrize(
+    ("servers", "believed"),
+    [
+        pytest.param(["tls://10.0.0.1:4222"], True, id="TLS"),
+        pytest.param(["nats://10.0.0.1:4222"], True, id="elsewhere"),
+        pytest.param(["bus.example:4222"], True, id="without a scheme"),
+        pytest.param(["nats://127.0.0.1:4222", "nats://10.0.0.1:4222"], True, id="one of them elsewhere"),
+        pytest.param(["tls://127.0.0.1:4222"], True, id="TLS on this machine"),
+        pytest.param(["nats://127.0.0.1:4222", "localhost:4222", "nats://[::1]:4222"], False, id="this machine"),
+    ],
+)
+def test_credentials_say_whose_certificate_the_bus_shows(tmp_path: Path, servers: list[str], believed: bool) -> None:
+    creds = tmp_path / "n1.creds"
+    creds.write_text("seed\n" + Authority(tmp_path).file.read_text())
+    assert authority_of(str(creds), servers) == (str(creds) if believed else "")
+
+
+def test_credentials_that_say_nothing_of_it(tmp_path: Path, token: str) -> None:
+    for creds in ("", token, str(tmp_path)):
+        assert authority_of(creds, ["tls://10.0.0.1:4222"]) == ""

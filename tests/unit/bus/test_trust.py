@@ -38,6 +38,15 @@ def test_the_file_is_read_anew_for_every_handshake(tmp_path: Path) -> None:
         handshake(trust, old.server_context())
 
 
+def test_an_authority_may_stand_beside_a_seed(tmp_path: Path) -> None:
+    """As in a node's credentials. OpenSSL takes the end of a seed for a broken certificate."""
+    ours, seed = Authority(tmp_path, "ours"), "-----BEGIN USER NKEY SEED-----\nSU\n------END USER NKEY SEED------\n"
+    creds = tmp_path / "n1.creds"
+    for content in (seed + ours.file.read_text(), ours.file.read_text() + seed):
+        creds.write_text(content)
+        handshake(Trust(str(creds)), ours.server_context())
+
+
 def test_a_file_that_nobody_can_believe_is_an_error_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Trust(str(tmp_path / "missing.crt"))

@@ -1,21 +1,28 @@
 """Which cluster and which bus a command means."""
 
+import os
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 
 from flotilla_cli.cluster import local_set
 from flotilla_cli.cluster.components import Ports
+from flotilla_cli.cluster.layout import notes_dir, write_private
 from flotilla_cli.cluster.local_set import LocalSet
-from flotilla_cli.connection import Target, namespace_of, nats_url_of, target_of
+from flotilla_cli.cluster.process import Process, boot_id
+from flotilla_cli.connection import Target, _bus_target, namespace_of, nats_url_of, target_of
 from flotilla_cli.main import main
+from flotilla_cli.noted_buses import NotedBus, _Note, _ourselves, noted
 
 
 @pytest.fixture(autouse=True)
 def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("FLOTILLA_STATE", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("FLOTILLA_NATS", raising=False)
     return tmp_path
@@ -25,6 +32,7 @@ def remember(state: Path, kubeconfig: str = "/set/kubeconfig") -> None:
     made = LocalSet(
         kubeconfig=kubeconfig,
         nats="nats://set:4222",
+        nats_creds="/set/users",
         ports=Ports(*range(1, 1 + len(Ports.__struct_fields__))),
         nats_port=4222,
         nats_monitor=8222,
@@ -65,6 +73,57 @@ def test_a_set_elsewhere_is_known_by_its_kubeconfig(monkeypatch: pytest.MonkeyPa
     assert nats_url_of("", str(folder / "kubeconfig")) == "nats://set:4222"
     monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
     assert nats_url_of("") == "nats://set:4222"
+
+
+NOTED = NotedBus(nats_url="tls://run:4222", nats_creds="/run/users", nats_ca="/run/ca", kubeconfig="/run/kubeconfig")
+
+
+def test_the_bus_of_a_run_is_known_by_its_kubeconfig_and_its_credentials_by_its_address(state: Path):
+    with noted(NOTED):
+        assert nats_url_of("", "/run/kubeconfig") == "tls://run:4222"
+        assert nats_url_of("", "/other/kubeconfig") == ""
+        for url in ("tls://run:4222", "nats://other:4222"):
+            found = _bus_target(url, "")
+            known = ("/run/users", "/run/ca") if url == NOTED.nats_url else ("", "")
+            assert (found.nats_creds, found.nats_ca) == known
+        [note] = notes_dir().iterdir()
+        assert note.stat().st_mode & 0o777 == 0o600
+    assert nats_url_of("", "/run/kubeconfig") == ""
+    assert not list(notes_dir().iterdir())
+
+
+def test_one_that_was_killed_is_not_known_and_not_noted_for_ever(state: Path):
+    note = _Note(NOTED, Process("flotilla run", os.getpid(), 1, boot_id(), [], ""))  # its pid is another's now
+    write_private(notes_dir() / "1.json", msgspec.json.encode(note))
+    write_private(notes_dir() / "2.json", "of another release")
+    assert nats_url_of("", "/run/kubeconfig") == ""
+    with noted(NOTED):
+        assert sorted(file.name for file in notes_dir().iterdir()) == sorted(["2.json", f"{os.getpid()}.json"])
+
+
+def test_of_two_for_one_cluster_neither_is_guessed(state: Path):
+    second = _Note(msgspec.structs.replace(NOTED, nats_url="nats://second:4222"), _ourselves())
+    write_private(notes_dir() / "1.json", msgspec.json.encode(second))
+    with noted(NOTED):
+        assert nats_url_of("", "/run/kubeconfig") == ""
+        assert _bus_target("tls://run:4222", "").nats_creds == "/run/users"
+
+
+def test_where_nothing_can_be_noted_the_bus_works_all_the_same(monkeypatch: pytest.MonkeyPatch, state: Path):
+    (state / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state / "file"))
+    with capture_logs() as log, noted(NOTED):
+        assert nats_url_of("", "/run/kubeconfig") == ""
+    assert [line["log_level"] for line in log] == ["warning"]
+
+
+def test_credentials_of_a_set_unless_others_are_given(monkeypatch: pytest.MonkeyPatch, state: Path):
+    remember(state)
+    assert _bus_target("nats://set:4222", "").nats_creds == "/set/users"
+    monkeypatch.setenv("FLOTILLA_NATS_CREDS", "/mine")
+    monkeypatch.setenv("FLOTILLA_NATS_CA", "/my-ca")
+    found = _bus_target("nats://set:4222", "")
+    assert (found.nats_creds, found.nats_ca, found.allow_open_bus) == ("/mine", "/my-ca", True)
 
 
 def test_the_bus_of_one_cluster_is_never_asked_about_another(monkeypatch: pytest.MonkeyPatch, state: Path):

@@ -97,7 +97,7 @@ def test_each_service_has_an_account_with_a_role_of_its_own(service: str):
 def test_node_agents_have_an_account_and_no_right():
     name = rbac.account(rbac.AGENT)
     assert find("ServiceAccount", name)["automountServiceAccountToken"] is False
-    subjects = [one["name"] for document in rbac.objects() for one in document.get("subjects", [])]
+    subjects = [one["name"] for document in rbac.objects(GATES) for one in document.get("subjects", [])]
     assert name not in subjects
 
 
@@ -110,7 +110,7 @@ def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_servi
 def rules() -> list[Any]:
     return [
         pytest.param(document, rule, id=f"{name_of(document)}-{index}")
-        for document in rbac.objects()
+        for document in rbac.objects(GATES)
         for index, rule in enumerate(document.get("rules", []))
     ]
 
@@ -125,6 +125,31 @@ def test_least_privilege(role: Json, rule: Json):
         assert in_place, "secrets of other namespaces are nobody's business, but those that jobs name"
     if {"customresourcedefinitions", "mutatingwebhookconfigurations"} & set(rule["resources"]):
         assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resourceNames"]
+
+
+def test_nothing_may_list_everything_unless_crds_are_protected():
+    """That would be all Secrets, too."""
+    protecting = Gates.parse("DeletionProtectionForCRDCascadingGate=true")
+    for gates, granted in ((GATES, False), (protecting, True)):
+        rules = find("ClusterRole", "flotilla-webhook", manifests(gates))["rules"]
+        assert any("*" in rule["resources"] for rule in rules) is granted
+
+
+def test_the_webhook_reads_no_other_secret_than_its_own():
+    rules = [rule for rule in find("Role", "kruise-webhook-role")["rules"] if "secrets" in rule["resources"]]
+    assert [rule["verbs"] for rule in rules if "resourceNames" not in rule] == [["create"]]
+    (named,) = (rule for rule in rules if "resourceNames" in rule)
+    assert named["resourceNames"] == ["kruise-webhook-certs"]
+
+
+def test_leases_are_named_as_the_policy_supposes():
+    policy = find("ValidatingAdmissionPolicy", "flotilla-leases-of-their-own")
+    (condition,) = policy["spec"]["matchConditions"]
+    for service in rbac.services():
+        user = f"system:serviceaccount:kruise-system:{rbac.account(service)}"
+        assert f"startsWith('{user.removesuffix(service)}')" in condition["expression"]
+        others = [f"{rbac.account(other)}-" for other in rbac.services() if other != service]
+        assert not any(f"{rbac.account(service)}-".startswith(other) for other in others)
 
 
 def test_only_the_watcher_reads_and_never_writes():
@@ -223,7 +248,7 @@ def test_a_policy_clears_the_managed_fields_of_new_pods_unless_they_are_kept():
     kept = {document["kind"] for document in manifests(GATES, keep_managed_fields=True)}
     assert kinds - kept == {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
     result = CliRunner().invoke(install, ["-o", "yaml", "--keep-managed-fields"])
-    assert "AdmissionPolicy" not in result.output
+    assert "MutatingAdmissionPolicy" not in result.output
 
 
 class Older:
@@ -242,8 +267,7 @@ async def test_what_an_older_apiserver_does_not_serve_is_left_out():
     results = apply(cast("Api", Older()), FakeClock(), manifests(GATES), lambda _: None)
     told = {document["kind"]: result async for document, result in results}
     assert {kind for kind, result in told.items() if result != "created"} == {
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
+        f"{word}AdmissionPolicy{binding}" for word in ("Mutating", "Validating") for binding in ("", "Binding")
     }
     assert told["MutatingAdmissionPolicy"] == (
         "left out: this apiserver does not serve MutatingAdmissionPolicy admissionregistration.k8s.io/v1"

@@ -13,6 +13,7 @@ from flotilla_cli.main import main
 from flotilla_cli.services import bus_permissions
 from flotilla_common.bus.login import read_login
 from flotilla_common.bus.nkey import KeyPair
+from flotilla_common.clock import SystemClock
 from flotilla_common.settings import Settings
 
 
@@ -25,6 +26,7 @@ def test_credentials_of_a_node(tmp_path: Path) -> None:
     file, folder = tmp_path / "n1.creds", tmp_path / "bus"
     assert run("n1", "-o", str(file), "--nats-dir", str(folder)) == (0, f"{file}\n")
     assert file.stat().st_mode & 0o777 == 0o600
+    assert (folder / "tls" / "ca.crt").read_text() in file.read_text()
     public = KeyPair.from_seed(read_login(str(file)).seed or "").public
     conf = BusUsers(folder).configuration.read_text()
     assert f'{{ nkey: {public}, permissions: {{ publish: {{ allow: ["report.v1.n1.>"] }}' in conf
@@ -61,7 +63,8 @@ def test_services_get_files_of_their_own(tmp_path: Path) -> None:
     assert set(before) == {f"{service}.seed" for service in bus_permissions()}
     users.prepare()
     assert before == {file.name: file.read_text() for file in users.credentials.iterdir()}
-    assert all(file.stat().st_mode & 0o077 == 0 for file in users.credentials.iterdir())
+    private = [*users.credentials.iterdir(), users.credentials.parent, users.authority(SystemClock()).key]
+    assert all(file.stat().st_mode & 0o077 == 0 for file in private)
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,19 @@ import pytest
 FAILING = """
 import sys
 from flotilla_common import service
+from flotilla_common.bus.connection import OpenBusError
 from flotilla_common.health import PortTaken
-from flotilla_common.settings import Settings
-
 from flotilla_common.mirror.table import VersionsWentBack
+from flotilla_common.settings import Settings
 
 taken = PortTaken("port 80: taken")
 restored = VersionsWentBack("etcd was restored")
+open_bus = OpenBusError("port 80: taken")
 failures = {
     "endpoint": taken,
     "service": ExceptionGroup("", [ExceptionGroup("", [taken])]),
     "restored": ExceptionGroup("", [ExceptionGroup("", [restored]), restored]),
+    "bus": ExceptionGroup("", [open_bus]),
     "not alone": ExceptionGroup("", [taken, ValueError("boom")]),
 }
 
@@ -36,10 +38,11 @@ sys.exit(service.run_process([], Settings()))
     [
         ("endpoint", 2, "a port cannot be had"),
         ("service", 2, "a port cannot be had"),
+        ("bus", 2, "the bus is open to anybody"),
         ("not alone", 1, "service failed"),
     ],
 )
-def test_a_taken_port_is_one_line(failure: str, code: int, event: str) -> None:
+def test_what_another_setting_helps_against_is_one_line(failure: str, code: int, event: str) -> None:
     result = subprocess.run([sys.executable, "-c", FAILING, failure], capture_output=True, text=True, check=False)
     line = json.loads(result.stdout + result.stderr)
     assert (result.returncode, line["event"]) == (code, event)

@@ -109,9 +109,8 @@ def test_the_flag_of_a_new_kind(added: Kind) -> None:
 
 
 def test_the_rights_of_a_new_controller(added: Kind) -> None:
-    (role,) = (
-        one for one in rbac.objects() if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", "flotilla-samples")
-    )
+    objects = rbac.objects(Gates.parse(""))
+    (role,) = (one for one in objects if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", "flotilla-samples"))
     rights = {
         (resource, verb)
         for rule in role["rules"]

@@ -64,6 +64,53 @@ async def test_an_answer_leaves_the_nodes_inbox_alone(inbox: str) -> None:
     assert not owner.seen
 
 
+class Door:
+    """What is served, asked by nodes at a time of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.judged = 0
+        self._bus = FakeBus()
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "time", lambda: self.now)
+
+    async def open(self) -> "Door":
+        async def judge(sender: Sender, report: PodReport) -> Answer:
+            self.judged += 1
+            return Answer(accepted=True)
+
+        await serve_reports(self._bus, PODS, PodReport, judge)
+        return self
+
+    async def tell(self, node: str, data: bytes = REPORT) -> Answer:
+        [server] = self._bus.servers
+        subject = subjects.report(node, PODS, "x", "web")
+        message = Message(subject=subject, data=data, reply=f"{subjects.node_inbox(node)}.r")
+        return msgspec.json.decode(await server.on_request(message) or b"", type=Answer)
+
+
+async def test_a_node_may_tell_much_at_once_and_then_so_much_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_module, "BURST", 3)
+    monkeypatch.setattr(serving_module, "PER_SECOND", 2.0)
+    door = await Door(monkeypatch).open()
+    answers = [await door.tell("a") for _ in range(5)]
+    assert [answer.accepted for answer in answers] == [True] * 3 + [False] * 2
+    assert [answer.again for answer in answers[3:]] == [True] * 2
+    assert (await door.tell("b")).accepted
+    door.now += 1.0
+    assert [(await door.tell("a")).accepted for _ in range(3)] == [True, True, False]
+
+
+async def test_what_is_too_much_or_too_large_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    door = await Door(monkeypatch).open()
+    large = await door.tell("a", b" " * (serving_module.REPORT_BYTES + 1) + REPORT)
+    assert (large.accepted, large.again, door.judged) == (False, False, 0)
+    assert "larger than" in large.why
+    assert (await door.tell("a", b" " * (serving_module.REPORT_BYTES - len(REPORT)) + REPORT)).accepted
+    monkeypatch.setattr(serving_module, "UNDER_WAY", 0)
+    assert (await door.tell("a", b"unreadable")).again
+
+
 async def test_one_node_does_not_keep_the_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_module, "UNDER_WAY", 2)
     go = asyncio.Event()

@@ -9,7 +9,7 @@ from flotilla_common.api.core import Container, Pod, PodSpec
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.kinds.nodeimage.types import ImageSpec, ImageTag, JobReference, NodeImage, NodeImageSpec
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.node.reports import EVENTS, PODS, Answer, EventReport, PodReport
@@ -68,6 +68,24 @@ async def test_another_replicas_pod_is_left_to_it() -> None:
     wiring = await responder(a_pod())
     wiring.mine = False
     assert await tell(wiring) is None
+
+
+async def test_a_pod_that_does_not_exist_is_asked_for_once() -> None:
+    wiring = await responder()
+    asked: list[str] = []
+    read = wiring.read
+
+    async def noted(resource: Resource, namespace: str, name: str) -> object:
+        asked.append(name)
+        return await read(resource, namespace, name)
+
+    wiring.read = noted  # type: ignore[method-assign]
+    await REPORTS.build(wiring)
+    for _ in range(3):
+        answer = await tell(wiring)
+        assert answer is not None
+        assert (answer.accepted, answer.again) == (False, False)
+    assert asked == ["web"]
 
 
 async def test_the_agent_may_hear_of_a_pod_first() -> None:

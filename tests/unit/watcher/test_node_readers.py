@@ -10,6 +10,7 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError
 from flotilla_common.node.reports import FOLLOW, FollowAnswer, FollowRequest
+from flotilla_watcher import node_readers
 from flotilla_watcher.node_copies import NodeCopies, NotComplete
 from flotilla_watcher.node_readers import (
     LOOK_SECONDS,
@@ -76,6 +77,7 @@ async def test_a_reader_gets_its_nodes_copies_and_marker_once_they_are_there() -
     assert (answer.accepted, answer.resumed, answer.created) == (True, True, bus.streams[STREAM].created)
     assert copies.served == {"n1"}
     assert bus.deliveries == {(STREAM, INBOX): ("node.v1.n1.pods", "node.v1.n1.pods.>")}
+    assert bus.readers == {(STREAM, "n1"): INBOX}
 
 
 @pytest.mark.parametrize("plural", ["secrets", "nodes", ""])
@@ -95,6 +97,17 @@ async def test_what_cannot_be_served_now_is_asked_for_again(failure: Exception) 
     answer = await asked({POD: Copies(failure)}, bus)
     assert (answer.accepted, answer.again) == (False, True)
     assert bus.deliveries == {}
+
+
+async def test_a_node_does_not_have_its_copies_sent_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_readers, "FOLLOWS", 2)
+    monkeypatch.setattr(node_readers, "FOLLOWS_PER_SECOND", 0.0)
+    bus = FakeBus()
+    assert (await asked({POD: Copies()}, bus)).accepted
+    request = msgspec.json.encode(FollowRequest(plural="pods", inbox=INBOX))
+    subject = subjects.report("n1", FOLLOW, "", "pods")
+    answers = [msgspec.json.decode(await bus.request(subject, request, 1), type=FollowAnswer) for _ in range(3)]
+    assert [(answer.accepted, answer.again) for answer in answers] == [(True, False), (False, True), (False, True)]
 
 
 class Story:

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import msgspec
 
-from flotilla_common.api.resources import MUTATING
+from flotilla_common.api.resources import MUTATING, SECRET
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
 from flotilla_webhook.following import Follower
+from tests.support.fake_clock import FakeClock
 
 
 def event(kind: str, name: str, version: str) -> WatchEvent:
@@ -45,6 +46,28 @@ class NoWaiting:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+
+
+async def test_one_name_alone_is_asked_for() -> None:
+    """So that no right to other objects is needed."""
+    asked: list[str] = []
+
+    class Named(Watches):
+        async def list(self, *_: Any, field_selector: str = "", **__: Any) -> Page:
+            asked.append(field_selector)
+            return Page([], "100")
+
+        async def watch(self, _: Any, version: str, **how: Any) -> AsyncIterator[WatchEvent]:
+            asked.append(how["field_selector"])
+            async for one in super().watch(_, version):
+                yield one
+
+    api = Named()
+    follower = Follower(cast("Api", api), FakeClock(), SECRET, lambda: None, lambda _: True, "ns", only="certs")
+    following = asyncio.create_task(follower.run())
+    await api.done.wait()
+    following.cancel()
+    assert asked == ["metadata.name=certs"] * 2
 
 
 async def test_following() -> None:

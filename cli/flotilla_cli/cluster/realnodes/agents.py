@@ -34,7 +34,7 @@ class Agents:
         users = BusUsers(self._state_dir)
         for name in self._names:
             if not self._credentials(name).exists() or name not in users.nodes():
-                write_private(self._credentials(name), users.add_node(name))
+                write_private(self._credentials(name), users.add_node(name, self._clock))
 
     async def start(self, nats: str, say: Say) -> None:
         """Start the agents that do not run, and wait until all of them are ready."""

@@ -22,6 +22,10 @@ class _Server(msgspec.Struct):
     id: str = ""
 
 
+class _Client(msgspec.Struct):
+    host: str = ""
+
+
 class _Options(msgspec.Struct):
     auth_token: str = ""
 
@@ -29,6 +33,7 @@ class _Options(msgspec.Struct):
 class _Asked(msgspec.Struct):
     server_id: _Server
     user_nkey: str
+    client_info: _Client = msgspec.field(default_factory=_Client)
     connect_opts: _Options = msgspec.field(default_factory=_Options)
 
 
@@ -43,6 +48,7 @@ class Question(msgspec.Struct, frozen=True):
     server: str
     user_key: str
     token: str  # what the client presented; empty when it presented something else
+    host: str = ""  # its address, as the server sees it
 
     def __repr__(self) -> str:
         return f"Question(server={self.server})"
@@ -56,7 +62,7 @@ def read_question(data: bytes) -> Question:
     asked = claims.nats
     if asked.server_id.id != claims.iss:
         raise ValueError("the token is not signed by the server that it names")
-    return Question(asked.server_id.id, asked.user_nkey, asked.connect_opts.auth_token)
+    return Question(asked.server_id.id, asked.user_nkey, asked.connect_opts.auth_token, asked.client_info.host)
 
 
 def allow(

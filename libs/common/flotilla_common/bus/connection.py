@@ -3,11 +3,14 @@
 nats-py reconnects by itself, but it closes for good on some protocol errors, and its reader can die quietly. So
 frequent pings notice a dead peer, and a closed client is replaced. Whoever holds subscriptions hears of both: `attach`
 callbacks run on every new client, `resumed` callbacks after every reconnect of the same one.
+
+A server that lets anybody in is refused, unless that is allowed: whoever is on the bus can have pods made. It gets no
+word from us but the end of the connection.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, cast
 
 import nats.errors
@@ -19,7 +22,7 @@ from nats.aio.subscription import Subscription
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.login import read_login
 from flotilla_common.bus.subjects import service_inbox
-from flotilla_common.bus.trust import Trust
+from flotilla_common.bus.trust import Trust, authority_of
 from flotilla_common.clock import Clock
 
 CONNECT_SECONDS = 2
@@ -40,6 +43,10 @@ PING_SECONDS = 4
 PENDING_BYTES = 32 << 20
 """Bytes that may wait for the socket: four objects of the largest payload."""
 
+_OPEN = (
+    "Whoever is on the bus can have pods made and deleted: give the servers users, or allow it with --allow-open-bus"
+)
+
 OnClient = Callable[[Client], Awaitable[None]]
 OnMsg = Callable[[Msg], Awaitable[None]]
 
@@ -52,20 +59,29 @@ class _Subscribes(Protocol):
     ) -> Subscription: ...
 
 
-async def subscribe(client: Client, subject: str, on_msg: OnMsg, queue: str = "") -> Subscription:
-    """Subscribe without nats-py's own limits: it would drop messages beyond them without a trace. Flow control bounds
-    what a stream sends us."""
+async def subscribe(
+    client: Client, subject: str, on_msg: OnMsg, queue: str = "", *, most: int = 0, most_bytes: int = 0
+) -> Subscription:
+    """Subscribe, without nats-py's own limits: it would drop messages beyond them with no more than an error that names
+    the subject. Flow control bounds what a stream sends us. Where nothing does, `most` messages and bytes may wait."""
     typed = cast("_Subscribes", client)
-    return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=0, pending_bytes_limit=0)
+    return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=most, pending_bytes_limit=most_bytes)
+
+
+class OpenBusError(Exception):
+    """The bus lets anybody in, and that was not allowed."""
 
 
 class _ReservedClient(Client):
-    """Tells nobody who it is before the connection is encrypted. nats-py leaves that to the server: it says in its INFO
-    whether TLS follows, and whoever stands in between can take that out and read the login that comes instead."""
+    """Looks at a server before it tells it who we are, at every connect and reconnect."""
+
+    def __init__(self, look: Callable[[Mapping[str, object]], None]) -> None:
+        """`look` is called with the server's INFO. It raises nats.errors.Error if we want nothing to do with it."""
+        super().__init__()
+        self._look = look
 
     def _connect_command(self) -> bytes:
-        if not self._server_info.get("tls_required"):
-            raise nats.errors.Error("the server does not begin TLS, which tls:// or --nats-ca asks for: not logging in")
+        self._look(self._server_info)
         return super()._connect_command()
 
 
@@ -73,15 +89,28 @@ class Connection:
     """Starts to connect when first asked for, and keeps trying until closed."""
 
     def __init__(
-        self, servers: list[str], *, name: str, creds: str, clock: Clock, authority: str = "", inbox_prefix: str = ""
+        self,
+        servers: list[str],
+        *,
+        name: str,
+        creds: str,
+        clock: Clock,
+        authority: str = "",
+        allow_open: bool = False,
+        inbox_prefix: str = "",
     ) -> None:
         """`creds` says who we are (see `login`), `authority` who servers have to be (see `trust`): files, or empty.
-        Without an `inbox_prefix` answers come to that of the service `name`, which `/` and a replica may follow."""
+        `allow_open`: also servers that let anybody in. Without an `inbox_prefix` answers come to that of the service
+        `name`, which `/` and a replica may follow."""
         self._servers = servers
         self._name = name
         self._creds = creds
         self._authority = authority
-        self._over_tls = bool(authority) or any(server.startswith("tls://") for server in servers)
+        self._over_tls = False
+        self._allow_open = allow_open
+        self._warned = False
+        self._was_in = False
+        self._refusal: asyncio.Future[None] | None = None
         self._inbox_prefix = inbox_prefix or service_inbox(name.partition("/")[0])
         self._clock = clock
         self._client: Client | None = None
@@ -98,6 +127,11 @@ class Connection:
         """A server answers. Asking starts the connection."""
         self.start()
         return self._client is not None and self._client.is_connected
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong last, in the server's words; empty since all went well."""
+        return self._trouble
 
     def start(self) -> None:
         """Begin to connect, if nobody did so yet."""
@@ -120,6 +154,13 @@ class Connection:
         except TimeoutError as error:
             raise BusError(f"no connection to the bus within {timeout:g} s") from error
         return self.now()
+
+    async def refused(self) -> None:
+        """Returns never. Raises OpenBusError when the first server that is met lets anybody in: then somebody has to
+        decide. One that is found open later counts as a bus that is away."""
+        self._refusal = self._refusal or asyncio.get_running_loop().create_future()
+        self.start()
+        await self._refusal
 
     async def attach(self, on_client: OnClient) -> None:
         """Call `on_client` with the client, now if there is one, and with every one that replaces it."""
@@ -170,6 +211,7 @@ class Connection:
                 continue
             if self._closing:
                 return
+            self._was_in = True
             self._log.info("connected to the bus", server=str(client.connected_server_version))
             self._ready.set()
             for on_client in list(self._attached):
@@ -185,7 +227,9 @@ class Connection:
 
     async def _connect(self, closed: asyncio.Event) -> Client:
         login = read_login(self._creds, self._name.partition("/")[0])
-        client = _ReservedClient() if self._over_tls else Client()
+        authority = self._authority or authority_of(self._creds, self._servers)
+        self._over_tls = bool(authority) or any(server.startswith("tls://") for server in self._servers)
+        client = _ReservedClient(self._look)
         self._client = client
 
         async def on_closed() -> None:
@@ -225,6 +269,23 @@ class Connection:
             user_credentials=login.creds_file,
             nkeys_seed_str=login.seed,
             token=login.token,
-            tls=Trust(self._authority) if self._authority else None,
+            tls=Trust(authority) if authority else None,
         )
         return client
+
+    def _look(self, info: Mapping[str, object]) -> None:
+        """Raises nats.errors.Error for a server that we do not log in to. nats-py leaves it to the server's INFO
+        whether TLS follows; whoever stands in between can take that out, and read the login that comes instead."""
+        if self._over_tls and not info.get("tls_required"):
+            raise nats.errors.Error("the server does not begin TLS, which tls:// or --nats-ca asks for: not logging in")
+        if info.get("auth_required"):
+            return
+        where = ", ".join(self._servers)
+        if not self._allow_open:
+            text = f"the bus at {where} lets anybody in without credentials: not using it. {_OPEN}"
+            if not self._was_in and self._refusal is not None and not self._refusal.done():
+                self._refusal.set_exception(OpenBusError(text))
+            raise nats.errors.Error(text)
+        if not self._warned:
+            self._warned = True
+            self._log.warning("the bus lets anybody in without credentials, as --allow-open-bus allows")

@@ -134,11 +134,12 @@ class Bus(Protocol):
         ...
 
     async def deliver(
-        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+        self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
         """Have the stream's messages sent to an inbox, for a reader that may not ask for it himself: those after the
         sequence `after` if the stream is still the one `created` then, else the last one of every subject and all that
-        follow. It ends a while after nobody listens any more. Raises BusError when the server refuses."""
+        follow. It ends a while after nobody listens any more, and with the reader's next delivery: one reader, named by
+        one token, has one. Raises BusError when the server refuses."""
         ...
 
     async def delivering(self, stream: str) -> set[str]:

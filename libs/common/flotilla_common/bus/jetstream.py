@@ -4,6 +4,7 @@ The API is requests with JSON on `$JS.API.…`. Speaking it directly keeps its t
 """
 
 import base64
+import contextlib
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -29,8 +30,8 @@ DELIVERY_INACTIVE_SECONDS = 30.0
 LAST_PER_SUBJECT = "last_per_subject"
 """What the server calls the last message of every subject."""
 
-NOT_FOUND = frozenset({10059, 10037})
-"""Error codes: stream not found, no message found."""
+NOT_FOUND = frozenset({10059, 10037, 10014})
+"""Error codes: stream not found, no message found, consumer not found."""
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 """Error codes: the stream's last sequence is not the expected one."""
@@ -159,6 +160,14 @@ class JetStream:
         request = {"stream_name": stream, "config": config}
         info = await self._call(f"CONSUMER.CREATE.{stream}", request, _ConsumerInfo)
         return info.name
+
+    async def replace_consumer(self, stream: str, name: str, config: dict[str, Any]) -> None:
+        """An ephemeral consumer in place of the one of that name, if there is one. Raises BusError also when another
+        one took the name meanwhile."""
+        with contextlib.suppress(StreamMissing):
+            await self.delete_consumer(stream, name)
+        request = {"stream_name": stream, "config": config | {"name": name}, "action": "create"}
+        await self._call(f"CONSUMER.CREATE.{stream}.{name}", request, _ConsumerInfo)
 
     async def inboxes(self, stream: str) -> set[str]:
         """Where the stream's consumers send to."""

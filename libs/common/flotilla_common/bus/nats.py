@@ -10,12 +10,10 @@ from typing import Protocol
 
 import nats.errors
 import structlog
-from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 from prometheus_client import Counter
 
-from flotilla_common.bus.connection import Connection, OnMsg, subscribe
+from flotilla_common.bus.connection import Connection, OnMsg
 from flotilla_common.bus.interface import (
     BusError,
     Delivery,
@@ -27,6 +25,7 @@ from flotilla_common.bus.interface import (
     StreamState,
 )
 from flotilla_common.bus.jetstream import JetStream, StreamMissing, acknowledged, delivery_config
+from flotilla_common.bus.livefollow import LiveFollow
 from flotilla_common.bus.ordered import OrderedFollow
 from flotilla_common.bus.replies import NoResponders, Replies
 from flotilla_common.clock import Clock, SystemClock
@@ -59,6 +58,10 @@ FAREWELL_SECONDS = 1.0
 REQUESTS_AT_ONCE = 2000
 """Requests of one subscription that are answered at a time; beyond it they are refused."""
 
+REQUESTS_WAITING, REQUEST_BYTES_WAITING = 10_000, 64 << 20
+"""Most requests of one subscription that wait to be looked at; what comes beyond is dropped, and its sender asks again.
+Whoever floods us fills this, not the memory."""
+
 REQUEST_ERROR = "error"
 """The header that carries the text when a request's handler failed."""
 
@@ -75,6 +78,9 @@ class BusSettings(Protocol):
     @property
     def nats_ca(self) -> str: ...
 
+    @property
+    def allow_open_bus(self) -> bool: ...
+
 
 class NatsBus:
     """The `Bus` on NATS."""
@@ -87,6 +93,7 @@ class NatsBus:
             name=name,
             creds=settings.nats_creds,
             authority=settings.nats_ca,
+            allow_open=settings.allow_open_bus,
             clock=self._clock,
             inbox_prefix=inbox_prefix,
         )
@@ -100,6 +107,15 @@ class NatsBus:
     @property
     def connected(self) -> bool:
         return self._connection.connected
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no connection, as far as that is known."""
+        return self._connection.trouble
+
+    async def refused(self) -> None:
+        """Returns never. Raises OpenBusError when the bus lets anybody in, and that is not allowed."""
+        await self._connection.refused()
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
         await self._connection.ready(READY_SECONDS)
@@ -192,11 +208,13 @@ class NatsBus:
         return follow
 
     async def deliver(
-        self, stream: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
+        self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0
     ) -> Delivery:
         info = await self._stream.stream_info(stream)
         resume = bool(created) and info.created == created and info.state.last_seq >= after
-        await self._stream.create_consumer(stream, delivery_config(subject_filters, inbox, after if resume else None))
+        await self._stream.replace_consumer(
+            stream, reader, delivery_config(subject_filters, inbox, after if resume else None)
+        )
         return Delivery(info.created, resume)
 
     async def delivering(self, stream: str) -> set[str]:
@@ -230,7 +248,7 @@ class NatsBus:
             running.add(task)
             task.add_done_callback(running.discard)
 
-        return await self._live(subject_filter, queue, receive)
+        return await self._live(subject_filter, queue, receive, REQUESTS_WAITING, REQUEST_BYTES_WAITING)
 
     async def close(self) -> None:
         for follow in self._follows:
@@ -244,8 +262,10 @@ class NatsBus:
         await self._replies.close()
         await self._connection.close()
 
-    async def _live(self, subject_filter: str, queue: str, receive: OnMsg) -> Follow:
-        follow = LiveFollow(self._connection, subject_filter, queue, receive)
+    async def _live(
+        self, subject_filter: str, queue: str, receive: OnMsg, most: int = 0, most_bytes: int = 0
+    ) -> Follow:
+        follow = LiveFollow(self._connection, subject_filter, queue, receive, most, most_bytes)
         await self._connection.attach(follow.subscribe)
         self._follows.append(follow)
         return follow
@@ -278,32 +298,6 @@ class NatsBus:
                 self._soon.task_done()
             if self._soon.empty():
                 await self._clock.sleep(SOON_SECONDS)
-
-
-class LiveFollow:
-    """A plain subscription that moves on to every new client."""
-
-    def __init__(self, connection: Connection, subject: str, queue: str, receive: OnMsg) -> None:
-        self._connection = connection
-        self._subject = subject
-        self._queue = queue
-        self._receive = receive
-        self._subscription: Subscription | None = None
-
-    @property
-    def healthy(self) -> bool:
-        return self._subscription is not None and self._connection.connected
-
-    async def subscribe(self, client: Client) -> None:
-        """Subscribe on this client."""
-        self._subscription = await subscribe(client, self._subject, self._receive, self._queue)
-
-    async def stop(self) -> None:
-        self._connection.detach(self.subscribe)
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            with contextlib.suppress(nats.errors.Error, OSError):
-                await subscription.unsubscribe()
 
 
 def _plain(message: Msg) -> Message:

@@ -27,9 +27,14 @@ class Permissions(msgspec.Struct, frozen=True):
     answers: bool = False
 
 
+def is_node_name(text: str) -> bool:
+    """Whether a node may be called so: nothing in it has a meaning in subjects."""
+    return _NODE_NAME.fullmatch(text) is not None
+
+
 def node_permissions(node: str) -> Permissions:
     """Of the agent of one node. Raises ValueError for what is no node's name."""
-    if not _NODE_NAME.fullmatch(node):
+    if not is_node_name(node):
         raise ValueError(f"{node!r} is not the name of a node")
     own = subjects.token(node)
     return Permissions(
@@ -71,7 +76,7 @@ def service_permissions(service: str, answers: Iterable[str] = ()) -> Permission
 def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
     """Of the service that fills the streams, says who node agents are, and answers these requests of theirs."""
     kinds = tuple(subjects.report_filter(kind) for kind in answers)
-    streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", *_READING)
+    streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.CREATE.*.*", *_READING)
     return Permissions(
         publish=("kube.v1.>", "node.v1.>", f"heartbeat.v1.{service}.*", *streams, _ANSWERS),
         subscribe=(f"{subjects.service_inbox(service)}.>", *kinds, "$SYS.REQ.USER.AUTH"),

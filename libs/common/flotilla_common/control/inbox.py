@@ -16,6 +16,7 @@ from flotilla_common.control.controller import Key
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.node.lookups import Lookups, TooOften
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
 
@@ -64,6 +65,7 @@ class Inbox(Generic[T, R]):
         self._wiring = wiring
         self._resource = watch.resource
         self._table = wiring.table(watch)
+        self._lookups = Lookups(wiring.read)
         self._reports = reports
         self._waiting: dict[Key, _Waiting[R]] = {}
         self._table.listen(self._on_change)
@@ -81,8 +83,8 @@ class Inbox(Generic[T, R]):
         if why := self._reports.refusal(sender, report):
             return Answer(why=why)
         try:
-            obj = await self._find(key, report.uid)
-        except (ApiError, Unreachable) as error:
+            obj = await self._find(sender.node, key, report.uid)
+        except (ApiError, Unreachable, TooOften) as error:
             return Answer(why=f"the apiserver does not tell: {error}", again=True)
         if obj is None:
             return gone(report)
@@ -99,15 +101,15 @@ class Inbox(Generic[T, R]):
         if not self._absorbed(obj, report):
             self._waiting[key] = _Waiting(report, recorded=True)
 
-    async def _find(self, key: Key, uid: str) -> T | None:
-        """The object of this uid; the agent may have heard of it before we have. Raises ApiError or Unreachable."""
-        for known in (True, False):
+    async def _find(self, node: str, key: Key, uid: str) -> T | None:
+        """The object of this uid; the agent may have heard of it before we have. Raises ApiError, Unreachable,
+        TooOften."""
+
+        def held() -> T | None:
             obj = self._table.get(*key)
-            if obj is not None and obj.metadata.uid == uid:
-                return obj
-            if known:
-                await self._wiring.read(self._resource, *key)
-        return None
+            return obj if obj is not None and obj.metadata.uid == uid else None
+
+        return await self._lookups.find(node, self._resource, key, uid, held)
 
     async def _written(self, key: Key, report: R) -> Answer | None:
         """Wait until the status says it. Of several reports about one object only the last one waits."""

@@ -104,13 +104,20 @@ class KubeClient:
         return Page(found.items or [], found.metadata.resource_version, found.metadata.next_token)
 
     async def watch(
-        self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
+        self,
+        resource: Resource,
+        resource_version: str,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        timeout: float = 300,
     ) -> AsyncIterator[WatchEvent]:
         """See `Api.watch`. Raises Unreachable also after a silence of SILENCE_SECONDS, or half a line at the end."""
         params = {
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
+            "fieldSelector": field_selector,
             "timeoutSeconds": str(int(timeout)),
         }
         response = await self._open("GET", resource.path(namespace), params=params, timeout=self._watch_timeout)

@@ -50,7 +50,13 @@ class Api(Protocol):
         ...
 
     def watch(
-        self, resource: Resource, resource_version: str, *, namespace: str = "", timeout: float = 300
+        self,
+        resource: Resource,
+        resource_version: str,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        timeout: float = 300,
     ) -> AsyncIterator[WatchEvent]:
         """Events after `resource_version`, until the server ends the watch. Begins with a bookmark of that version once
         the server has accepted, so that a quiet watch can be told from none. Raises ApiError with code 410 when there

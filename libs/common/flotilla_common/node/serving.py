@@ -2,8 +2,11 @@
 
 NATS lets a client ask for the answer anywhere. An agent's answer goes only to an inbox of its own node, so that nobody
 can have us write to a subject that he may not write to himself.
+
+Nor does NATS bound what one user sends. So each node has a quota here, and what is beyond it is not even read.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -13,6 +16,7 @@ import structlog
 
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Follow, Message
+from flotilla_common.node.quota import Quota
 from flotilla_common.node.reports import Answer
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -20,6 +24,13 @@ T = TypeVar("T", bound=msgspec.Struct)
 UNDER_WAY = 256
 """Reports of one kind that one node may have under way: more than it has pods, and few enough that other nodes are
 answered beside it."""
+
+BURST, PER_SECOND = 512, 64.0
+"""Reports of one kind that one node may send: twice what may be under way at once, and then more per second than a node
+has to tell."""
+
+REPORT_BYTES = 1 << 20
+"""The largest report: what it says goes into an object, and etcd takes 1.5 MiB of these."""
 
 
 class Sender(msgspec.Struct, frozen=True):
@@ -34,8 +45,10 @@ Handler = Callable[[Sender, T], Awaitable[Answer | None]]
 """Judges a report and returns the answer; None when another replica is to answer."""
 
 
-async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T], *, queue: str = "") -> Follow:
-    """Answer the reports of one kind from all nodes.
+async def serve_reports(
+    bus: Bus, kind: str, body: type[T], handler: Handler[T], *, queue: str = "", quota: Quota | None = None
+) -> Follow:
+    """Answer the reports of one kind from all nodes; each node has the usual quota, unless another one is given.
 
     Without a queue every replica sees every report, and the one that owns the object's shard answers. With a queue any
     one of its members does. An unreadable report is refused by whoever sees it.
@@ -43,19 +56,24 @@ async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T],
     decode = msgspec.json.Decoder(body).decode
     log = structlog.get_logger(report=kind)
     under_way: Counter[str] = Counter()
+    allowed = quota or Quota(BURST, PER_SECOND)
 
     async def answer(message: Message) -> bytes | None:
         node, namespace, name = subjects.reporter(message.subject)
         if not message.reply.startswith(subjects.node_inbox(node) + "."):
             log.warning("a report wants its answer outside the node's inbox", node=node, reply=message.reply)
             return None
+        if not allowed.take(node, asyncio.get_running_loop().time()):
+            return _later("too many reports")
+        if under_way[node] >= UNDER_WAY:
+            return _later(f"{UNDER_WAY} reports are under way already")
+        if len(message.data) > REPORT_BYTES:
+            return msgspec.json.encode(Answer(why=f"larger than {REPORT_BYTES} bytes"))
         try:
             report = decode(message.data)
         except msgspec.DecodeError as error:
             log.warning("unreadable report", node=node, namespace=namespace, name=name, error=str(error))
             return msgspec.json.encode(Answer(why=f"unreadable: {error}"))
-        if under_way[node] >= UNDER_WAY:
-            return msgspec.json.encode(Answer(why=f"{UNDER_WAY} reports are under way already", again=True))
         under_way[node] += 1
         try:
             given = await handler(Sender(node, namespace, name), report)
@@ -66,3 +84,7 @@ async def serve_reports(bus: Bus, kind: str, body: type[T], handler: Handler[T],
         return None if given is None else msgspec.json.encode(given)
 
     return await bus.serve(subjects.report_filter(kind), queue, answer)
+
+
+def _later(why: str) -> bytes:
+    return msgspec.json.encode(Answer(why=why, again=True))

@@ -99,10 +99,15 @@ class Settings:
         "A file with the authorities (CA) whose certificates NATS servers may show if they ask for TLS, read anew"
         " for every connection; empty: with `tls://` those that this machine trusts.",
     )
+    allow_open_bus: bool = _bus(
+        False,
+        "Use NATS servers that let anybody in without credentials. Whoever reaches such a bus can have pods made and"
+        " deleted; it is refused otherwise.",
+    )
     nats_listen: str = _bus(
         "",
-        "HOST:PORT on which `flotilla run`'s own NATS server listens for node agents; then everybody needs"
-        " credentials (`flotilla node-creds`).",
+        "HOST:PORT on which `flotilla run`'s own NATS server listens for node agents, over TLS; they need credentials"
+        " (`flotilla node-creds`).",
     )
     nats_dir: str = _bus(
         "",

@@ -4,14 +4,14 @@ A node may only speak of pods that run on it. The annotation is written through 
 kubelet's side says of a pod.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
-from flotilla_common.api.resources import POD, Resource
+from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Outcome, OutcomeKind, PatchType
@@ -19,6 +19,7 @@ from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import patch_of
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
+from flotilla_common.node.lookups import Lookups, TooOften
 from flotilla_common.node.reports import Answer, PodReport
 from flotilla_common.node.serving import Sender
 
@@ -26,9 +27,6 @@ SIZE_LIMIT = 64 << 10
 """Bytes of the annotation: 250 containers. What is larger is not the agent's writing."""
 
 _HOPELESS = frozenset({OutcomeKind.NOT_FOUND, OutcomeKind.GONE, OutcomeKind.INVALID, OutcomeKind.DENIED})
-
-
-Read = Callable[[Resource, str, str], Awaitable[object]]
 
 
 class _Named(Model):
@@ -43,7 +41,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
     """Checks and writes reports about pods."""
 
     pods: Table[Pod]
-    read: Read  # brings an object into its table
+    lookups: Lookups
     executor: Executor
     fence: Callable[[str, str], Fence]  # the right of this replica to answer for namespace and name
 
@@ -54,7 +52,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
             return None
         try:
             pod = await self._pod(sender, report.uid)
-        except (ApiError, Unreachable) as error:
+        except (ApiError, Unreachable, TooOften) as error:
             return Answer(why=f"the apiserver does not tell: {error}", again=True)
         if why := problem(pod, sender, report):
             return Answer(why=why)
@@ -65,11 +63,13 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _pod(self, sender: Sender, uid: str) -> Pod | None:
         """The pod of this uid; the agent may have heard of it before we have."""
-        pod = self.pods.get(sender.namespace, sender.name)
-        if pod is None or pod.metadata.uid != uid:
-            await self.read(POD, sender.namespace, sender.name)
-            pod = self.pods.get(sender.namespace, sender.name)
-        return pod if pod is not None and pod.metadata.uid == uid else None
+        key = (sender.namespace, sender.name)
+
+        def held() -> Pod | None:
+            pod = self.pods.get(*key)
+            return pod if pod is not None and pod.metadata.uid == uid else None
+
+        return await self.lookups.find(sender.node, POD, key, uid, held)
 
     async def _write(self, pod: Pod, report: PodReport, fence: Fence) -> Outcome:
         meta = pod.metadata

@@ -4,24 +4,23 @@ A node gets what its own NodeImage refers to, out of the one namespace that copi
 for the key of the process that asks, so that the bus sees only ciphertext and keeps nothing.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import structlog
 
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage, SecretReference
-from flotilla_common.api.resources import SECRET, Resource
+from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import Table
+from flotilla_common.node.lookups import Lookups, TooOften
 from flotilla_common.node.reports import Answer, PullSecret, SecretsAnswer, SecretsRequest
 from flotilla_common.node.sealing import seal
 from flotilla_common.node.serving import Sender
 
 TYPES = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})
 """Secrets that hold registry credentials; others are of no use to a node."""
-
-Read = Callable[[Resource, str, str], Awaitable[object]]
 
 
 class SecretServer(msgspec.Struct, frozen=True):
@@ -30,7 +29,7 @@ class SecretServer(msgspec.Struct, frozen=True):
     images: Table[NodeImage]
     secrets: Table[Secret]  # of `namespace`
     namespace: str
-    read: Read  # brings an object into its table
+    lookups: Lookups
 
     async def receive(self, sender: Sender, request: SecretsRequest) -> Answer:
         """The secrets that exist; a refusal if the node's NodeImage does not refer to all of them."""
@@ -41,11 +40,11 @@ class SecretServer(msgspec.Struct, frozen=True):
             if refused:
                 structlog.get_logger().warning("pull secrets refused", node=sender.node, references=refused)
                 return Answer(why=f"the node's NodeImage does not refer to {', '.join(refused)}")
-            found = [secret for reference in request.references if (secret := await self._secret(reference))]
-        except (ApiError, Unreachable) as error:
+            secrets = [await self._secret(sender.node, reference) for reference in request.references]
+        except (ApiError, Unreachable, TooOften) as error:
             return Answer(why=f"the apiserver does not tell: {error}", again=True)
         try:
-            return SecretsAnswer(accepted=True, sealed=seal(request.public_key, found))
+            return SecretsAnswer(accepted=True, sealed=seal(request.public_key, [one for one in secrets if one]))
         except ValueError as fault:
             return Answer(why=str(fault))
 
@@ -53,7 +52,7 @@ class SecretServer(msgspec.Struct, frozen=True):
         """The references that are not the node's. Our mirror may be behind its own, so it is asked for twice."""
         refused = self._not_referred(node, references)
         if refused:
-            await self.read(NODE_IMAGE, "", node)
+            await self.lookups.read(node, NODE_IMAGE, ("", node))
             refused = self._not_referred(node, references)
         return refused
 
@@ -68,11 +67,11 @@ class SecretServer(msgspec.Struct, frozen=True):
             if namespace != self.namespace or (namespace, name) not in held
         ]
 
-    async def _secret(self, reference: SecretReference) -> PullSecret | None:
+    async def _secret(self, node: str, reference: SecretReference) -> PullSecret | None:
         key = (reference.namespace, reference.name)
         secret = self.secrets.get(*key)
         if secret is None:
-            await self.read(SECRET, *key)
+            await self.lookups.read(node, SECRET, key)
             secret = self.secrets.get(*key)
         if secret is None or secret.type not in TYPES:
             return None

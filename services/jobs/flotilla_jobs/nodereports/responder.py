@@ -7,6 +7,7 @@ from flotilla_common.api.secrets import Secret
 from flotilla_common.control.spec import Responder
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Answering
+from flotilla_common.node.lookups import Lookups
 from flotilla_common.node.reports import EVENTS, PODS, SECRETS, EventReport, PodReport, SecretsRequest
 from flotilla_jobs.nodereports.containers import ContainerReports
 from flotilla_jobs.nodereports.happenings import COMPONENTS, EventReports
@@ -23,7 +24,7 @@ async def _answer_reports(answering: Answering) -> None:
     pods, images = answering.table(_PODS), answering.table(_IMAGES_IF_ANY)
     recorders = {component: answering.recorder(component) for component in COMPONENTS}
     executor = answering.executor(recorders["kruise-daemon-containermeta"])
-    containers = ContainerReports(pods=pods, read=answering.read, executor=executor, fence=answering.fence)
+    containers = ContainerReports(pods=pods, lookups=Lookups(answering.read), executor=executor, fence=answering.fence)
     events = EventReports(pods=pods, images=images, recorders=recorders, owns=answering.owns)
     await answering.answer(PODS, PodReport, containers.receive)
     await answering.answer(EVENTS, EventReport, events.receive)
@@ -31,7 +32,7 @@ async def _answer_reports(answering: Answering) -> None:
 
 async def _hand_out_secrets(answering: Answering) -> None:
     namespace = answering.settings.daemon_config_namespace
-    server = SecretServer(answering.table(_IMAGES), answering.table(_COPIES), namespace, answering.read)
+    server = SecretServer(answering.table(_IMAGES), answering.table(_COPIES), namespace, Lookups(answering.read))
     await answering.answer(SECRETS, SecretsRequest, server.receive, by_any_replica=True)
 
 
