@@ -118,13 +118,24 @@ def rules() -> list[Any]:
 @pytest.mark.parametrize(("role", "rule"), rules())
 def test_least_privilege(role: Json, rule: Json):
     assert "*" not in rule["verbs"]
+    assert "*" not in rule["apiGroups"]
     if "*" in rule["resources"]:
-        assert rule["verbs"] == ["list"], "whatever is everywhere may only be listed"
+        assert set(rule["apiGroups"]) <= {"apps.kruise.io", "policy.kruise.io"}, "of others only what is named"
+        assert rule["verbs"] == ["list"]
     if "secrets" in rule["resources"]:
         in_place = role["kind"] == "Role" or (rule["verbs"] == ["get"] and name_of(role) == "flotilla-jobs")
         assert in_place, "secrets of other namespaces are nobody's business, but those that jobs name"
     if {"customresourcedefinitions", "mutatingwebhookconfigurations"} & set(rule["resources"]):
         assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resourceNames"]
+
+
+def test_what_the_webhook_may_count_is_for_users_to_add():
+    role = find("ClusterRole", "flotilla-crd-protection")
+    label = {"policy.kruise.io/aggregate-to-crd-protection": "true"}
+    assert role["aggregationRule"] == {"clusterRoleSelectors": [{"matchLabels": label}]}
+    assert "rules" not in role, "they are the controller's"
+    binding = find("ClusterRoleBinding", "flotilla-crd-protection")
+    assert [subject["name"] for subject in binding["subjects"]] == [rbac.account("webhook")]
 
 
 def test_only_the_watcher_reads_and_never_writes():
