@@ -1,8 +1,8 @@
 """The output of a command in a container, cut while it is read.
 
 The runtime answers ExecSync with one message that holds all that the command has written, 16 MiB and more. Messages are
-otherwise read as a whole before anybody looks at them, and a few of these at once would be more than the agent may take.
-So this one is read field by field, and what is too long of a field goes as it comes.
+otherwise read as a whole before anybody looks at them, and a few of these at once would be more than the agent may
+take. So this one is read field by field, and what is too long of a field goes as it comes.
 """
 
 from collections.abc import Awaitable, Callable
