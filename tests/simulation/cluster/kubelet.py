@@ -38,6 +38,8 @@ class Kubelets(Actor):
         """Images that cannot be pulled."""
         self.crashed: set[tuple[str, str]] = set()
         """(pod uid, container) that have just died by themselves."""
+        self.lag = 0.0
+        """Seconds that a report is under way: what it says is of the pod as it was when it left."""
         self._addresses = 0
 
     def next_step(self, place: Place, document: Json) -> Step | None:
@@ -90,6 +92,8 @@ class Kubelets(Actor):
         if pod is None:
             return
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": change(pod, rfc3339(self.clock.now()))}
+        if self.lag:
+            await self.clock.sleep(self.lag)
         await self.api.patch(POD, *place, msgspec.json.encode(body), PatchType.STRATEGIC, subresource="status")
 
     def _started(self, pod: Json, now: str) -> Json:
