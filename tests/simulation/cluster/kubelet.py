@@ -64,6 +64,8 @@ class Kubelets(Actor):
             return Step("restart", self.pace.restart, lambda: self._report(place, self._restarted))
         if containers.conditions(pod, reported.values(), ""):
             return Step("readiness", self.pace.readiness, lambda: self._report(place, self._same))
+        if member(pod, "status").get("observedGeneration", 0) < pod["metadata"].get("generation", 0):
+            return Step("observe", self.pace.readiness, lambda: self._report(place, self._same))
         if COMPLETE_ANNOTATION in member(pod, "metadata", "annotations"):
             return Step("complete", self.pace.complete, lambda: self._report(place, self._completed))
         return None
@@ -138,4 +140,5 @@ class Kubelets(Actor):
 
     def _status(self, pod: Json, found: list[Json], now: str, *, ending: bool = False) -> Json:
         changes = containers.conditions(pod, found, now, ending=ending)
-        return {"containerStatuses": found} | ({"conditions": changes} if changes else {})
+        seen = {"observedGeneration": pod["metadata"].get("generation", 0)}
+        return {"containerStatuses": found, **seen} | ({"conditions": changes} if changes else {})

@@ -17,7 +17,7 @@ LATE_FOR_SECONDS = 4.0
 
 
 class LateReports(Passive):
-    """From this write on, for a while, the status that a kubelet writes is of an older pod than the one that it meets."""
+    """From this write on, for a while, the status that a kubelet writes is of an older pod than the one it meets."""
 
     async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
         kubelets, loop = saboteur.world.cluster.kubelets, saboteur.world.loop
