@@ -62,8 +62,8 @@ def recompute_ready(edit: PodEdit, now: datetime) -> None:
 
 
 def distrust_ready(edit: PodEdit, now: datetime) -> None:
-    """Turn a Ready to False that contradicts a gate which is about to open: the kubelet has not looked at the gate since
-    it closed. It may be about to write False; until it says True again, the pod must not count as available."""
+    """Turn a Ready to False that contradicts a gate which is about to open: the kubelet has not looked since it closed.
+    It may be about to write False; until it says True again, the pod must not count as available."""
     edit.set_condition(
         Condition(
             type="Ready",
