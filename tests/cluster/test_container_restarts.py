@@ -150,6 +150,7 @@ def test_10_the_deadline_comes_in_the_middle_of_a_hook(space: Workspace) -> None
         pytest.param({"exec": {"command": ["sleep", "30"]}}, 3, 3, 15, id="11 a hook that takes too long"),
         pytest.param({"exec": {"command": ["sleep", "30"]}}, 0, 0, 12, id="12 no grace, no hook"),
         pytest.param({"sleep": {"seconds": 4}}, 30, 4, 20, id="a sleep"),
+        pytest.param({"exec": {"command": ["sh", "-c", "yes | head -c 12000000"]}}, 30, 0, 20, id="much output"),
     ],
 )
 def test_11_12_hooks(space: Workspace, hook: Json, grace: int, least: int, most: int) -> None:

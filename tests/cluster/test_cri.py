@@ -9,7 +9,7 @@ import pytest_asyncio
 from flotilla_common.clock import SystemClock
 from flotilla_nodeagent.cri.errors import CriError, NotFound
 from flotilla_nodeagent.cri.runtime import Runtime
-from flotilla_nodeagent.cri.types import Container, State, newest
+from flotilla_nodeagent.cri.types import Container, Executed, State, newest
 from flotilla_nodeagent.images.pull import find
 from tests.support.nodes import RealCluster
 
@@ -69,12 +69,14 @@ async def test_the_environment_comes_whole(runtime: Runtime, uid: str) -> None:
 
 async def test_commands(runtime: Runtime, uid: str) -> None:
     one = (await app(runtime, uid)).id
-    done = await runtime.execute(one, ["sh", "-c", "echo out; echo err >&2; exit 3"], 5)
+    done = await runtime.execute(one, ["sh", "-c", "echo out; echo err >&2; exit 3"], keep=1000, seconds=5)
     assert (done.exit_code, done.stdout, done.stderr) == (3, b"out\n", b"err\n")
+    much = await runtime.execute(one, ["sh", "-c", "yes | head -c 12000000; exit 3"], keep=4, seconds=10)
+    assert much == Executed(3, b"y\ny\n", cut=True)
     with pytest.raises(CriError):
-        await runtime.execute(one, ["no-such-program"], 5)
+        await runtime.execute(one, ["no-such-program"], keep=1000, seconds=5)
     with pytest.raises(NotFound):
-        await runtime.execute("0" * 64, ["true"], 5)
+        await runtime.execute("0" * 64, ["true"], keep=1000, seconds=5)
 
 
 async def test_images(runtime: Runtime) -> None:

@@ -137,8 +137,6 @@ class TestInstall:
         assert not any(can("webhook", verb, "secrets", *system) for verb in ("list", "watch", "update"))
         assert not can("webhook", "list", "secrets", "-A")
         assert not any(can(service, "get", "secrets", *system) for service in ("watcher", "cloneset"))
-        flotilla(cluster, "install", "--feature-gates=DeletionProtectionForCRDCascadingGate=true")
-        assert can("webhook", "list", "secrets", "-A")  # as all else: roles cannot leave a resource out
 
     async def test_services_write_their_own_leases_only(self, cluster: Cluster):
         """A right to create knows no names, so a policy says whose a lease is."""
@@ -326,6 +324,61 @@ async def test_image_pulls_need_no_more_than_the_role_of_their_service(cluster: 
     reply = flotilla(cluster, "uninstall")
     assert reply.returncode == 0, "NodeImages are nobody's work that could be lost"
     assert outcomes(reply)["customresourcedefinition.apiextensions.k8s.io/nodeimages.apps.kruise.io"] == "deleted"
+
+
+WIDGETS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: widgets.example.com
+  labels: {policy.kruise.io/delete-protection: Cascading}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+"""
+
+
+@pytest.mark.usefixtures("clean")
+@pytest.mark.timeout(300)
+async def test_crds_of_others_are_counted_where_users_allow_it(cluster: Cluster, tmp_path: Path):
+    """As the webhook's own account: it may not list what nobody allowed, and says what is missing."""
+    fleet = Fleet(cluster, await cluster.nats(), ["--feature-gates=DeletionProtectionForCRDCascadingGate=true"])
+    try:
+        assert flotilla(cluster, "install", "--webhook-url", fleet.webhook_url).returncode == 0
+        await fleet.start("webhook", flags=[f"--kubeconfig={_acting_as(cluster, 'webhook', tmp_path)}"])
+        cluster.kubectl("apply", "-f", "-", stdin=WIDGETS)
+        cluster.kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
+        for other in ("secrets", "configmaps", "deployments.apps", "widgets.example.com"):
+            assert not _may_list(cluster, "webhook", other)
+        refused = _refusal(cluster, "delete", "crd", "widgets.example.com")
+        assert "failed to list CRs of example.com/v1, Kind=WidgetList: widgets.example.com is forbidden" in refused
+        assert "needs the label policy.kruise.io/aggregate-to-crd-protection=true" in refused
+        cluster.kubectl("create", "clusterrole", "count-widgets", "--verb=list", "--resource=widgets.example.com")
+        cluster.kubectl("label", "clusterrole", "count-widgets", "policy.kruise.io/aggregate-to-crd-protection=true")
+        await eventually(lambda: _may_list(cluster, "webhook", "widgets.example.com"))
+        widget = json.dumps({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}})
+        cluster.kubectl("apply", "-f", "-", stdin=widget)
+        assert "active CRs 1>0" in _refusal(cluster, "delete", "crd", "widgets.example.com")
+        cluster.kubectl("delete", "widget", "one")
+        cluster.kubectl("delete", "crd", "widgets.example.com")
+        told = outcomes(flotilla(cluster, "install", "--webhook-url", fleet.webhook_url))
+        assert set(told.values()) == {"unchanged"}, "rules that were collected stay"
+    finally:
+        await fleet.stop()
+    cluster.kubectl("delete", "clusterrole", "count-widgets")
+
+
+def _may_list(cluster: Cluster, service: str, what: str) -> bool:
+    account = f"--as=system:serviceaccount:{rbac.NAMESPACE}:{rbac.account(service)}"
+    return cluster.kubectl("auth", "can-i", "list", what, "-A", account, check=False).startswith("yes")
+
+
+def _refusal(cluster: Cluster, *arguments: str) -> str:
+    with pytest.raises(AssertionError) as refused:
+        cluster.kubectl(*arguments)
+    return str(refused.value)
 
 
 def _secrets_on_nodes(cluster: Cluster) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,6 +10,8 @@ import pytest_asyncio
 
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION
 from flotilla_common.clock import SystemClock
+from flotilla_webhook.bodies import MAX_BODIES, MAX_BODY
+from flotilla_webhook.metrics import process_metrics
 from tests.support.webhook import Running, cloneset, eventually, webhook
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -101,6 +104,32 @@ async def test_an_edited_ca_bundle_is_repaired(running: Running) -> None:
         return await running.ca_bundles() == {good}
 
     await eventually(repaired)
+
+
+async def test_the_apiserver_comes_again_when_there_is_no_room(running: Running) -> None:
+    """All room is taken by bodies whose last byte does not come: a write waits for it, and is not refused."""
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    head = f"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {MAX_BODY}\r\n\r\n"
+    senders: list[asyncio.StreamWriter] = []
+    room = MAX_BODIES
+    while room:
+        _, writer = await asyncio.open_connection("127.0.0.1", running.port, ssl=trust)
+        writer.write(head.encode() + b" " * min(room, MAX_BODY - 1))
+        await writer.drain()
+        senders.append(writer)
+        room -= min(room, MAX_BODY - 1)
+    applied = asyncio.create_task(running.apply(cloneset("patient")))
+    await eventually(sent_away)
+    for writer in senders:
+        writer.transport.abort()
+    assert (await applied)["metadata"]["name"] == "patient"
+
+
+async def sent_away() -> bool:
+    """Some request was told to come again."""
+    (metric,) = process_metrics().requests.collect()
+    return any(one.labels.get("code") == "429" and one.value for one in metric.samples)
 
 
 async def test_registration_is_written_only_when_it_differs(running: Running) -> None:

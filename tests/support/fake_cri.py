@@ -23,6 +23,7 @@ class FakeCri:
         self.containers: dict[str, wire.Container] = {}
         self.images: list[wire.Image] = []
         self.environment: list[str] | None = ["A=1", "B=two\nlines", "C="]
+        self.output = b"out"  # of every command
         self.fails: dict[str, GRPCError] = {}  # by method
         self.hangs: set[str] = set()
         self.asked: list[tuple[str, object]] = []
@@ -95,7 +96,7 @@ class Runtimes(RuntimeServiceBase):
     async def ExecSync(self, stream: Stream) -> None:  # noqa: N802
         request = await self._cri.called("ExecSync", stream)
         code = 3 if request.cmd[0] == "false" else 0
-        await stream.send_message(wire.ExecSyncResponse(stdout=b"out", stderr=b"err", exit_code=code))
+        await stream.send_message(wire.ExecSyncResponse(stdout=self._cri.output, stderr=b"err", exit_code=code))
 
     async def PodSandboxStatus(self, stream: Stream) -> None:  # noqa: N802
         await self._cri.called("PodSandboxStatus", stream)

@@ -149,14 +149,14 @@ class FakeRuntime:
         machine.loop.call_later(takes, machine.exit, container_id, context=machine.outside)
         await self._lasting(takes + 0.01)
 
-    async def execute(self, container_id: str, command: list[str], seconds: int = 0) -> Executed:
+    async def execute(self, container_id: str, command: list[str], *, keep: int, seconds: int = 0) -> Executed:
         await self._reach()
         machine = self.machine
         if command == ["env"]:
             if container_id.partition("-")[0].startswith("noenv"):
                 raise CriError("exec failed")
             lines = "\n".join(f"{name}={value}" for name, value in machine.environments[container_id].items())
-            return Executed(0, lines.encode())
+            return Executed(0, lines.encode()[:keep], cut=len(lines.encode()) > keep)
         machine.hooks.append((machine.loop.time(), container_id, "begun"))
         await self._lasting(machine.hook_takes)
         machine.hooks.append((machine.loop.time(), container_id, "done"))

@@ -56,6 +56,7 @@ RESTARTS = (
     "[.spec.containers[] as $c | .status.containerStatuses[]? | select(.name == $c.name and .image != $c.image)]"
     " | length > 0 | tostring"
 )
+UNSEEN = "(.status.observedGeneration // 0) < (.metadata.generation // 0) | tostring"
 READINESS_CHANGED = (
     "(([.spec.readinessGates[]?.conditionType]"
     ' - [.status.conditions[]? | select(.status == "True") | .type] | length == 0)'
@@ -121,6 +122,13 @@ def stages(kubelet: Kubelet, boot: str) -> list[Json]:
             "Pod",
             "pod-readiness",
             [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "true")],
+            kubelet.readiness,
+            _patch("pod-status"),
+        ),
+        _stage(
+            "Pod",
+            "pod-observe",  # of a changed spec that restarts nothing
+            [*living, _is(RUNS, "true"), _is(RESTARTS, "false"), _is(READINESS_CHANGED, "false"), _is(UNSEEN, "true")],
             kubelet.readiness,
             _patch("pod-status"),
         ),

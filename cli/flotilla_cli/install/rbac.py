@@ -2,7 +2,8 @@
 
 Names that scripts know from the reference are kept where the thing exists (install.md §1): `kruise-manager-role` is the
 one that users extend with their own workload kinds; it comes without rules, and later installations leave its rules
-alone.
+alone. `flotilla-crd-protection` collects the rules of all roles with its label: by them the webhook counts what is left
+of other people's CRDs (docs/adr/0012).
 """
 
 from collections import defaultdict
@@ -12,13 +13,16 @@ from flotilla_cli.install import kind_roles
 from flotilla_cli.services import load_all
 from flotilla_common.access import LEASES, OWN_NAMESPACE
 from flotilla_common.api.documents import Json
+from flotilla_common.api.webhooks import COUNTED_LABEL
 from flotilla_common.control.watches import Access
-from flotilla_common.gates import Gates
 
 NAMESPACE = "kruise-system"
 AGENT = "nodeagent"
 SECRETS_NAMESPACE = "kruise-daemon-config"
 """Where copies of pull secrets lie (imagepull.md §6)."""
+
+CRD_PROTECTION = "flotilla-crd-protection"
+"""What the webhook may list beyond what it declares, and its binding."""
 
 _GROUP = "rbac.authorization.k8s.io"
 _NAMESPACES = {OWN_NAMESPACE: NAMESPACE, "daemon_config_namespace": SECRETS_NAMESPACE}
@@ -38,9 +42,9 @@ def services() -> Sequence[str]:
     return tuple(_access())
 
 
-def objects(gates: Gates) -> list[Json]:
-    """All accounts, roles and bindings. What services do with these gates only is granted only then."""
-    return [*_accounts(), _agents_account(), *_cluster_wide(gates), *_in_namespaces(), *kind_roles.objects()]
+def objects() -> list[Json]:
+    """All accounts, roles and bindings."""
+    return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), *kind_roles.objects()]
 
 
 def _access() -> dict[str, tuple[Access, ...]]:
@@ -60,13 +64,15 @@ def _agents_account() -> Json:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta, "automountServiceAccountToken": False}
 
 
-def _cluster_wide(gates: Gates) -> Iterable[Json]:
+def _cluster_wide() -> Iterable[Json]:
     for service, access in _access().items():
-        done = (one for one in access if not one.namespace and (not one.gate or gates.on(one.gate)))
-        yield _role(account(service), _rules(done))
+        yield _role(account(service), _rules(one for one in access if not one.namespace))
         yield _binding(account(service), account(service), [service])
     yield _role("kruise-manager-role", None)
     yield _binding("kruise-manager-rolebinding", "kruise-manager-role", services())
+    selector = {"matchLabels": {COUNTED_LABEL: "true"}}
+    yield _role(CRD_PROTECTION, None) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
+    yield _binding(CRD_PROTECTION, CRD_PROTECTION, ["webhook"])
 
 
 def _in_namespaces() -> Iterable[Json]:

@@ -2,23 +2,12 @@
 
 from flotilla_common.access import OWN_NAMESPACE, READ, reading
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import (
-    CLAIM,
-    CRD,
-    MUTATING,
-    NODE,
-    POD,
-    POD_TEMPLATE,
-    SECRET,
-    VALIDATING,
-    Resource,
-)
+from flotilla_common.api.resources import CLAIM, CRD, MUTATING, NODE, POD, POD_TEMPLATE, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
-from flotilla_webhook.protection import CASCADING_CRDS
+from flotilla_webhook.registration import GROUPS
 
-_EVERYTHING = Resource("*", "v1", "*", "")
 _LEFT_BY_OTHERS = frozenset(
     {
         "daemonsets.apps.kruise.io",
@@ -44,11 +33,11 @@ def converted() -> tuple[str, ...]:
 def access() -> tuple[Access, ...]:
     """All of it."""
     return (
-        Access(POD, ("list",)),  # deletion protection of namespaces: is anything left inside?
-        Access(CLAIM, ("list",)),
-        Access(_EVERYTHING, ("list",), gate=CASCADING_CRDS),  # the same of CRDs. Roles cannot leave Secrets out of it
+        # Deletion protection of our own CRDs: is anything left of them? Others are for users to allow (ADR 12).
+        *(Access(Resource(group, "v1", "*", ""), ("list",)) for group in sorted(GROUPS)),
+        Access(CLAIM, ("list",)),  # and of namespaces, with their pods
         Access(NODE, ("get",)),  # where the containers run that a ContainerRecreateRequest means
-        Access(POD, ("get",)),  # these containers, and pods that are named for deletion
+        Access(POD, ("get", "list")),  # these containers, pods that are named for deletion, and as for claims
         Access(POD_TEMPLATE, ("create",)),  # dry runs: the apiserver itself validates pod templates
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),

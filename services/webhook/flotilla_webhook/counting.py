@@ -1,7 +1,8 @@
 """Looking for what lives below an object, straight from the apiserver, page by page.
 
 One living object is enough to protect what is above it, so the first page that has any ends the search: what is said to
-be there is what that page has. A search that takes too long fails, and who asked refuses.
+be there is what that page has. A search that takes too long fails, and who asked refuses. Of custom resources only
+their metadata comes here: they may be large, and what is in them is nobody's business.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import msgspec
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import CLAIM, CRD, POD, Resource
+from flotilla_common.api.webhooks import COUNTED_LABEL
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 PAGE = 500
@@ -21,6 +23,8 @@ PAGE = 500
 
 SEARCH_SECONDS = 10.0
 """How long a search may take: the apiserver waits for 30 seconds, and would then let the deletion happen."""
+
+_ALLOW = f"a ClusterRole that allows it needs the label {COUNTED_LABEL}=true"
 
 _FINISHED = ("Succeeded", "Failed")
 _UNFINISHED = ",".join(f"status.phase!={phase}" for phase in _FINISHED)
@@ -81,7 +85,13 @@ class LiveCounts:
 
     async def custom_resources(self, group: str, version: str, plural: str) -> int:
         """Objects of all namespaces that are not terminating."""
-        return await self._count(Resource(group, version, plural, kind=""), "", _Custom, lambda one: True)
+        resource = Resource(group, version, plural, kind="")
+        try:
+            return await self._count(resource, "", _Custom, lambda one: True, metadata_only=True)
+        except CountError as failure:
+            if isinstance(failure.__cause__, ApiError) and failure.__cause__.code == 403:
+                raise CountError(f"{failure}; {_ALLOW}") from failure
+            raise
 
     async def _count(
         self,
@@ -90,12 +100,16 @@ class LiveCounts:
         kind: type[_Item],
         counts: Callable[[_Item], bool],
         fields: str = "",
+        *,
+        metadata_only: bool = False,
     ) -> int:
         decode, token = msgspec.json.Decoder(kind).decode, ""
         try:
             async with asyncio.timeout(SEARCH_SECONDS):
                 while True:
-                    page = await self.api.list(resource, namespace, field_selector=fields, limit=PAGE, token=token)
+                    page = await self.api.list(
+                        resource, namespace, field_selector=fields, limit=PAGE, token=token, metadata_only=metadata_only
+                    )
                     items = (decode(raw) for raw in page.items)
                     found = sum(item.metadata.deletion_timestamp is None and counts(item) for item in items)
                     token = page.next_token

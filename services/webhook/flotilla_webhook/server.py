@@ -1,7 +1,7 @@
 """The HTTP side: one POST route per webhook path, /convert, /healthz (webhooks.md §1).
 
-Bodies are read raw and bounded; what an answer is, the handlers decide. A handler that breaks refuses its request and
-nothing else: the process goes on.
+Bodies are read raw and bounded (`bodies.py`); what an answer is, the handlers decide. A handler that breaks refuses its
+request and nothing else: the process goes on.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,12 +14,10 @@ from flotilla_common.api.admission import review
 from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import Clock
 from flotilla_webhook import wire
+from flotilla_webhook.bodies import Bodies
 from flotilla_webhook.bounded import CERTIFIED
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
-
-MAX_BODY = 7 << 20
-"""Bytes. An AdmissionReview of an update carries the object twice, and etcd holds at most 1.5 MiB of it."""
 
 _STRANGER = Response("only the apiserver is answered: show its client certificate", 403, media_type="text/plain")
 
@@ -27,16 +25,19 @@ Converter = Callable[[bytes], bytes]
 _log = structlog.get_logger()
 
 
-def build(handlers: Mapping[str, Handler], convert: Converter, metrics: Metrics, clock: Clock) -> FastAPI:
-    """The application that answers the given paths."""
+def build(
+    handlers: Mapping[str, Handler], convert: Converter, metrics: Metrics, clock: Clock, bodies: Bodies | None = None
+) -> FastAPI:
+    """The application that answers the given paths; `bodies` bounds what it keeps in memory."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    held = bodies or Bodies()
 
     def serve(path: str, answer: Callable[[bytes], Awaitable[bytes]], *, guarded: bool = True) -> None:
         async def endpoint(request: Request) -> Response:
             started = clock.monotonic()
             with metrics.in_flight.labels(path).track_inprogress():
                 stranger = guarded and not request.scope.get("state", {}).get(CERTIFIED, True)
-                response = _STRANGER if stranger else await _respond(request, answer)
+                response = _STRANGER if stranger else await _respond(request, held, answer)
             metrics.latency.labels(path).observe(clock.monotonic() - started)
             metrics.requests.labels(path, str(response.status_code)).inc()
             return response
@@ -54,11 +55,12 @@ def build(handlers: Mapping[str, Handler], convert: Converter, metrics: Metrics,
     return app
 
 
-async def _respond(request: Request, answer: Callable[[bytes], Awaitable[bytes]]) -> Response:
+async def _respond(request: Request, bodies: Bodies, answer: Callable[[bytes], Awaitable[bytes]]) -> Response:
     try:
-        return Response(await answer(await _body(request)), media_type="application/json")
+        async with bodies.of(request) as body:
+            return Response(await answer(body), media_type="application/json")
     except HTTPException as bad:
-        return Response(bad.detail, bad.status_code, media_type="text/plain")
+        return Response(bad.detail, bad.status_code, bad.headers, media_type="text/plain")
 
 
 async def _admit(path: str, handler: Handler, body: bytes) -> bytes:
@@ -79,17 +81,3 @@ async def _convert(convert: Converter, body: bytes) -> bytes:
         return convert(body)
     except ValueError as fault:
         raise HTTPException(400, f"couldn't decode the ConversionReview: {fault}") from fault
-
-
-async def _body(request: Request) -> bytes:
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip()
-    if content_type != "application/json":
-        raise HTTPException(400, f"contentType={content_type}, expected application/json")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, f"the body is larger than {MAX_BODY} bytes")
-    if not body:
-        raise HTTPException(400, "request body is empty")
-    return bytes(body)

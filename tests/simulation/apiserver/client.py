@@ -43,13 +43,15 @@ class SimulatedApi:
         limit: int = 0,
         token: str = "",
         resource_version: str = "",
+        metadata_only: bool = False,
     ) -> Page:
         def serve() -> Awaitable[Page]:
             return self._server.list(
                 resource, namespace, label_selector, field_selector, limit, token, resource_version
             )
 
-        return await self._carry(self._request("list", resource, namespace), serve)
+        page = await self._carry(self._request("list", resource, namespace), serve)
+        return msgspec.structs.replace(page, items=[_metadata(item) for item in page.items]) if metadata_only else page
 
     async def watch(
         self,
@@ -195,3 +197,9 @@ class SimulatedApi:
                     revision=committed(),
                 )
             )
+
+
+def _metadata(item: msgspec.Raw) -> msgspec.Raw:
+    metadata: Json = {"metadata": msgspec.json.decode(item, type=Json)["metadata"]}
+    document = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"} | metadata
+    return msgspec.Raw(msgspec.json.encode(document))

@@ -38,6 +38,8 @@ class Kubelets(Actor):
         """Images that cannot be pulled."""
         self.crashed: set[tuple[str, str]] = set()
         """(pod uid, container) that have just died by themselves."""
+        self.lag = 0.0
+        """Seconds that a report is under way: what it says is of the pod as it was when it left."""
         self._addresses = 0
 
     def next_step(self, place: Place, document: Json) -> Step | None:
@@ -62,6 +64,8 @@ class Kubelets(Actor):
             return Step("restart", self.pace.restart, lambda: self._report(place, self._restarted))
         if containers.conditions(pod, reported.values(), ""):
             return Step("readiness", self.pace.readiness, lambda: self._report(place, self._same))
+        if member(pod, "status").get("observedGeneration", 0) < pod["metadata"].get("generation", 0):
+            return Step("observe", self.pace.readiness, lambda: self._report(place, self._same))
         if COMPLETE_ANNOTATION in member(pod, "metadata", "annotations"):
             return Step("complete", self.pace.complete, lambda: self._report(place, self._completed))
         return None
@@ -90,6 +94,8 @@ class Kubelets(Actor):
         if pod is None:
             return
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": change(pod, rfc3339(self.clock.now()))}
+        if self.lag:
+            await self.clock.sleep(self.lag)
         await self.api.patch(POD, *place, msgspec.json.encode(body), PatchType.STRATEGIC, subresource="status")
 
     def _started(self, pod: Json, now: str) -> Json:
@@ -134,4 +140,5 @@ class Kubelets(Actor):
 
     def _status(self, pod: Json, found: list[Json], now: str, *, ending: bool = False) -> Json:
         changes = containers.conditions(pod, found, now, ending=ending)
-        return {"containerStatuses": found} | ({"conditions": changes} if changes else {})
+        seen = {"observedGeneration": pod["metadata"].get("generation", 0)}
+        return {"containerStatuses": found, **seen} | ({"conditions": changes} if changes else {})

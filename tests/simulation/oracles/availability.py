@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
-from tests.simulation.oracles.scene import Scene, Step, lost
+from tests.simulation.oracles.scene import Scene, Step, Workload, follows_our_gates, lost
 
 
 def max_unavailable(scene: Scene, step: Step) -> Iterator[str]:
@@ -22,6 +22,26 @@ def max_unavailable(scene: Scene, step: Step) -> Iterator[str]:
     least = min(terms.replicas - terms.max_unavailable for terms in workload.terms_lately(scene.since))
     if left + unseen < least:
         yield f"takes a pod of {workload.name} out of service: {left} are left, {least} must be"
+
+
+def ready_as_listed(scene: Scene, step: Step) -> Iterator[str]:
+    """As many pods are Ready, by the condition that everybody sees. A kubelet that turns it to False because of our own
+    readiness gates carries out what we asked for, however late."""
+    workload = step.workload
+    if workload is None or workload.ended is not None or not _turns_unready(workload, step):
+        return
+    if not step.ours and not follows_our_gates(step):
+        return
+    left = sum(pod.ready for pod in workload.active())
+    unseen = workload.losses_lately(scene.since)
+    least = min(terms.replicas - terms.max_unavailable for terms in workload.terms_lately(scene.since))
+    if left + unseen < least:
+        yield f"a pod of {workload.name} turns unready: {left} are Ready, {least} must be"
+
+
+def _turns_unready(workload: Workload, step: Step) -> bool:
+    before, pod = step.before, step.pod
+    return before is not None and before.ready and workload.counts(before) and not (pod and pod.ready)
 
 
 def changed_out_of_service(scene: Scene, step: Step) -> Iterator[str]:

@@ -14,6 +14,7 @@ Rule = Callable[[Scene, Step], Iterator[str]]
 
 RULES: Sequence[Callable[[], Rule]] = (
     lambda: availability.max_unavailable,
+    lambda: availability.ready_as_listed,
     lambda: availability.changed_out_of_service,
     lambda: population.max_surge,
     lambda: population.one_pod_per_instance,

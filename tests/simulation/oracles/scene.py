@@ -170,7 +170,7 @@ class Scene:
         if workload is not None and after is not None:
             workload.pods[version.uid] = after
         step = Step(version=version, workload=workload or held, before=before, pod=after)
-        if held is not None and not step.ours and lost(self, held, step):
+        if held is not None and not step.ours and not follows_our_gates(step) and lost(self, held, step):
             held.lose(version.at)
         return step
 
@@ -182,6 +182,16 @@ def lost(scene: Scene, workload: Workload, step: Step) -> bool:
     """The step took a pod of the workload out of service."""
     kept = step.pod is not None and step.pod.metadata.uid in workload.pods
     return workload.available(step.before, scene.now) and not (kept and workload.available(step.pod, scene.now))
+
+
+def follows_our_gates(step: Step) -> bool:
+    """A kubelet only says what readiness gates mean that nobody but we open and close: the containers are ready."""
+    before, pod = step.before, step.pod
+    if before is None or pod is None or step.ours or not before.ready or pod.ready:
+        return False
+    containers = pod.conditions.get("ContainersReady")
+    ours = set(pod.gates) <= {keys.IN_PLACE_READY, keys.POD_READY}
+    return ours and containers is not None and containers.status == "True"
 
 
 def instance_of(document: Json | Pod) -> str:

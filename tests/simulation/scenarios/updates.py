@@ -2,7 +2,7 @@
 
 from tests.simulation.scenarios.manifests import cloneset, container, image, rolling, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
-from tests.simulation.scenarios.steps import BreakImage, RemovePod, Wait
+from tests.simulation.scenarios.steps import BreakImage, RemovePod, Sleep, Wait
 
 DONE = {"updatedReplicas": 3, "updatedReadyReplicas": 3, "readyReplicas": 3}
 ENVIRONMENT = spec(template={"spec": {"containers": [container("one") | {"env": [{"name": "A", "value": "b"}]}]}})
@@ -79,6 +79,17 @@ SCENARIOS = (
         given=running(cloneset(3)),
         when=(image("two"), Wait(image="two"), image("three")),
         then=End(pods={"three": 3}, revisions=3, status=DONE),
+        exact=False,
+    ),
+    Scenario(
+        name="changed-while-kubelets-restart",
+        given=running(cloneset(2, maxUnavailable=2)),
+        when=(
+            *(image("two"), Wait(image="two", matching=2), Sleep(seconds=0.1)),
+            *(image("four"), Wait(image="four", matching=2), Sleep(seconds=0.15)),
+            image("three"),
+        ),
+        then=End(pods={"three": 2}),
         exact=False,
     ),
     Scenario(

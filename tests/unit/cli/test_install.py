@@ -97,7 +97,7 @@ def test_each_service_has_an_account_with_a_role_of_its_own(service: str):
 def test_node_agents_have_an_account_and_no_right():
     name = rbac.account(rbac.AGENT)
     assert find("ServiceAccount", name)["automountServiceAccountToken"] is False
-    subjects = [one["name"] for document in rbac.objects(GATES) for one in document.get("subjects", [])]
+    subjects = [one["name"] for document in rbac.objects() for one in document.get("subjects", [])]
     assert name not in subjects
 
 
@@ -110,7 +110,7 @@ def test_the_role_that_users_extend_has_no_rules_of_ours_and_reaches_every_servi
 def rules() -> list[Any]:
     return [
         pytest.param(document, rule, id=f"{name_of(document)}-{index}")
-        for document in rbac.objects(GATES)
+        for document in rbac.objects()
         for index, rule in enumerate(document.get("rules", []))
     ]
 
@@ -118,8 +118,10 @@ def rules() -> list[Any]:
 @pytest.mark.parametrize(("role", "rule"), rules())
 def test_least_privilege(role: Json, rule: Json):
     assert "*" not in rule["verbs"]
+    assert "*" not in rule["apiGroups"]
     if "*" in rule["resources"]:
-        assert rule["verbs"] == ["list"], "whatever is everywhere may only be listed"
+        assert set(rule["apiGroups"]) <= {"apps.kruise.io", "policy.kruise.io"}, "of others only what is named"
+        assert rule["verbs"] == ["list"]
     if "secrets" in rule["resources"]:
         in_place = role["kind"] == "Role" or (rule["verbs"] == ["get"] and name_of(role) == "flotilla-jobs")
         assert in_place, "secrets of other namespaces are nobody's business, but those that jobs name"
@@ -127,12 +129,12 @@ def test_least_privilege(role: Json, rule: Json):
         assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resourceNames"]
 
 
-def test_nothing_may_list_everything_unless_crds_are_protected():
+def test_nobody_may_list_everything():
     """That would be all Secrets, too."""
-    protecting = Gates.parse("DeletionProtectionForCRDCascadingGate=true")
-    for gates, granted in ((GATES, False), (protecting, True)):
-        rules = find("ClusterRole", "flotilla-webhook", manifests(gates))["rules"]
-        assert any("*" in rule["resources"] for rule in rules) is granted
+    for role in (one for one in manifests(GATES) if one["kind"] == "ClusterRole"):
+        for rule in role.get("rules", ()):
+            assert "*" not in rule["apiGroups"], role["metadata"]["name"]
+            assert "*" not in rule["resources"] or "" not in rule["apiGroups"], role["metadata"]["name"]
 
 
 def test_the_webhook_reads_no_other_secret_than_its_own():
@@ -150,6 +152,15 @@ def test_leases_are_named_as_the_policy_supposes():
         assert f"startsWith('{user.removesuffix(service)}')" in condition["expression"]
         others = [f"{rbac.account(other)}-" for other in rbac.services() if other != service]
         assert not any(f"{rbac.account(service)}-".startswith(other) for other in others)
+
+
+def test_what_the_webhook_may_count_is_for_users_to_add():
+    role = find("ClusterRole", "flotilla-crd-protection")
+    label = {"policy.kruise.io/aggregate-to-crd-protection": "true"}
+    assert role["aggregationRule"] == {"clusterRoleSelectors": [{"matchLabels": label}]}
+    assert "rules" not in role, "they are the controller's"
+    binding = find("ClusterRoleBinding", "flotilla-crd-protection")
+    assert [subject["name"] for subject in binding["subjects"]] == [rbac.account("webhook")]
 
 
 def test_only_the_watcher_reads_and_never_writes():

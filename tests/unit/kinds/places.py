@@ -156,7 +156,7 @@ def planned(kind: Kind) -> bool:
 def role(kind: Kind) -> bool:
     """The service's account may read the kind."""
     name = rbac.account(kind.service)
-    objects = rbac.objects(Gates.parse(""))
+    objects = rbac.objects()
     roles = [one for one in objects if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", name)]
     rules = [rule for one in roles for rule in one["rules"] if kind.resource.group in rule["apiGroups"]]
     return any(kind.resource.plural in rule["resources"] and "watch" in rule["verbs"] for rule in rules)

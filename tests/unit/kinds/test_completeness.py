@@ -109,7 +109,7 @@ def test_the_flag_of_a_new_kind(added: Kind) -> None:
 
 
 def test_the_rights_of_a_new_controller(added: Kind) -> None:
-    objects = rbac.objects(Gates.parse(""))
+    objects = rbac.objects()
     (role,) = (one for one in objects if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", "flotilla-samples"))
     rights = {
         (resource, verb)

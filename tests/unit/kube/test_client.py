@@ -81,6 +81,9 @@ async def test_requests(api: KubeClient, server: tuple[Apiserver, str]) -> None:
     assert apiserver.asked == ("GET", "/apis/apps.kruise.io/v1beta1/namespaces/ns/clonesets/a/scale")
     await api.list(NODE, label_selector="a in (b, c)", limit=5, token="x=")
     assert apiserver.asked == ("GET", "/api/v1/nodes?labelSelector=a%20in%20%28b%2C%20c%29&limit=5&continue=x%3D")
+    assert apiserver.requests[-1][3]["Accept"] == "application/json"
+    await api.list(POD, metadata_only=True)
+    assert "as=PartialObjectMetadataList;" in apiserver.requests[-1][3]["Accept"]
     await api.patch(POD, "ns", "a", b"{}", "application/merge-patch+json", params={"fieldManager": "f"})
     assert apiserver.asked == ("PATCH", "/api/v1/namespaces/ns/pods/a?fieldValidation=Ignore&fieldManager=f")
     assert apiserver.requests[-1][3]["Content-Type"] == "application/merge-patch+json"

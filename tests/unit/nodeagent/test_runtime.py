@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from grpclib.const import Status
-from grpclib.exceptions import GRPCError
+from grpclib.exceptions import GRPCError, ProtocolError
 
 from flotilla_nodeagent.cri.errors import CriError, NotFound, TimedOut, Unavailable, Unsupported
+from flotilla_nodeagent.cri.output import read_output
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.runtimes import Runtimes
-from flotilla_nodeagent.cri.types import Login, State, newest
+from flotilla_nodeagent.cri.types import Executed, Login, State, newest
 from flotilla_nodeagent.cri.wire import cri_pb2 as wire
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_cri import FakeCri, served
@@ -79,8 +80,73 @@ async def test_stopping_what_is_gone_has_been_done(runtime: Runtime, cri: FakeCr
 
 async def test_a_command_that_fails_is_an_outcome(runtime: Runtime, cri: FakeCri) -> None:
     one = cri.add("app", "p1")
-    done = await runtime.execute(one, ["false"], 3)
-    assert (done.exit_code, done.stderr) == (3, b"err")
+    done = await runtime.execute(one, ["false"], keep=1000, seconds=3)
+    assert (done.exit_code, done.stdout, done.stderr, done.cut) == (3, b"out", b"err", False)
+    cri.output = b"x" * 1000
+    assert await runtime.execute(one, ["true"], keep=1000) == Executed(0, b"x" * 1000, b"err")
+
+
+async def test_of_much_output_the_beginning_is_kept(runtime: Runtime, cri: FakeCri) -> None:
+    """More than a window of HTTP/2 (4 MiB), so that the runtime has to be told to go on."""
+    one, cri.output = cri.add("app", "p1"), b"begin" + b"x" * (15 << 20)
+    done = await runtime.execute(one, ["false"], keep=7)
+    assert done == Executed(3, b"beginxx", b"err", cut=True)
+    assert (await runtime.execute(one, ["true"], keep=0)).exit_code == 0
+    await runtime.probe()  # the connection is as before
+
+
+async def test_a_failed_command_and_a_dead_runtime_are_errors(cri: FakeCri, path: Path) -> None:
+    client = Runtime(str(path))
+    async with served(cri, path):
+        cri.fails["ExecSync"] = GRPCError(Status.NOT_FOUND, "no such container")
+        with pytest.raises(NotFound, match="no such container"):
+            await client.execute("missing", ["true"], keep=1000)
+        cri.fails.clear()
+        cri.hangs.add("ExecSync")
+        cri.asked.clear()
+        running = asyncio.ensure_future(client.execute("c", ["true"], keep=1000))
+        await cri.until_asked("ExecSync")
+    with pytest.raises((Unavailable, CriError)):
+        await running
+    client.close()
+
+
+class Arriving:
+    """A message that is made as it is read: so much of it was in memory at once."""
+
+    def __init__(self, beginning: bytes, filling: int, end: bytes = b"") -> None:
+        self.size = len(beginning) + filling + len(end)
+        self._parts = [(beginning, len(beginning)), (b"", filling), (end, len(end))]
+        self.largest = 0
+
+    async def read(self, count: int) -> bytes:
+        self.largest = max(self.largest, count)
+        found = b""
+        while len(found) < count:
+            part, left = self._parts[0]
+            taken = min(left, count - len(found))
+            found += part[:taken].ljust(taken, b"x")
+            self._parts[0] = (part[taken:], left - taken)
+            if taken == left:
+                self._parts.pop(0)
+        return found
+
+
+async def test_what_is_cut_is_never_in_memory() -> None:
+    length = b"\x80\x80\x80\x10"  # 32 MiB as a varint
+    message = Arriving(b"\x0a" + length, 32 << 20, b"\x12\x03err\x18\x03")
+    assert await read_output(message.read, message.size, keep=10) == Executed(3, b"x" * 10, b"err", cut=True)
+    assert message.largest <= 64 << 10
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"\x0a\x05ab", b"\x0a" + b"\x80" * 11, b"\x0b", b"\x0a"],
+    ids=["longer than it is", "an endless number", "a group", "no length"],
+)
+async def test_what_is_no_answer(message: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        await read_output(Arriving(message, 0).read, len(message), keep=10)
 
 
 async def test_a_pull_with_and_without_a_login(runtime: Runtime, cri: FakeCri) -> None:

@@ -32,7 +32,7 @@ class Web:
 
     def __init__(self) -> None:
         self.answer = b"HTTP/1.1 200 OK\r\nX: y\r\n\r\nhello"
-        self.endless = False  # it repeats the answer for as long as anybody reads
+        self.endless = False  # it repeats the end of the answer for as long as anybody reads
         self.asked = b""
         self.port = 0
 
@@ -42,7 +42,7 @@ class Web:
         await writer.drain()
         with suppress(ConnectionError):
             while self.endless:
-                writer.write(self.answer)
+                writer.write(self.answer[-7000:])
                 await writer.drain()
         writer.close()
 
@@ -129,6 +129,13 @@ async def test_a_body_is_cut(web: Web) -> None:
     web.answer, web.endless = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, True
     async with asyncio.timeout(10):
         assert await http.get("127.0.0.1", web.port, "/") == 200
+
+
+async def test_a_head_without_end_is_no_answer(web: Web) -> None:
+    web.answer, web.endless = b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000, True
+    async with asyncio.timeout(10):
+        with pytest.raises(HookFailed, match="head of the answer"):
+            await run(PreStop(http_get=HttpGetAction(port=web.port)))
 
 
 async def test_sleep_and_tcp() -> None:

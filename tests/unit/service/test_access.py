@@ -10,7 +10,6 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import CLAIM, NODE, POD, SECRET, Resource
 from flotilla_common.control.spec import ControllerSpec, Responder
 from flotilla_common.control.watches import Access, Watch
-from flotilla_common.gates import Gates
 from flotilla_common.installed import installed_parts
 from tests.unit.service.test_assembly import PARTS, Thing
 
@@ -70,7 +69,7 @@ def test_nothing_needs_no_rights() -> None:
 
 def rules(kind: str, name: str) -> set[tuple[str, str, str]]:
     """(group, resource, verb) of a role."""
-    (role,) = [one for one in rbac.objects(Gates.parse("")) if (one["kind"], one["metadata"]["name"]) == (kind, name)]
+    (role,) = [one for one in rbac.objects() if (one["kind"], one["metadata"]["name"]) == (kind, name)]
     return {
         (group, resource, verb)
         for rule in role["rules"]
@@ -93,7 +92,7 @@ def test_roles_grant_what_specs_declare_and_nothing_else(service: str) -> None:
 
 
 def test_copies_of_secrets_are_written_in_one_namespace() -> None:
-    (role,) = [one for one in rbac.objects(Gates.parse("")) if one["metadata"]["name"] == "kruise-daemon-secret-role"]
+    (role,) = [one for one in rbac.objects() if one["metadata"]["name"] == "kruise-daemon-secret-role"]
     assert role["metadata"]["namespace"] == "kruise-daemon-config"
     assert rules("Role", "kruise-daemon-secret-role") == {
         ("", "secrets", verb) for verb in (*READ, "create", "delete", "patch")

@@ -61,12 +61,15 @@ class Tape:
         self._commit(by, "delete", resource, name, self._stored.pop((resource, name)), None)
 
     def pod(self, name: str, *, by: str = US, after: float = 1.0, **change: Any) -> None:
-        """A version of a pod: `image`, `ready`, `gate`, `state`, `revision`, `labels`, `runs`, `owner`, `metadata`."""
+        """A version of a pod: `image`, `ready`, `gate`, `state`, `revision`, `labels`, `runs`, `owner`, `metadata`, and
+        whether its `containers` are ready, if anybody says so."""
         image = change.get("image", "one")
         conditions = [
             {"type": "Ready", "status": str(change.get("ready", True)), "lastTransitionTime": change.get("since")},
             {"type": "InPlaceUpdateReady", "status": change.get("gate", "True")},
         ]
+        if "containers" in change:
+            conditions.append({"type": "ContainersReady", "status": str(change["containers"])})
         labels = {
             "app": "web",
             INSTANCE: change.get("instance", name),

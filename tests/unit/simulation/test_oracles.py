@@ -75,6 +75,14 @@ BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
         lambda t: (t.pod("a", gate="False"), t.pod("b", gate="False")),
         "1 are left, 2 must be",
     ),
+    "unready by gates that were closed long ago": (
+        {},
+        lambda t: (
+            t.pod("a", gate="False", ready=False),
+            t.pod("b", ready=False, containers=True, by="kubelet"),
+        ),
+        "1 are Ready, 2 must be",
+    ),
     "deleted long after a user's deletion": (
         {},
         lambda t: (t.delete("a", by="user"), t.delete("b")),
@@ -208,6 +216,13 @@ def test_what_breaks_a_rule_is_found(settings: dict[str, Any], story: Story, tex
 
 
 INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
+    "containers that fail are nobody's doing": (
+        {},
+        lambda t: (
+            t.pod("a", gate="False", ready=False),
+            t.pod("b", ready=False, containers=False, by="kubelet"),
+        ),
+    ),
     "an unready pod may go at any time": ({}, lambda t: (t.pod("a", by="kubelet", ready=False), t.delete("a"))),
     "a user's deletion a moment ago": ({}, lambda t: (t.delete("a", by="user"), t.delete("b", after=0.02))),
     "maxUnavailable lowered a moment ago": (

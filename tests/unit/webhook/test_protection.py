@@ -133,6 +133,30 @@ async def test_definition(gates: str, metadata: Json, expected: str) -> None:
     assert await case.delete("CustomResourceDefinition", "Cascading", DEFINITION) == expected
 
 
+async def test_only_metadata_of_custom_resources_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be large, and may hold what nobody should see."""
+    case = Case()
+    asked: list[tuple[str, bool]] = []
+
+    async def listed(resource: Resource, *_: Any, metadata_only: bool, **__: Any) -> Page:
+        asked.append((resource.plural, metadata_only))
+        return Page([], "1")
+
+    monkeypatch.setattr(case.cluster, "list", listed)
+    await case.delete("CustomResourceDefinition", "Cascading", DEFINITION)
+    assert asked == [("widgets", True)]
+
+
+async def test_who_may_not_count_refuses_and_says_what_is_missing() -> None:
+    case = Case()
+    case.cluster.fail_lists = ApiError(403, "Forbidden", 'User "w" cannot list resource "widgets"')
+    message = await case.delete("CustomResourceDefinition", "Cascading", DEFINITION)
+    assert message == (
+        'failed to list CRs of example.com/v1, Kind=WidgetList: User "w" cannot list resource "widgets"; a ClusterRole '
+        "that allows it needs the label policy.kruise.io/aggregate-to-crd-protection=true"
+    )
+
+
 async def test_row_11_always_needs_no_second_gate() -> None:
     assert await Case("").delete("CustomResourceDefinition", "Always", DEFINITION) == ALWAYS
 

@@ -12,9 +12,10 @@ from flotilla_common.api.admission import review
 from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.clock import SystemClock
+from flotilla_webhook.bodies import MAX_BODY
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
-from flotilla_webhook.server import MAX_BODY, build
+from flotilla_webhook.server import build
 from flotilla_webhook.wire import Handler
 
 ANSWERS = {

@@ -48,6 +48,38 @@ def test_by_image(spec: str, image: str, image_id: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("generation", "observed", "expected"),
+    [(3, 3, True), (3, 2, False), (3, 0, True), (0, 0, True)],
+    ids=["of this spec", "of an older spec", "the kubelet does not say", "the apiserver does not count"],
+)
+def test_a_report_of_an_older_spec_completes_nothing(generation: int, observed: int, expected: bool) -> None:
+    """The pod got nginx:3 before the kubelet had told of nginx:2: another image id, but not of what is wanted."""
+    held = pod(
+        containers=[container(image="nginx:3")],
+        statuses=[status("nginx", "nginx:2", "id-2")],
+        annotations=state(**LAST),
+        generation=generation,
+    )
+    said = msgspec.structs.replace(held.status, observed_generation=observed)
+    assert completed(msgspec.structs.replace(held, status=said), GATES) is expected
+
+
+@pytest.mark.parametrize(
+    ("image", "status_members", "expected"),
+    [
+        ("nginx:2", {"ready": False}, False),
+        ("nginx:2", {"ready": False, "state": {"running": {}}}, True),
+        ("docker.io/library/nginx:3", {"ready": False}, True),
+    ],
+    ids=["what ran in between, stopped", "still starting", "the wanted one, crashing"],
+)
+def test_what_stands_still_must_be_what_is_wanted(image: str, status_members: dict[str, Any], expected: bool) -> None:
+    statuses = [status("nginx", image, "id-2", **status_members)]
+    held = pod(containers=[container(image="nginx:3")], statuses=statuses, annotations=state(**LAST))
+    assert completed(held, GATES) is expected
+
+
+@pytest.mark.parametrize(
     ("image", "image_id", "expected"),
     [
         ("nginx:1", "", False),

@@ -194,6 +194,19 @@ def test_a_half_started_pod_without_earlier_update_is_undone_conditionally() -> 
     assert patch.resource_version == "7"
 
 
+@pytest.mark.parametrize("ready", ["True", "False"])
+def test_a_ready_that_contradicts_the_gate_is_not_believed(ready: str) -> None:
+    """The kubelet has not looked since the gate closed: a False may be under way, whatever we open now."""
+    (patch,) = patches(refreshed(pod(conditions=HALF | {"Ready": ready})).chain)
+    written = {kind: one["status"] for kind, one in conditions_of(patch).items()}
+    assert written == {"InPlaceUpdateReady": "True"} | ({"Ready": "False"} if ready == "True" else {})
+
+
+def test_a_ready_beside_an_open_gate_is_left_alone() -> None:
+    result = refreshed(pod(conditions={"InPlaceUpdateReady": {"value": "True", "reason": "x"}}))
+    assert "Ready" not in conditions_of(patches(result.chain)[0])
+
+
 def test_a_true_condition_with_a_reason_is_cleaned() -> None:
     result = refreshed(pod(conditions={"InPlaceUpdateReady": {"value": "True", "reason": "x"}}))
     assert conditions_of(patches(result.chain)[0])["InPlaceUpdateReady"]["reason"] is None

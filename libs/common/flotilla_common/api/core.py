@@ -86,6 +86,7 @@ class ContainerStatus(Model):
 
 
 class PodStatus(Model):
+    observed_generation: int = 0  # of the spec that the kubelet had when it wrote this; 0 before Kubernetes 1.34
     phase: str = ""
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []

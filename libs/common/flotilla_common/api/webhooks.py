@@ -15,6 +15,8 @@ SERVICE = "kruise-webhook-service"
 MUTATING_CONFIGURATION = "kruise-mutating-webhook-configuration"
 VALIDATING_CONFIGURATION = "kruise-validating-webhook-configuration"
 DELETE_PROTECTION = "policy.kruise.io/delete-protection"
+COUNTED_LABEL = "policy.kruise.io/aggregate-to-crd-protection"
+"""`true` on a ClusterRole: the webhook may do what it allows, to count what is left of a protected CRD."""
 CONVERT_PATH = "/convert"
 
 _TIMEOUT_SECONDS = 30

@@ -23,7 +23,6 @@ class Access(msgspec.Struct, frozen=True):
     subresource: str = ""
     names: tuple[str, ...] = ()  # of the objects; empty: all
     namespace: str = ""  # the setting that names the only namespace; empty: everywhere
-    gate: str = ""  # the feature gate without which it is not done; empty: it is always
 
 
 class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):

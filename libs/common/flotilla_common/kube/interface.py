@@ -45,8 +45,10 @@ class Api(Protocol):
         limit: int = 0,
         token: str = "",
         resource_version: str = "",
+        metadata_only: bool = False,
     ) -> Page:
-        """One page. Without a resource_version the read is consistent (a quorum read)."""
+        """One page. Without a resource_version the read is consistent (a quorum read). With `metadata_only` the objects
+        come without anything but their metadata."""
         ...
 
     def watch(

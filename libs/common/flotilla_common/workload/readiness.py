@@ -61,6 +61,20 @@ def recompute_ready(edit: PodEdit, now: datetime) -> None:
         )
 
 
+def distrust_ready(edit: PodEdit, now: datetime) -> None:
+    """Turn a Ready to False that contradicts a gate which is about to open: the kubelet has not looked since it closed.
+    It may be about to write False; until it says True again, the pod must not count as available."""
+    edit.set_condition(
+        Condition(
+            type="Ready",
+            status="False",
+            reason="ReadinessGatesNotReady",
+            message="waiting for the kubelet to look at the readiness gates again",
+            last_transition_time=now,
+        )
+    )
+
+
 def _failure(edit: PodEdit, gate: str) -> str:
     condition = edit.condition(gate)
     if condition is None:

@@ -7,9 +7,9 @@ caller knows what a retry would mean.
 import contextlib
 
 import msgspec
-from grpclib.client import Channel
 
 from flotilla_nodeagent.cri.errors import CriError, NotFound, translated
+from flotilla_nodeagent.cri.output import CallChannel
 from flotilla_nodeagent.cri.types import POD_UID_LABEL, Container, Executed, Image, Login, State
 from flotilla_nodeagent.cri.wire import cri_pb2 as wire
 from flotilla_nodeagent.cri.wire.cri_grpc import ImageServiceStub, RuntimeServiceStub
@@ -43,7 +43,7 @@ class Runtime:
         self.path = path
         self.name = ""  # `containerd`, `cri-o`, `docker`: the beginning of the IDs in pod statuses
         self.version = ""
-        self._channel = Channel(path=path)
+        self._channel = CallChannel(path=path)
         self._runtime = RuntimeServiceStub(self._channel)
         self._images = ImageServiceStub(self._channel)
 
@@ -100,13 +100,12 @@ class Runtime:
             async with translated():
                 await self._runtime.StopContainer(request, timeout=limit)
 
-    async def execute(self, container_id: str, command: list[str], seconds: int = 0) -> Executed:
-        """Run a command in the container, at most `seconds` (0: as long as it takes)."""
+    async def execute(self, container_id: str, command: list[str], *, keep: int, seconds: int = 0) -> Executed:
+        """Run a command in the container, at most `seconds` (0: as long as it takes). Of its output and of its errors
+        the first `keep` bytes come back; the rest is never in memory."""
         async with translated():
             request = wire.ExecSyncRequest(container_id=container_id, cmd=command, timeout=seconds)
-            limit = seconds + CALL_SECONDS if seconds else None
-            reply = await self._runtime.ExecSync(request, timeout=limit)
-        return Executed(reply.exit_code, reply.stdout, reply.stderr)
+            return await self._channel.execute(request, keep, seconds + CALL_SECONDS if seconds else None)
 
     async def sandbox_ip(self, sandbox_id: str) -> str:
         """The pod's IP; empty for a pod in the node's network."""

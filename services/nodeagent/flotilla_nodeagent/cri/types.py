@@ -59,11 +59,12 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executed(msgspec.Struct, frozen=True):
-    """The result of a command in a container."""
+    """The result of a command in a container; `cut` when it wrote more than was kept."""
 
     exit_code: int
     stdout: bytes = b""
     stderr: bytes = b""
+    cut: bool = False
 
 
 class Image(msgspec.Struct, frozen=True):

@@ -40,6 +40,9 @@ agent must not write every pod of the cluster at once."""
 ENV_SECONDS = 3
 """Limit of `env` in a container, and the pause before it is tried again."""
 
+ENV_LIMIT = 1 << 20
+"""Bytes of an environment that are read: Kubernetes keeps less than 1.5 MiB of a whole pod."""
+
 
 class Pods:
     """All pods of the node that want the annotation; the watcher sends no others."""
@@ -166,7 +169,7 @@ class _Look:
         known = await self._runtime.environment(container_id)
         if known is not None:
             return known
-        done = await self._runtime.execute(container_id, ["env"], ENV_SECONDS)
-        if done.exit_code:
-            raise CriError(f"env ended with exit code {done.exit_code}")
+        done = await self._runtime.execute(container_id, ["env"], keep=ENV_LIMIT, seconds=ENV_SECONDS)
+        if done.exit_code or done.cut:
+            raise CriError(f"env ended with exit code {done.exit_code}, or wrote more than {ENV_LIMIT} bytes")
         return parse_env(done.stdout)

@@ -16,7 +16,7 @@ from flotilla_nodeagent.cri.types import PORTS_ANNOTATION, PRE_STOP_ANNOTATION, 
 from flotilla_nodeagent.stopping import http
 
 OUTPUT_LIMIT = 1024
-"""Bytes of a failed command's output that go into its event."""
+"""Bytes of a command's output that are kept, and go into its event if it fails."""
 
 
 class HookFailed(Exception):
@@ -64,11 +64,11 @@ async def run_hook(hook: Hook, runtime: Runtime, container: Container, clock: Cl
 
 async def _execute(command: list[str], runtime: Runtime, container: Container) -> None:
     try:
-        done = await runtime.execute(container.id, command)
+        done = await runtime.execute(container.id, command, keep=OUTPUT_LIMIT)
     except CriError as error:
         raise HookFailed(str(error)) from error
     if done.exit_code:
-        output = (done.stderr or done.stdout)[:OUTPUT_LIMIT].decode(errors="replace").strip()
+        output = (done.stderr or done.stdout).decode(errors="replace").strip()
         raise HookFailed(f"command {command} ended with exit code {done.exit_code}: {output}")
 
 

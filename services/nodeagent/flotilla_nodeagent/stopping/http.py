@@ -24,15 +24,25 @@ async def get(
     try:
         writer.write(_request(host, port, path, headers or {}))
         await writer.drain()
-        status = _status(await reader.readline())
-        while (await reader.readline()).strip():
-            pass
+        status = _status(await _head(reader))
         left = BODY_LIMIT
         while left and (piece := await reader.read(left)):
             left -= len(piece)
         return status
     finally:
-        writer.close()
+        writer.transport.abort()  # closing would wait for what a server still has to say
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    """The status line; everything up to the body is read."""
+    left = HEAD_LIMIT
+    first = line = await reader.readline()
+    while line.strip():
+        left -= len(line)
+        if left < 0:
+            raise ValueError(f"the head of the answer is longer than {HEAD_LIMIT} bytes")
+        line = await reader.readline()
+    return first
 
 
 def _request(host: str, port: int, path: str, headers: Mapping[str, str]) -> bytes:

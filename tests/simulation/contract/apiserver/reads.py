@@ -44,6 +44,16 @@ class ListContract:
 
         play(scene)
 
+    def test_metadata_alone(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(CONFIG_MAP, config_map("secretive", labels={"mine": "true"}))
+            page = await bench.api.list(CONFIG_MAP, bench.namespace, label_selector="mine=true", metadata_only=True)
+            (found,) = (decode(item) for item in page.items)
+            assert set(found) == {"apiVersion", "kind", "metadata"}
+            assert (found["kind"], found["metadata"]["name"]) == ("PartialObjectMetadata", "secretive")
+
+        play(scene)
+
     def test_pages_are_of_one_moment(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             for name in "abcde":

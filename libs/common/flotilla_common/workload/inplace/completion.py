@@ -2,6 +2,9 @@
 
 The kubelet acts on a changed image or resource some time later. The node agent's report (`runtime-containers-meta`)
 says for sure what a container was started with; without it, the image that the kubelet reports is compared.
+
+A report may be older than the pod that it is about: where a pod got a third image before the kubelet had told of the
+second one, that comes as a changed image all the same. So a report of an older spec completes nothing.
 """
 
 import msgspec
@@ -49,7 +52,9 @@ def completed(pod: Pod, gates: Gates) -> bool:
 
 
 def containers_completed(pod: Pod, state: InPlaceState, gates: Gates) -> bool:
-    """All containers that were changed so far run the new content."""
+    """All containers that were changed so far run the new content, and the kubelet knows the spec that says so."""
+    if 0 < pod.status.observed_generation < pod.metadata.generation:
+        return False
     text = pod.metadata.annotations.get(RUNTIME_CONTAINERS_META)
     try:
         meta = None if text is None else msgspec.json.decode(text, type=RuntimeMeta)
@@ -107,15 +112,19 @@ def _same_resources(spec: Resources, status: Resources) -> bool:
 
 def _images_changed(pod: Pod, state: InPlaceState) -> bool:
     """A container counts as restarted when its imageID is another one, or the kubelet reports the wanted image. One
-    that the kubelet was about to start when its image changed may come up with the old one first."""
+    that the kubelet was about to start when its image changed may come up with the old one first; and one that stands
+    still with neither image ran what the pod wanted in between."""
     statuses = _statuses(pod)
     images = {container.name: container.image for container in pod.spec.containers}
     for name, last in (state.last_container_statuses or {}).items():
         status = statuses.get(name)
         if status is None:
             return False
-        if _with_tag(images.get(name, "")) == status.image:
+        wanted = images.get(name, "")
+        if _with_tag(wanted) == status.image:
             continue
+        if not status.ready and status.state.running is None and not _is(wanted, status.image):
+            return False
         if status.image_id == last.image_id or (last.image and _is(last.image, status.image)):
             return False
     return True

@@ -28,7 +28,7 @@ from flotilla_common.workload.lifecycle import (
 )
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.predicates import is_settled
-from flotilla_common.workload.readiness import ensure_pod_ready
+from flotilla_common.workload.readiness import distrust_ready, ensure_pod_ready
 
 
 class Refresh(Frozen):
@@ -155,3 +155,5 @@ def _open_gate(edit: PodEdit, state: InPlaceState | None, context: InPlaceContex
     if state is not None:
         edit.on_this_version()
     edit.set_condition(Condition(type=IN_PLACE_READY, status="True", last_transition_time=context.now))
+    if condition and condition.status == "False" and pod.ready:
+        distrust_ready(edit, context.now)

@@ -1,0 +1,29 @@
+"""What kubelets do at a fault's point: what they report of a pod was true when they looked."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tests.simulation.apiserver.wire import ONE_WAY, Request
+from tests.simulation.perturbation.saboteur import Saboteur
+from tests.simulation.perturbation.strikes import Passive
+
+T = TypeVar("T")
+
+LATE_SECONDS = 0.25
+"""How long a report is under way: longer than a controller takes to do the next thing."""
+
+LATE_FOR_SECONDS = 4.0
+"""How long kubelets are so slow."""
+
+
+class LateReports(Passive):
+    """From this write on, for a while, the status that a kubelet writes is of an older pod than the one it meets."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        kubelets, loop = saboteur.world.cluster.kubelets, saboteur.world.loop
+        kubelets.lag = LATE_SECONDS
+        loop.call_later(LATE_FOR_SECONDS, setattr, kubelets, "lag", 0.0)
+        await saboteur.world.clock.sleep(ONE_WAY)
+        reply = await serve()
+        await saboteur.world.clock.sleep(ONE_WAY)
+        return reply

@@ -1,0 +1,103 @@
+"""What all bodies together may take: what finds no room is told to come again, and room is given back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+import pytest
+import uvicorn
+from prometheus_client import CollectorRegistry
+from uvicorn.server import ServerState
+
+from flotilla_common.api.admission import review
+from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.clock import SystemClock
+from flotilla_webhook.bodies import Bodies
+from flotilla_webhook.bounded import BoundedProtocol
+from flotilla_webhook.conversion import convert
+from flotilla_webhook.metrics import Metrics
+from flotilla_webhook.server import build
+
+REVIEW = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}})
+LARGE = REVIEW.ljust(1000)
+
+
+async def until(check: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not check():
+            await SystemClock().sleep(0.001)
+
+
+class Served:
+    """The application behind a socket, with room for a body and a half."""
+
+    def __init__(self) -> None:
+        self.bodies = Bodies(limit=1500)
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.port = 0
+
+    async def handle(self, _: Request) -> Answer:
+        await self.answers.wait()
+        return review.ALLOWED
+
+    async def broken(self, _: Request) -> Answer:
+        raise RuntimeError("boom")
+
+    async def post(self, body: bytes, *, path: str = "/x", length: int = 0) -> tuple[bytes, asyncio.StreamWriter]:
+        """Send the body, or the beginning of one of `length` bytes; the head of the answer, unless more is awaited."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body)
+        if length:
+            return b"", writer
+        answer = await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+        return answer, writer
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    made = Served()
+    handlers = {"/x": made.handle, "/broken": made.broken}
+    app = build(handlers, convert, Metrics(CollectorRegistry()), SystemClock(), made.bodies)
+    config = uvicorn.Config(app, log_config=None, lifespan="off")
+    config.load()
+    loop, state = asyncio.get_running_loop(), ServerState()
+    server = await loop.create_server(lambda: BoundedProtocol(config, state, {}, loop), "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    yield made
+    server.close()
+
+
+async def test_half_a_body_takes_its_room_until_its_sender_goes(served: Served) -> None:
+    _, slow = await served.post(LARGE[:900], length=1000)
+    await until(lambda: served.bodies.held == 900)
+    refused, _ = await served.post(LARGE)
+    assert refused.startswith(b"HTTP/1.1 429")
+    assert b"retry-after: 1\r\n" in refused.lower()
+    assert (await served.post(REVIEW))[0].startswith(b"HTTP/1.1 200"), "a small one finds room"
+    slow.transport.abort()
+    await until(lambda: served.bodies.held == 0)
+    assert (await served.post(LARGE))[0].startswith(b"HTTP/1.1 200")
+
+
+async def test_a_body_takes_its_room_until_it_is_answered(served: Served) -> None:
+    served.answers.clear()
+    answered = asyncio.create_task(served.post(LARGE))
+    await until(lambda: served.bodies.held == 1000)
+    assert (await served.post(LARGE))[0].startswith(b"HTTP/1.1 429")
+    served.answers.set()
+    assert (await answered)[0].startswith(b"HTTP/1.1 200")
+    assert served.bodies.held == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "status"),
+    [(b"{".ljust(1000), "/x", b"400"), (LARGE, "/broken", b"200"), (b"{".ljust(1000), "/convert", b"400")],
+    ids=["no JSON", "a handler that breaks", "no conversion"],
+)
+async def test_room_is_given_back_whatever_happens(served: Served, body: bytes, path: str, status: bytes) -> None:
+    for _ in range(3):
+        assert (await served.post(body, path=path))[0].split()[1] == status
+    assert served.bodies.held == 0
