@@ -25,6 +25,10 @@ SIGHT = 0.05
 between."""
 
 
+KUBELET = "kubelet"
+"""Who writes what kubelets report."""
+
+
 def ours(writer: str) -> bool:
     """The writer is a process of Flotilla ("cloneset-0"), not a user or a part of Kubernetes."""
     return writer.rpartition("-")[2].isdigit()
@@ -187,7 +191,7 @@ def lost(scene: Scene, workload: Workload, step: Step) -> bool:
 def follows_our_gates(step: Step) -> bool:
     """A kubelet only says what readiness gates mean that nobody but we open and close: the containers are ready."""
     before, pod = step.before, step.pod
-    if before is None or pod is None or step.ours or not before.ready or pod.ready:
+    if before is None or pod is None or step.version.writer != KUBELET or not before.ready or pod.ready:
         return False
     containers = pod.conditions.get("ContainersReady")
     ours = set(pod.gates) <= {keys.IN_PLACE_READY, keys.POD_READY}
