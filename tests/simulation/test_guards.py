@@ -10,9 +10,11 @@ only the one guard in question.
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+import msgspec
 import pytest
 
 from flotilla_cloneset.cloneset import create, identity
+from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
@@ -20,10 +22,13 @@ from flotilla_common.control.executor import Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Action, Outcome
 from flotilla_common.control.shards import Shards, shard_of
+from flotilla_common.gates import Gates
 from flotilla_common.mirror import bus_source
 from flotilla_common.mirror.bus_source import BusSource
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
+from flotilla_common.workload.inplace import completion
+from flotilla_common.workload.inplace.state import InPlaceState
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 
 
@@ -155,6 +160,23 @@ def no_look_at_lists(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Table, "replace", replace_unseen)
 
 
+def every_report_counts(patch: pytest.MonkeyPatch) -> None:
+    """What a kubelet reports completes an in-place update, whichever spec it is about."""
+
+    def done(pod: Pod, state: InPlaceState) -> bool:
+        old = {name: last.image_id for name, last in (state.last_container_statuses or {}).items()}
+        return all(one.image_id != old[one.name] for one in pod.status.container_statuses if one.name in old)
+
+    counted = completion.containers_completed
+
+    def of_any_spec(pod: Pod, state: InPlaceState, gates: Gates) -> bool:
+        status = msgspec.structs.replace(pod.status, observed_generation=0)
+        return counted(msgspec.structs.replace(pod, status=status), state, gates)
+
+    patch.setattr(completion, "_images_changed", done)
+    patch.setattr(completion, "containers_completed", of_any_spec)
+
+
 GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
     "write-through": (no_write_through, "created", each("held@cloneset-0/pods:{}")),
     "versions move forward": (no_monotonicity, "scaled-in-and-out-again", each("bus-away@:{}", points=3)),
@@ -176,6 +198,11 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
         no_look_at_lists,
         "chosen-in-mid-roll",
         each("restored@cloneset-0:{}", points=2, first=6),
+    ),
+    "a report of an older spec completes nothing": (
+        every_report_counts,
+        "changed-while-kubelets-restart",
+        each("kubelet-late@cloneset-0:{}", first=7),
     ),
     "idempotent names": (no_idempotent_names, "created", each("straggler@cloneset-0:{}", points=3)),
 }
