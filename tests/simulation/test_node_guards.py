@@ -47,8 +47,8 @@ def no_identity(patch: pytest.MonkeyPatch) -> None:
     """A report counts, whichever NodeImage of that name it speaks of."""
     written = PullInbox._written
 
-    async def find(inbox: PullInbox, key: Key, uid: str) -> NodeImage | None:
-        del uid
+    async def find(inbox: PullInbox, node: str, key: Key, uid: str) -> NodeImage | None:
+        del node, uid
         return inbox._table.get(*key)
 
     async def taken(inbox: PullInbox, key: Key, report: NodeImageReport) -> Answer | None:

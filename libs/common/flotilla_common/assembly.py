@@ -126,6 +126,7 @@ class Assembly:
         if not self._parts:
             await self._idle()
         self.shards.on_change(lambda _: self.mirror.resync(self._consistent()), self._serve_shards)
+        self._plan_again_when_kinds_come()
         context.vitals["shards"] = lambda: sorted(self.shards.serving)
         context.vitals["lag"] = lambda: round(max(map(self.mirror.lag, self.mirror.resources)), 1)
         context.vitals["planning"] = lambda: self._planning
@@ -245,6 +246,16 @@ class Assembly:
             if resource.custom and self.mirror.waits_for(resource):
                 waiting = partial(context.health.ready, context.service, False)
                 await until_installed(context.api, context.clock, resource, waiting)
+
+    def _plan_again_when_kinds_come(self) -> None:
+        """A kind that was missing may matter for everything that was planned without it."""
+        for one in self._served:
+            for watch in one.spec.all_watches:
+                if watch.optional and watch.resource in self.mirror.resources:
+                    self.mirror.on_served(watch.resource, partial(self._plan_all, one))
+
+    def _plan_all(self, one: _Served) -> None:
+        one.controller.enqueue_shards(one.keys(), self.shards.serving)
 
     async def _idle(self) -> None:
         """There is nothing to do until the process is started with other settings."""

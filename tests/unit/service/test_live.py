@@ -91,6 +91,16 @@ async def test_an_optional_kind_comes_and_goes_while_the_service_runs() -> None:
         assert not live.mirror.waits_for(CLAIM)
 
 
+async def test_who_asks_hears_of_a_kind_that_comes() -> None:
+    live, heard = Live(), list[str]()
+    live.api.missing = {CLAIM}
+    await live.wiring.watch(OPTIONAL)
+    live.mirror.on_served(CLAIM, lambda: heard.append("came"))
+    for there, times in ((False, 0), (True, 1), (True, 1), (False, 1), (True, 2)):
+        synced(live, yes=there)
+        assert len(heard) == times
+
+
 async def test_an_optional_kind_is_waited_for_only_once() -> None:
     live = Live()
     await live.wiring.watch(OPTIONAL)

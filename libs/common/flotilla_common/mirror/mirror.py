@@ -6,7 +6,7 @@ A service adds its tables, runs the mirror, waits until it is synced, and before
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from flotilla_common.api.meta import Object
@@ -41,6 +41,8 @@ class Mirror:
         self._intakes: dict[Resource, Intake[Any]] = {}
         self._feeds: dict[Resource, Feed] = {}
         self._once: set[Resource] = set()  # kinds that may be missing, once they have been there
+        self._come: dict[Resource, list[Callable[[], None]]] = {}  # to be called when the kind is there again
+        self._there: set[Resource] = set()  # of these, as far as was told
         self._all_synced = asyncio.Event()
 
     def add(
@@ -98,6 +100,10 @@ class Mirror:
     def waits_for(self, resource: Resource) -> bool:
         """Nothing can be done without the kind."""
         return not self._feeds[resource].optional
+
+    def on_served(self, resource: Resource, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever a kind that was missing is there."""
+        self._come.setdefault(resource, []).append(listener)
 
     def serves(self, resource: Resource) -> bool:
         """The table holds what there is of the kind; False while the cluster does not serve it."""
@@ -198,10 +204,21 @@ class Mirror:
         for resource in [one for one in self._once if self._feeds[one].synced]:
             self._once.remove(resource)
             self._feeds[resource].optional = True
+        self._tell_what_came()
         feeds = ((resource, feed) for resource, feed in self._feeds.items() if not feed.optional)
         waiting = [resource.plural for resource, feed in feeds if not feed.synced]
         if not waiting:
             self._all_synced.set()
+        self._report(waiting)
+
+    def _tell_what_came(self) -> None:
+        there = {resource for resource in self._come if self._feeds[resource].synced}
+        came, self._there = there - self._there, there
+        for resource in came:
+            for listener in self._come[resource]:
+                listener()
+
+    def _report(self, waiting: Sequence[str]) -> None:
         if self._health is not None:
             self._health.ready("mirror", not waiting, f"waiting for {', '.join(waiting)}" if waiting else "")
             broken = [f"{resource.plural}: {feed.trouble}" for resource, feed in self._feeds.items() if feed.trouble]
