@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.interface import Api, ApiError, Page, Unreachable, WatchEvent
@@ -99,9 +100,16 @@ async def test_pages_then_events_then_a_resumed_watch() -> None:
     ]  # fmt: skip
 
 
-async def test_a_lost_history_is_listed_again() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ApiError(410, "Expired", ""), id="forgotten"),
+        pytest.param(ApiError(504, "Timeout", "Too large resource version: 5, current: 3"), id="not reached yet"),
+    ],
+)
+async def test_a_history_that_is_not_there_is_listed_again(error: ApiError) -> None:
     lists = [Page([raw("a", 1)], "5"), Page([], "50")]
-    api, record, _ = await play(lists, [[ApiError(410, "Expired", "")], [changed("c", 51, "ADDED")]])
+    api, record, _ = await play(lists, [[error], [changed("c", 51, "ADDED")]])
     assert api.asked[:4] == ["list", "watch 5", "list", "watch 50"]
     assert record.steps[-3:] == ["listing", "complete 50", "ADDED c@51"]
 

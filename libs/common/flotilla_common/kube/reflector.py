@@ -1,7 +1,8 @@
 """LIST, then WATCH, for ever: the one loop behind the watcher and behind a service that has lost the bus.
 
 A `Sink` takes what comes. The loop resumes a broken watch from the last resourceVersion that the sink has taken, starts
-over with a LIST when that history is gone (410), and treats a resource that does not exist yet as a state to wait in.
+over with a LIST when that history is gone (410) or still to come, and treats a resource that does not exist yet as a
+state to wait in.
 """
 
 from typing import Protocol
@@ -25,6 +26,11 @@ FIRST_BACKOFF, MOST_BACKOFF = 0.1, 5.0
 
 CALM_SECONDS = 1.0
 """A watch that lasted this long was a good one: the back-off starts anew."""
+
+
+TOO_LARGE = "Too large resource version"
+"""What an apiserver says of a version that it has not reached: it lags behind another one, or etcd was restored. A LIST
+tells."""
 
 
 class HeadMeta(Model, frozen=True):
@@ -106,8 +112,8 @@ class Reflector:
 
     def _refused(self, error: ApiError) -> float:
         """What an error answer means; returns how long to wait."""
-        if error.code == 410:
-            self._log.info("history is gone, listing again", version=self._version)
+        if error.code == 410 or TOO_LARGE in error.message:
+            self._log.info("history is gone, listing again", version=self._version, why=error.message)
             self._version = ""
             return 0.0
         if error.code == 404:
