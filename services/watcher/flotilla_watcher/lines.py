@@ -5,6 +5,7 @@ streams hold may be newer than what there is, and would hide it. So each epoch n
 to. The watcher begins another line when it sees that versions went back; whoever reads of two lines begins anew.
 """
 
+import asyncio
 from collections.abc import Iterable
 
 import msgspec
@@ -22,16 +23,16 @@ _decode = msgspec.json.Decoder(subjects.Marker).decode
 class Line(msgspec.Struct, frozen=True):
     """A line of versions, and how far the stream of a resource tells of it."""
 
-    name: str = subjects.FIRST_LINE
+    name: str
     reached: int = 0
 
 
-async def follow_line(bus: Bus, resource: Resource) -> Line:
-    """The line that the resource's stream is in. Raises BusError."""
+async def follow_line(bus: Bus, resource: Resource) -> Line | None:
+    """The line that the resource's stream is in; None if it tells of none. Raises BusError."""
     stream = subjects.kube_stream(resource).name
     marker = await bus.get_last(stream, subjects.kube_marker(resource))
     if marker is None:
-        return Line()
+        return None
     last = await bus.get_last(stream, ">")  # markers come every few seconds, and what they do not tell of counts, too
     told = _decode(marker.data)
     reached = last.headers.get(subjects.RV, "") if last is not None else ""
@@ -41,15 +42,17 @@ async def follow_line(bus: Bus, resource: Resource) -> Line:
 async def begin_line(bus: Bus, entropy: Entropy, resources: Iterable[Resource]) -> None:
     """Versions went back: say so on the streams of the resources. Whoever publishes there steps back, and publishes
     everything anew in the next line. Where the bus does not take it, the next watcher compares versions itself."""
-    log = structlog.get_logger()
-    for resource in resources:
-        try:
-            line = await follow_line(bus, resource)
-            name = str(int(line.name or subjects.FIRST_LINE) + 1)
-            marker = subjects.Marker(epoch=subjects.epoch(name, entropy.token()), state=subjects.LISTING)
-            subject = subjects.kube_marker(resource)
-            await bus.publish(subject, msgspec.json.encode(marker), {subjects.EPOCH: marker.epoch})
-        except BusError as error:
-            log.warning("cannot begin a line of versions", resource=resource.id, error=str(error))
-        else:
-            log.warning("etcd was restored: another line of versions begins", resource=resource.id, line=name)
+    await asyncio.gather(*(_begin_line(bus, entropy, resource) for resource in resources))
+
+
+async def _begin_line(bus: Bus, entropy: Entropy, resource: Resource) -> None:
+    log = structlog.get_logger(resource=resource.id)
+    try:
+        line = await follow_line(bus, resource)
+        name = str(int((line.name if line else "") or subjects.FIRST_LINE) + 1)
+        marker = subjects.Marker(epoch=subjects.epoch(name, entropy.token()), state=subjects.LISTING)
+        await bus.publish(subjects.kube_marker(resource), msgspec.json.encode(marker), {subjects.EPOCH: marker.epoch})
+    except BusError as error:
+        log.warning("cannot begin a line of versions", error=str(error))
+    else:
+        log.warning("etcd was restored: another line of versions begins", line=name)

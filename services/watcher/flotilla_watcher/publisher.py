@@ -87,7 +87,7 @@ class Publisher:
 
     async def complete(self, version: str) -> None:
         """Bury what the LIST lacks, then say that the epoch is complete. Raises VersionsWentBack."""
-        if version_number(version) < self._reached:
+        if 0 < version_number(version) < self._reached:
             text = f"{self._resource.plural} were published up to resourceVersion {self._reached}, a LIST has {version}"
             raise VersionsWentBack(f"{text}: etcd was restored, beginning anew")
         buried = (self._known.keys() | self._strangers) - self._listed

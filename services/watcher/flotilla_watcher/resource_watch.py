@@ -18,7 +18,7 @@ from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
 from flotilla_watcher.content import Content
-from flotilla_watcher.lines import follow_line
+from flotilla_watcher.lines import Line, follow_line
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_index import Key
 from flotilla_watcher.node_readers import follow_readers, readers
@@ -51,6 +51,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
     report: Report
     copies: dict[Resource, NodeCopies]  # of all resources, as far as they are published now
     _served: frozenset[str] = frozenset()  # nodes that got copies from us before
+    _line: str = subjects.FIRST_LINE  # of versions; a stream that was wiped tells of none
 
     async def run(self) -> None:
         """Raises VersionsWentBack when etcd was restored."""
@@ -67,6 +68,8 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
         writer = self._writer(subjects.kube_stream(self.resource), subjects.kube_marker(self.resource))
         content = Content(self.resource, self.max_payload)
         nodes, strangers = await self._node_copies(writer, content), await writer.open()
+        line = await follow_line(self.bus, self.resource) or Line(self._line)
+        self._line = line.name
         publisher = Publisher(
             resource=self.resource,
             writer=writer,
@@ -75,7 +78,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             entropy=self.entropy,
             report=self.report,
             strangers=strangers,
-            line=await follow_line(self.bus, self.resource),
+            line=line,
             nodes=nodes,
         )
         reflector = Reflector(self.api, self.resource, publisher, self.clock)

@@ -20,6 +20,7 @@ from flotilla_common.control.shards import Shards
 from flotilla_common.control.statusthrottle import INTERVAL
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_common.mirror.table import VersionsWentBack
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus, next_due
 
 
@@ -357,17 +358,22 @@ async def test_fewer_objects_are_begun_while_one_creates_its_pods_in_slow_start(
     assert [snap.subject.name for snap in loop.snaps] == ["a", "b", "c"][:begun]
 
 
-async def test_an_object_that_cannot_be_gathered_is_reported_and_stops_nobody() -> None:
-    loop = await loop_of(lambda *_: Plan(stages=(create(),)), workers=1)
+def break_one(loop: Loop, error: Exception) -> None:
+    """Have the pass over an object fail, beside that over a good one."""
     gather = loop.controller._gather
 
     def breaks(key: Key, memory: Memory) -> Snap | None:
         if key[1] == "bad":
-            raise KeyError("nodeName")
+            raise error
         return gather(key, memory)
 
     loop.controller._gather = breaks
     loop.controller.enqueue("default", "bad")
+
+
+async def test_an_object_that_cannot_be_gathered_is_reported_and_stops_nobody() -> None:
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)), workers=1)
+    break_one(loop, KeyError("nodeName"))
     await loop.once()
     assert ("create", "pod") in loop.writes
     (said,) = (message for subject, message in loop.bus.published if subject == "why.v1.clonesets.default.bad")
@@ -378,14 +384,22 @@ async def test_an_object_that_cannot_be_gathered_is_reported_and_stops_nobody() 
 async def test_a_worker_outlives_whatever_one_object_provokes() -> None:
     loop = await loop_of(lambda *_: Plan(stages=(create(),)), workers=1)
     loop.controller._subject_of = lambda key: None
-    gather = loop.controller._gather
-
-    def breaks(key: Key, memory: Memory) -> Snap | None:
-        if key[1] == "bad":
-            raise KeyError("nodeName")
-        return gather(key, memory)
-
-    loop.controller._gather = breaks
-    loop.controller.enqueue("default", "bad")
+    break_one(loop, KeyError("nodeName"))
     await loop.once()
     assert ("create", "pod") in loop.writes
+
+
+async def test_a_restored_etcd_is_not_one_objects_business() -> None:
+    """Seen when the outcome of a write is looked up: nothing that this process knows by version holds any more."""
+    loop = await loop_of(lambda *_: Plan(stages=(create(),)), workers=1)
+
+    async def reread(key: Key) -> None:
+        raise VersionsWentBack
+
+    loop.controller._reread = reread
+    loop.api.answers = [Unreachable("no answer")]
+    await loop.once()
+    loop.clock.advance(1)
+    with pytest.raises(ExceptionGroup) as ended:
+        await loop.controller.run()
+    assert ended.group_contains(VersionsWentBack)

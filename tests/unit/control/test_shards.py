@@ -521,3 +521,15 @@ async def test_a_lease_that_is_older_than_we_left_it_ends_the_process() -> None:
     api.objects = backup
     with pytest.raises(VersionsWentBack, match="of flotilla-cloneset-0 went back"):
         await a.tick(2)
+
+
+async def test_a_resync_that_is_older_than_what_is_known_ends_the_process() -> None:
+    a = Replica(ScriptedApi(), "a")
+
+    async def gain(gained: frozenset[int]) -> None:
+        raise VersionsWentBack("etcd was restored")
+
+    a.shards.on_change(gain, lambda _: None)
+    assert not await a.tick()
+    with pytest.raises(VersionsWentBack):
+        await a.tick()

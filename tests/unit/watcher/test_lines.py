@@ -37,8 +37,8 @@ class Bench:
     def __init__(self) -> None:
         self.bus = FakeBus()
 
-    async def publish(self, version: int) -> None:
-        """A watch of its own publishes what there is as of the version."""
+    async def publish(self, version: int, *, wipe: bool = False) -> None:
+        """A watch of its own publishes what there is as of the version; then, if so, once more on a wiped bus."""
         marked = asyncio.Event()
         watch = ResourceWatch(
             api=cast("Api", EmptyApi(version)),
@@ -54,25 +54,29 @@ class Bench:
         running, complete = asyncio.create_task(watch.run()), asyncio.create_task(marked.wait())
         async with asyncio.timeout(5):
             await asyncio.wait([running, complete], return_when=asyncio.FIRST_COMPLETED)
+            if wipe:
+                marked.clear()
+                self.bus.wipe()
+                await marked.wait()
         for task in (running, complete):
             task.cancel()
         if not marked.is_set():
             await running
 
-    async def line(self) -> Line:
+    async def line(self) -> Line | None:
         return await follow_line(cast("Bus", self.bus), POD)
 
     async def begin(self) -> None:
         await begin_line(cast("Bus", self.bus), SystemEntropy(), [NODE, POD])
 
     async def say(self, version: int) -> None:
-        headers = {subjects.EPOCH: (await self.line()).name + ".x", subjects.RV: str(version)}
+        headers = {subjects.EPOCH: subjects.epoch("0", "x"), subjects.RV: str(version)}
         await self.bus.publish(subjects.kube(POD, "ns", "a"), b"", headers)
 
 
 async def test_a_stream_tells_how_far_its_line_goes() -> None:
     bench = Bench()
-    assert await bench.line() == Line(subjects.FIRST_LINE, 0)
+    assert await bench.line() is None
     await bench.publish(10)
     assert await bench.line() == Line("0", 10)
     await bench.say(17)
@@ -90,6 +94,22 @@ async def test_a_list_that_is_older_than_the_stream_ends_the_watch_until_another
     assert await bench.line() == Line("1", 0)
     await bench.publish(16)
     assert await bench.line() == Line("1", 16)
+
+
+async def test_a_line_outlives_a_wiped_bus() -> None:
+    """Another one would end all services."""
+    bench = Bench()
+    await bench.publish(10)
+    await bench.begin()
+    await bench.publish(16, wipe=True)
+    assert await bench.line() == Line("1", 16)
+
+
+async def test_a_list_without_a_version_says_nothing() -> None:
+    bench = Bench()
+    await bench.publish(10)
+    await bench.publish(0)
+    assert await bench.line() == Line("0", 0)
 
 
 async def test_epochs_name_their_line() -> None:
