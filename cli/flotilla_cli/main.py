@@ -19,6 +19,7 @@ VERBS = {  # the module of each, and what --help says of it without importing th
     "tail": ("flotilla_cli.tail", "Follow what the services do, in time order."),
     "bundle": ("flotilla_cli.bundle.verb", "Record a workload in a file, for support."),
     "replay": ("flotilla_cli.replay.verb", "Plan a recorded workload again, step by step."),
+    "image": ("flotilla_cli.image.verbs", "Build the container image of all services, without Docker."),
 }
 
 
