@@ -25,6 +25,7 @@ class BusAt(msgspec.Struct, frozen=True):
     nats_creds: str = ""
     nats_ca: str = ""
     allow_open_bus: bool = False
+    bus_copies: int = 1
 
 
 def people(server: NatsServer) -> BusAt:

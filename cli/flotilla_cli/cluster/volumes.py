@@ -2,7 +2,8 @@
 
 A claim must be bound before its pod can run, on fake nodes, too. So every claim of our storage class gets a
 PersistentVolume made for it, a grown claim a larger one, and a volume goes when its claim is gone, with what is in it.
-The directory is made by the first real node that mounts it; all nodes of the set see the same one.
+All nodes of the set see the same directory, and every user of a container may write to it: the kubelet gives
+directories to no group, as it does other volumes.
 Runs as a process of its own: `python -m flotilla_cli.cluster.volumes <kubeconfig> <folder>`.
 """
 
@@ -55,11 +56,18 @@ async def _reconcile(api: Api, resource: Resource, raw: msgspec.Raw, folder: Pat
 
 async def _serve(api: Api, claim: Json, folder: Path) -> None:
     if claim.get("status", {}).get("phase") == "Pending":
-        await ensure(api, VOLUME, volume_for(claim, folder))
+        volume = volume_for(claim, folder)
+        await asyncio.to_thread(_make, Path(volume["spec"]["hostPath"]["path"]))
+        await ensure(api, VOLUME, volume)
         return
     wanted = claim["spec"]["resources"]["requests"]["storage"]
     if claim["status"].get("capacity", {}).get("storage") != wanted:
         await _grow(api, claim, {"storage": wanted})
+
+
+def _make(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o777)
 
 
 async def _grow(api: Api, claim: Json, capacity: Json) -> None:
@@ -105,7 +113,7 @@ def volume_for(claim: Json, folder: Path) -> Json:
             "volumeMode": spec.get("volumeMode", "Filesystem"),
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": spec["storageClassName"],
-            "hostPath": {"path": str(folder / name), "type": "DirectoryOrCreate"},
+            "hostPath": {"path": str(folder / name), "type": "Directory"},
             "claimRef": {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",

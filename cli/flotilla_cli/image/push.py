@@ -10,6 +10,7 @@ from flotilla_cli.cluster.realnodes import network
 from flotilla_cli.cluster.realnodes.images import Image
 from flotilla_cli.image import oci
 from flotilla_cli.image.errors import ImageError
+from flotilla_common.api.images import ImageName
 
 
 def registry_of(state_dir: Path) -> str:
@@ -23,11 +24,13 @@ def registry_of(state_dir: Path) -> str:
 
 
 def push(image: Image, registry: str, reference: str, crane: Path) -> None:
-    """Push an image to `registry` (`host:port`) under a name. Raises ImageError."""
-    with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
-        folder = Path(name)
+    """Push an image to `registry` (`host:port`) under the path by which mirrors of public registries are asked for it:
+    `nats` is `library/nats`. Raises ImageError."""
+    name = ImageName.parse(reference)
+    with tempfile.TemporaryDirectory(prefix="flotilla-image-") as scratch:
+        folder = Path(scratch)
         oci.write(image, folder, reference)
-        command = [crane, "push", folder, f"{registry}/{reference}"]
+        command = [crane, "push", folder, f"{registry}/{name.path}:{name.tag}"]
         reply = subprocess.run(command, capture_output=True, text=True, check=False)
     if reply.returncode:
         raise ImageError(f"{reference} could not be pushed to {registry}:\n{reply.stderr.strip()}")
