@@ -28,7 +28,7 @@ from tests.support.workspace import Json, Workspace, fresh
 
 HERE = Path(__file__).parent
 NODES = 3
-QUIET = ("test_cri.py", "test_in_place.py", "test_seed_documents.py")
+QUIET = ("test_cri.py", "test_image.py", "test_in_place.py", "test_seed_documents.py")
 FLAGS = ("--feature-gates=InPlaceWorkloadVerticalScaling=true",)
 """Of the services of the quiet files."""
 FIRST = 2400

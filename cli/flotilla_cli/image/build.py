@@ -10,9 +10,8 @@ import msgspec
 
 from flotilla_cli.cluster.provision import machine
 from flotilla_cli.cluster.realnodes.images import Image
-from flotilla_cli.image import base, bytecode, cache, oci, python_packages, tree
+from flotilla_cli.image import base, bytecode, cache, oci, packages, python_packages, sbom, tree
 from flotilla_cli.image.cache import Made
-from flotilla_cli.image.packages import Package
 from flotilla_cli.image.tree import Tree
 from flotilla_common.control.plan import Json
 
@@ -23,11 +22,17 @@ Say = Callable[[str], None]
 
 
 class Built(msgspec.Struct, frozen=True):
-    """The image, its layers from the lowest, and Debian's packages in it."""
+    """The image, and its layers from the lowest."""
 
     image: Image
     layers: Sequence[oci.Layer]
-    packages: Sequence[Package]
+
+    @property
+    def bill(self) -> bytes:
+        """The bill of materials (CycloneDX), which is also in the image."""
+        listed = self.layers[-1].files()[sbom.PATH]
+        assert isinstance(listed, tree.File)
+        return listed.content
 
 
 def reference(repository: str = REPOSITORY) -> str:
@@ -63,20 +68,20 @@ def build(say: Say, *, refresh: bool = False) -> Built:
     """
     made = _layers(say, refresh=refresh)
     layers = [one.layer for one in made]
-    packages = [package for one in made for package in one.packages]
-    return Built(oci.image(layers, machine(), run_config()), layers, packages)
+    return Built(oci.image(layers, machine(), run_config()), layers)
 
 
 def _layers(say: Say, *, refresh: bool) -> list[Made]:
     with tempfile.TemporaryDirectory(prefix="flotilla-image-") as name:
         scratch = Path(name)
-        recipe, architecture = cache.recipe(), machine().encode()
-        lowest = cache.get(BASE, cache.key(recipe, architecture), partial(_base, scratch, say), refresh=refresh)
+        common = cache.recipe(tree, oci, bytecode)
+        named = cache.key(common, cache.recipe(base, packages), machine().encode())
+        lowest = cache.get(BASE, named, partial(_base, scratch, say), refresh=refresh)
         requirements = python_packages.locked()
-        named = cache.key(recipe, lowest.layer.content.encode(), requirements.encode())
-        middle = cache.get(DEPENDENCIES, named, partial(_dependencies, scratch, say, lowest, requirements))
-        sources = [part for path in python_packages.sources() for part in (str(path).encode(), path.read_bytes())]
-        named = cache.key(recipe, middle.layer.content.encode(), *sources)
+        lower = (common, cache.recipe(python_packages), lowest.layer.content.encode(), requirements.encode())
+        make = partial(_dependencies, scratch, say, lowest, requirements)
+        middle = cache.get(DEPENDENCIES, cache.key(*lower), make)
+        named = cache.key(*lower, cache.recipe(sbom), *python_packages.sources())
         return [lowest, middle, cache.get(OWN, named, partial(_own, scratch, say, lowest))]
 
 
@@ -95,7 +100,8 @@ def _dependencies(scratch: Path, say: Say, lowest: Made, requirements: str) -> M
 
 def _own(scratch: Path, say: Say, lowest: Made) -> Made:
     say("our packages")
-    return Made(_compiled(OWN, python_packages.own(scratch), scratch, lowest))
+    listed = tree.File(sbom.bill(python_packages.exported(), lowest.packages))
+    return Made(_compiled(OWN, {**python_packages.own(scratch), sbom.PATH: listed}, scratch, lowest))
 
 
 def _compiled(title: str, files: Tree, scratch: Path, lowest: Made) -> oci.Layer:

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
@@ -31,10 +32,9 @@ def key(*parts: bytes) -> str:
     return total.hexdigest()[:32]
 
 
-def recipe() -> bytes:
-    """The code that makes layers: they are made anew when it changes."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return b"".join(file.read_bytes() for file in files)
+def recipe(*modules: ModuleType) -> bytes:
+    """The code that makes a layer: it is made anew when that changes."""
+    return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
 
 
 def get(title: str, named: str, make: Callable[[], Made], *, refresh: bool = False) -> Made:

@@ -4,6 +4,7 @@ Nothing of the machine comes in: not its interpreter's version, nor its paths.
 """
 
 import os
+import re
 import subprocess
 import tomllib
 from collections.abc import Sequence
@@ -43,6 +44,14 @@ NOT_SHIPPED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.
 """Files of *.dist-info that tell of this machine, or of an installer that the image does not have."""
 
 
+UNUSED = re.compile(
+    r"^(bin/|\.)|\.pyc$"
+    r"|(^|/)(tests?|testdata)/"
+    r"|\.(c|cpp|h|hash|pyi|pxd|pyx|pxi)$"  # what extensions were compiled from
+)
+"""Files of packages that nothing runs, and programs: those are written by ourselves, see `scripts`."""
+
+
 def checkout() -> Path:
     """The checkout that this code runs from. Raises ImageError when it was installed from wheels."""
     root = Path(__file__).parents[3]
@@ -54,6 +63,11 @@ def checkout() -> Path:
 def locked() -> str:
     """The dependencies with their sums, as requirements."""
     return uv(*LOCKED, "--no-emit-workspace", "--no-annotate", "--no-header")
+
+
+def exported() -> str:
+    """What runs, our packages included, as a CycloneDX document."""
+    return uv(*LOCKED, "--format", "cyclonedx1.5", "--preview-features", "sbom-export")
 
 
 def dependencies(requirements: str, scratch: Path) -> Tree:
@@ -81,9 +95,8 @@ def _install(folder: Path, *what: str) -> dict[str, Entry]:
 
 
 def shipped(name: str) -> bool:
-    """Whether an installed file comes into the image; programs are written by ourselves, see `scripts`."""
-    made = name.startswith(("bin/", ".")) or name.endswith(".pyc")
-    return not made and name.rpartition("/")[2] not in NOT_SHIPPED
+    """Whether an installed file comes into the image."""
+    return not UNUSED.search(name) and name.rpartition("/")[2] not in NOT_SHIPPED
 
 
 def scripts(installed: Tree) -> dict[str, Entry]:
@@ -100,13 +113,14 @@ def scripts(installed: Tree) -> dict[str, Entry]:
     return found
 
 
-def sources() -> Sequence[Path]:
-    """The files that our packages are built from."""
+def sources() -> Sequence[bytes]:
+    """Names and contents of the files that our packages are built from."""
     root = checkout()
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     members = [path for pattern in settings["tool"]["uv"]["workspace"]["members"] for path in root.glob(pattern)]
-    files = (path for member in members for path in member.rglob("*") if path.is_file())
-    return sorted(path for path in files if "__pycache__" not in path.parts)
+    files = {path for member in members for path in member.rglob("*") if path.is_file()}
+    found = [path for path in sorted(files) if "__pycache__" not in path.parts]
+    return [part for path in found for part in (path.relative_to(root).as_posix().encode(), path.read_bytes())]
 
 
 def uv(*arguments: str) -> str:

@@ -27,13 +27,16 @@ def image() -> None:
 @refresh_option
 @repository_option
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path), help="Write an OCI image layout here.")
-def build(refresh: bool, repository: str, output: Path | None) -> None:
+@click.option("--sbom", type=click.Path(dir_okay=False, path_type=Path), help="Write the bill of materials here.")
+def build(refresh: bool, repository: str, output: Path | None, sbom: Path | None) -> None:
     """Build the image into the cache, and say what is in it."""
     built = _built(refresh=refresh)
     for layer in built.layers:
         click.echo(f"{layer.title:14}{layer.size / 2**20:7.1f} MiB {len(layer.blob) / 2**20:7.1f} MiB compressed")
     if output:
         oci.write(built.image, output, work.reference(repository))
+    if sbom:
+        sbom.write_bytes(built.bill)
     click.echo(f"{work.reference(repository)}@{built.image.digest}")
 
 
