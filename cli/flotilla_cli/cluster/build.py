@@ -41,8 +41,8 @@ async def build(programs: Sequence[Program], into: Path, clock: Clock, say: Say)
         for name, content in programs[0].product.module_files().items():
             (folder / name).write_bytes(content)
         title = f"building {', '.join(program.name for program in programs)}"
-        say(f"{title}: fetching sources")
-        compiled = await _expected(programs, folder, clock, lambda elapsed: say(f"{title}: {elapsed:.0f} s"))
+        fetching = f"{title}: fetching sources"
+        compiled = await _expected(programs, folder, clock, lambda elapsed: say(f"{fetching}, {elapsed:.0f} s"))
         log = folder / "build.log"
         await _go(
             _arguments(programs, into), log, clock, lambda elapsed: say(f"{title}: {_counted(compiled, log, elapsed)}")
