@@ -1,24 +1,31 @@
 """Building programs from Go modules, for machines that can reach a module proxy but no release downloads.
 
-Each product has its own small module with pinned sums, so a build gets exactly the sources that we tried. `go install`
-cannot build k8s.io/kubernetes, because that module replaces its staging modules; from a module of our own it works.
+The modules here pin all sources with sums, so a build gets exactly those that we tried. `go install` cannot build
+k8s.io/kubernetes, because that module replaces its staging modules; from a module of our own it works.
+
+All programs of a module are built by one `go build`: what they share is compiled once, and while one is linked, which
+keeps a single core busy, the others are compiled.
 """
 
 import asyncio
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
 
+from flotilla_cli.cluster.compiled import Compiled
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.process import bound_command, tail
-from flotilla_cli.cluster.programs import Product
+from flotilla_cli.cluster.programs import Product, Program
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock
 
 BEAT = 1.0  # seconds between signs of life
 LOG_LINES = 20
+FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
+_STALE = '{{if .Stale}}{{if ne .Name "main"}}{{.ImportPath}}{{end}}{{end}}'  # a main package is always said to be stale
 
 
 def go_problem() -> str:
@@ -26,38 +33,70 @@ def go_problem() -> str:
     return "" if shutil.which("go") else "there is no `go` on PATH"
 
 
-async def build(product: Product, names: Collection[str], into: Path, clock: Clock, say: Say) -> None:
-    """Build these programs of a product into this folder, saying the step and the elapsed time every second."""
-    require_space(product, into.parent)
-    with tempfile.TemporaryDirectory(prefix=f".build-{product.name}-", dir=into.parent) as scratch:
+async def build(programs: Sequence[Program], into: Path, clock: Clock, say: Say) -> None:
+    """Build these programs of one module into this folder, saying every second what remains."""
+    require_space([program.product for program in programs], into.parent)
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=into.parent) as scratch:
         folder = Path(scratch)
-        for name, content in product.module_files().items():
+        for name, content in programs[0].product.module_files().items():
             (folder / name).write_bytes(content)
+        title = f"building {', '.join(program.name for program in programs)}"
+        fetching = f"{title}: fetching sources"
+        compiled = await _expected(programs, folder, clock, lambda elapsed: say(f"{fetching}, {elapsed:.0f} s"))
         log = folder / "build.log"
-        for program in names:
-            package = product.packages[program]
-            title = f"building {program} {product.version}"
-            arguments = _arguments(product, package, into / program)
-            await _go(arguments, log, clock, lambda detail, title=title: say(f"{title}, {detail}"))
+        await _go(
+            _arguments(programs, into), log, clock, lambda elapsed: say(f"{title}: {_counted(compiled, log, elapsed)}")
+        )
+    for program in programs:
+        (into / executable(program.product, program.name)).rename(into / program.name)
 
 
-def require_space(product: Product, folder: Path) -> None:
+def require_space(products: Sequence[Product], folder: Path) -> None:
     """Raises ClusterError when the disk is too full for a build."""
     free = shutil.disk_usage(folder).free
-    if free < product.build_gib << 30:
+    largest = max(products, key=lambda product: product.build_gib)
+    if free < largest.build_gib << 30:
         raise ClusterError(
-            f"Only {free / 1024**3:.1f} GiB are free on the disk of {folder}; building {product.name} needs "
-            f"{product.build_gib} GiB. Free some space, or put the cache elsewhere with FLOTILLA_CACHE (and "
+            f"Only {free / 1024**3:.1f} GiB are free on the disk of {folder}; building {largest.name} needs "
+            f"{largest.build_gib} GiB. Free some space, or put the cache elsewhere with FLOTILLA_CACHE (and "
             "Go's own with GOCACHE and GOMODCACHE), or name a folder with the programs with --assets."
         )
 
 
-def _arguments(product: Product, package: str, output: Path) -> list[str]:
-    linked = " ".join(["-s", "-w", *(f"-X {assignment}" for assignment in product.linked)])
-    return ["build", "-trimpath", "-mod=readonly", "-buildvcs=false", f"-ldflags={linked}", "-o", str(output), package]
+def executable(product: Product, program: str) -> str:
+    """What Go calls the program of a package: its last element that is no major version, or the module's."""
+    parts = [part for part in PurePosixPath(product.packages[program]).parts if not re.fullmatch(r"v\d+", part)]
+    return parts[-1] if parts else product.home
 
 
-async def _go(arguments: list[str], log: Path, clock: Clock, say: Say) -> None:
+async def _expected(programs: Sequence[Program], folder: Path, clock: Clock, say: Callable[[float], None]) -> Compiled:
+    """What is to be compiled. Finding it out fetches the sources."""
+    listed = folder / "list.log"
+    await _go(["list", "-deps", "-f", _STALE, *FLAGS, *_packages(programs)], listed, clock, say)
+    lines = listed.read_text(encoding="utf-8").splitlines()
+    return Compiled(frozenset(line for line in lines if line and " " not in line))  # others say what is downloaded
+
+
+def _counted(compiled: Compiled, log: Path, elapsed: float) -> str:
+    compiled.read(log.read_text(encoding="utf-8", errors="replace").splitlines())
+    return compiled.line(elapsed)
+
+
+def _packages(programs: Sequence[Program]) -> list[str]:
+    return [program.product.packages[program.name] for program in programs]
+
+
+def _arguments(programs: Sequence[Program], into: Path) -> list[str]:
+    linked = [_linked(program.product, package) for program, package in zip(programs, _packages(programs), strict=True)]
+    return ["build", "-v", *FLAGS, *linked, "-o", f"{into}/", *_packages(programs)]
+
+
+def _linked(product: Product, package: str) -> str:
+    """The linker's flags for one program: no symbols, and its version."""
+    return f"-ldflags={package}=" + " ".join(["-s", "-w", *(f"-X {assignment}" for assignment in product.linked)])
+
+
+async def _go(arguments: list[str], log: Path, clock: Clock, say: Callable[[float], None]) -> None:
     started = clock.monotonic()
     environ = {**os.environ, "CGO_ENABLED": "0"}
     with log.open("ab") as output:
@@ -70,7 +109,7 @@ async def _go(arguments: list[str], log: Path, clock: Clock, say: Say) -> None:
         )
         waiting = asyncio.ensure_future(process.wait())
         while not waiting.done():
-            say(f"{clock.monotonic() - started:.0f} s")
+            say(clock.monotonic() - started)
             await asyncio.wait({waiting}, timeout=BEAT)
     if process.returncode:
         raise ClusterError(f"`go {' '.join(arguments)}` failed:\n{_explained(tail(log, LOG_LINES))}")

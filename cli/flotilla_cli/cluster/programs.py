@@ -9,13 +9,22 @@ Version = tuple[int, ...]
 
 
 class Product(msgspec.Struct, frozen=True):
-    """One Go project: its pinned version, and the program → package that is built from its module (`gomod/<name>`)."""
+    """One Go project: its pinned version, and the program → package that is built from its module (`gomod/<home>`).
+
+    Products that share a module share the packages below them too: each is compiled once.
+    """
 
     name: str
     version: str
     packages: dict[str, str]
     linked: tuple[str, ...] = ()  # -X assignments, so that the programs know their version
     build_gib: int = 2  # free disk that a cold build needs: sources, build cache, programs
+    module: str = ""  # if it is not the product's own
+
+    @property
+    def home(self) -> str:
+        """The module that it is built from."""
+        return self.module or self.name
 
     @property
     def dotted(self) -> str:
@@ -29,10 +38,11 @@ class Product(msgspec.Struct, frozen=True):
 
     def module_files(self) -> dict[str, bytes]:
         """go.mod, go.sum and tools.go of the build."""
-        folder = resources.files("flotilla_cli.cluster").joinpath("gomod", self.name)
+        folder = resources.files("flotilla_cli.cluster").joinpath("gomod", self.home)
         return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
+_PLANE = "control-plane"
 _KUBERNETES = "v1.36.3"
 _COMPONENT = "k8s.io/component-base/version"
 KUBERNETES = Product(
@@ -47,10 +57,12 @@ KUBERNETES = Product(
     },
     (f"{_COMPONENT}.gitVersion={_KUBERNETES}", f"{_COMPONENT}.gitMajor=1", f"{_COMPONENT}.gitMinor=36"),
     build_gib=8,
+    module=_PLANE,
 )
-ETCD = Product("etcd", "v3.7.3", {"etcd": "go.etcd.io/etcd/server/v3"})
-KWOK = Product("kwok", "v0.8.0", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, ("sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0",))
-NATS = Product("nats", "v2.15.2", {"nats-server": "github.com/nats-io/nats-server/v2"})
+ETCD = Product("etcd", "v3.7.3", {"etcd": "go.etcd.io/etcd/server/v3"}, module=_PLANE)
+_KWOK = "sigs.k8s.io/kwok"
+KWOK = Product("kwok", "v0.8.0", {"kwok": f"{_KWOK}/cmd/kwok"}, (f"{_KWOK}/pkg/consts.Version=v0.8.0",), module=_PLANE)
+NATS = Product("nats", "v2.15.2", {"nats-server": "github.com/nats-io/nats-server/v2"}, module=_PLANE)
 _CONTAINERD = "github.com/containerd/containerd/v2"
 CONTAINERD = Product(
     "containerd",

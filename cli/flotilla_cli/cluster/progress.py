@@ -11,7 +11,7 @@ from flotilla_common.clock import Clock
 
 Say = Callable[[str], None]
 REPEAT = 10.0  # seconds
-FIGURES = re.compile(r"\d+")
+FIGURES = re.compile(r"\d[\d,.]*")
 
 
 class Progress:

@@ -17,7 +17,7 @@ from flotilla_cli.cluster import build, download
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import cache_dir
 from flotilla_cli.cluster.locate import Search, cached_dir, search
-from flotilla_cli.cluster.programs import PRODUCTS, PROGRAMS, Product
+from flotilla_cli.cluster.programs import PRODUCTS, PROGRAMS, Product, Program
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock
 
@@ -33,34 +33,62 @@ async def provide(
     if len(found.found) < len(wanted):
         with _only_one(say):
             found = search(wanted, assets)  # another command may have got them while we waited
-            for product in PRODUCTS:
-                missing = [one.name for one in wanted if one.product is product and one.name not in found.found]
-                if missing:
-                    await _get(product, missing, clock, say, found)
+            missing = [one for one in wanted if one.name not in found.found]
+            for programs in await _downloaded(missing, say, found):
+                await _build(programs, clock, say)
         found = search(wanted, assets)
     return found.found.__getitem__
 
 
-async def _get(product: Product, names: list[str], clock: Clock, say: Say, found: Search) -> None:
+async def _downloaded(programs: list[Program], say: Say, found: Search) -> list[list[Program]]:
+    """Download what can be downloaded; returns the rest, by the module that it is built from."""
+    left: dict[str, list[Program]] = {}
+    for product in PRODUCTS:
+        missing = [one for one in programs if one.product is product]
+        if missing and (error := await _download(product, [one.name for one in missing], say)):
+            if problem := build.go_problem():
+                raise ClusterError(_nothing(product, [one.name for one in missing], found, error, problem)) from error
+            left.setdefault(product.home, []).extend(missing)
+    return list(left.values())
+
+
+async def _download(product: Product, names: list[str], say: Say) -> download.Unavailable | None:
+    """Into the cache; returns why it cannot be had."""
+    with _scratch(product.name) as scratch:
+        try:
+            await download.download(product, names, machine(), scratch, say)
+        except download.Unavailable as error:
+            return error
+        _keep(product, names, scratch)
+    return None
+
+
+async def _build(programs: list[Program], clock: Clock, say: Say) -> None:
+    """Build programs of one module, into the cache."""
+    products = {one.product.name: one.product for one in programs}
+    say(f"no release download ({', '.join(products)}); building from Go modules, which takes minutes")
+    with _scratch("build") as scratch:
+        await build.build(programs, scratch, clock, say)
+        for product in products.values():
+            _keep(product, [one.name for one in programs if one.product is product], scratch)
+
+
+@contextmanager
+def _scratch(name: str) -> Generator[Path]:
+    """A folder on the disk of the cache."""
+    folder = cache_dir() / "bin"
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as scratch:
+            yield Path(scratch)
+    except OSError as error:
+        raise ClusterError(f"{name} could not be stored in {folder}: {error.strerror}.") from error
+
+
+def _keep(product: Product, names: list[str], scratch: Path) -> None:
     target = cached_dir(product)
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{product.name}-", dir=target.parent) as scratch:
-        try:
-            await download.download(product, names, machine(), Path(scratch), say)
-        except download.Unavailable as error:
-            problem = build.go_problem()
-            if problem:
-                raise ClusterError(_nothing(product, names, found, error, problem)) from error
-            say(f"no release download ({product.name}); building from Go modules, which takes minutes")
-            await build.build(product, names, Path(scratch), clock, say)
-        except OSError as error:
-            raise ClusterError(f"{product.name} could not be stored in {target}: {error.strerror}.") from error
-        _move(Path(scratch), target)
-
-
-def _move(programs: Path, target: Path) -> None:
-    for path in programs.iterdir():
-        path.replace(target / path.name)
+    for name in names:
+        (scratch / name).replace(target / name)
 
 
 def machine() -> str:

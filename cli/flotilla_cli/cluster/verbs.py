@@ -177,12 +177,7 @@ def _what_next(started: LocalSet, folder: Path) -> None:
     click.echo(
         f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
         "Try next:\n\n"
-        "  kubectl get clonesets,pods -o wide\n"
-        "  kubectl patch cloneset sample --type merge -p "
-        '\'{"spec":{"template":{"spec":{"containers":[{"name":"nginx","image":"nginx:latest"}]}}}}\'\n'
-        "  flotilla get cloneset sample -w      # live tree: revisions, pods, what they wait for\n"
-        "  flotilla explain cloneset sample     # why it stands where it stands\n"
-        "  flotilla tail sample                 # every change, decision and write, as it happens\n"
+        f"{demo_view.TRY_NEXT}"
         f"  flotilla status{option}\n"
         f"  flotilla down{option}     # stops everything, leaves nothing behind\n"
     )

@@ -4,7 +4,7 @@ import hashlib
 import io
 import re
 import tarfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from flotilla_cli.cluster import build, download, provision
 from flotilla_cli.cluster.download import Asset, Unavailable, assets, pinned_sums, unpack, verify
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.locate import cached_dir
-from flotilla_cli.cluster.programs import CONTAINERD, ETCD, KUBERNETES, KWOK, NATS, PRODUCTS, Product
+from flotilla_cli.cluster.programs import CONTAINERD, ETCD, KUBERNETES, KWOK, NATS, PRODUCTS, Product, Program
 from flotilla_cli.cluster.progress import Say
 from flotilla_common.clock import Clock, SystemClock
 
@@ -40,21 +40,29 @@ async def test_a_download_lands_in_the_cache(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_without_a_download_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def built(product: Product, names: Collection[str], into: Path, clock: Clock, say: Say) -> None:
-        for name in names:
-            (into / name).write_bytes(b"program")
+    async def built(programs: Sequence[Program], into: Path, clock: Clock, say: Say) -> None:
+        builds.append([one.name for one in programs])
+        for one in programs:
+            (into / one.name).write_bytes(b"program")
+
+    builds: list[list[str]] = []
 
     monkeypatch.setattr(download, "download", unavailable)
     monkeypatch.setattr(build, "go_problem", lambda: "")
     monkeypatch.setattr(build, "build", built)
     said: list[str] = []
-    program = await provision.provide(["kubectl"], SystemClock(), say=said.append)
+    program = await provision.provide(["kubectl", "crane", "etcd"], SystemClock(), say=said.append)
     assert [path.name for path in program("kubectl").parent.iterdir()] == ["kubectl"]  # and nothing else
-    assert said == ["no release download (kubernetes); building from Go modules, which takes minutes"]
+    assert program("etcd") == cached_dir(ETCD) / "etcd"
+    assert builds == [["kubectl", "etcd"], ["crane"]]  # what shares a module is built at once
+    assert said == [
+        "no release download (kubernetes, etcd); building from Go modules, which takes minutes",
+        "no release download (crane); building from Go modules, which takes minutes",
+    ]
 
 
 async def test_a_failed_build_leaves_nothing_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failed(product: Product, names: Collection[str], into: Path, clock: Clock, say: Say) -> None:
+    async def failed(programs: Sequence[Program], into: Path, clock: Clock, say: Say) -> None:
         (into / "etcd").write_bytes(b"half")
         raise ClusterError("compiler error")
 
@@ -63,7 +71,7 @@ async def test_a_failed_build_leaves_nothing_in_the_cache(monkeypatch: pytest.Mo
     monkeypatch.setattr(build, "build", failed)
     with pytest.raises(ClusterError, match="compiler error"):
         await provision.provide(["etcd"], SystemClock())
-    assert not list(cached_dir(ETCD).iterdir())
+    assert [path.name for path in cached_dir(ETCD).parent.iterdir()] == [".lock"]
 
 
 async def test_with_neither_it_says_what_was_tried_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +120,7 @@ async def test_what_is_not_the_pinned_file_does_not_come_into_the_cache(monkeypa
         ClusterError, match=r"kwok-linux-amd64 is not the file that is pinned here.* expected was f5a4385a"
     ):
         await provision.provide(["kwok"], SystemClock())
-    assert not list(cached_dir(KWOK).iterdir())
+    assert [path.name for path in cached_dir(KWOK).parent.iterdir()] == [".lock"]
 
 
 async def test_without_a_pinned_sum_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
