@@ -36,7 +36,7 @@ Json = dict[str, Any]
 SYSTEM = "kruise-system"
 NODES = ("node1", "node2", "node3")
 _BOTH = ("v1alpha1", "v1beta1")
-_NAMES = {  # kind: plural, scope, whether its objects are converted by the webhook (install.md §2)
+KINDS = {  # kind: plural, scope, whether its objects are converted by the webhook (install.md §2)
     "AdvancedCronJob": ("advancedcronjobs", "Namespaced", False),
     "BroadcastJob": ("broadcastjobs", "Namespaced", False),
     "CloneSet": ("clonesets", "Namespaced", True),
@@ -63,18 +63,18 @@ _SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "manage
 
 def resource(kind: str) -> Resource:
     """The resource of a kind in its storage version."""
-    plural, scope, _ = _NAMES[kind]
+    plural, scope, _ = KINDS[kind]
     group = "policy.kruise.io" if kind == "PodUnavailableBudget" else "apps.kruise.io"
     return Resource(group, "v1alpha1" if kind in _ONE_VERSION else "v1beta1", plural, kind, scope == "Namespaced")
 
 
 def definitions() -> list[Json]:
     """The CRDs of all kinds, which take any field."""
-    return [_definition(kind) for kind in _NAMES]
+    return [_definition(kind) for kind in KINDS]
 
 
 def _definition(kind: str) -> Json:
-    plural, scope, converts = _NAMES[kind]
+    plural, scope, converts = KINDS[kind]
     where = resource(kind)
     versions = ("v1alpha1",) if kind in _ONE_VERSION else _BOTH
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
