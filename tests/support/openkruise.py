@@ -6,6 +6,7 @@ hashes, statuses. The nodes come last: a fake kubelet must meet pods that run al
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import msgspec
 
 from flotilla_cli.cluster import kwok
 from flotilla_cli.cluster.admin import admin, ensure
+from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import (
     CLAIM,
     CONFIG_MAP,
@@ -31,10 +33,11 @@ from flotilla_common.clock import SystemClock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api
 from tests.support.cluster import Cluster, eventually
+from tests.support.workspace import moment
 
 Json = dict[str, Any]
 SYSTEM = "kruise-system"
-NODES = ("node1", "node2", "node3")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _BOTH = ("v1alpha1", "v1beta1")
 KINDS = {  # kind: plural, scope, whether its objects are converted by the webhook (install.md §2)
     "AdvancedCronJob": ("advancedcronjobs", "Namespaced", False),
@@ -112,25 +115,28 @@ async def leave(cluster: Cluster, folder: Path) -> None:
             await ensure(api, CRD, definition)
         cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         await eventually(lambda: "default" in cluster.kubectl("get", "sa", "-n", "golden", "-o", "name"))
-        await _Loader(api).load(_golden(folder))
-        for index, name in enumerate(NODES):
+        golden = _golden(folder)
+        await _Loader(api).load(golden)
+        labels = {one["metadata"]["name"]: one["metadata"]["labels"] for one in golden if one["kind"] == "NodeImage"}
+        for index, name in enumerate(sorted(labels)):  # a NodeImage has the labels of its node
             document = kwok.node(index)
-            document["metadata"]["name"] = document["metadata"]["labels"]["kubernetes.io/hostname"] = name
+            document["metadata"] |= {"name": name, "labels": labels[name]}
             await ensure(api, NODE, document)
         await _install(cluster, api, folder)
 
 
 def _golden(folder: Path) -> list[Json]:
-    return [
-        item
-        for path in sorted(folder.glob("*.yaml"))
-        if "webhookconfigurations" not in path.name
-        for item in msgspec.yaml.decode(path.read_bytes())["items"]
-    ]
+    """All objects, in time moved so that the newest moment of any is now: what expires has not expired."""
+    files = [path for path in sorted(folder.glob("*.yaml")) if "webhookconfigurations" not in path.name]
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    newest = max(moment(found) for text in texts for found in _TIME.findall(text))
+    later = SystemClock().now() - newest
+    moved = [_TIME.sub(lambda found: rfc3339(moment(found[0]) + later), text) for text in texts]
+    return [item for text in moved for item in msgspec.yaml.decode(text.encode())["items"]]
 
 
 class _Loader:
-    """Objects, owners first."""
+    """Objects, each after those whose uids it names: owners, and whatever else."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -139,36 +145,36 @@ class _Loader:
     async def load(self, documents: Sequence[Json]) -> None:
         """Create all of them; those of one round side by side."""
         known = {document["metadata"]["uid"] for document in documents}
-        left = list(documents)
+        left = {one["metadata"]["uid"]: msgspec.json.encode(one).decode() for one in documents}
+        named = {own: {uid for uid in known if uid in text} - {own} for own, text in left.items()}
         while left:
-            ready = [one for one in left if not (_owners(one) & known) - self._uids.keys()]
-            assert ready, [one["metadata"]["name"] for one in left]
-            await asyncio.gather(*map(self._create, ready))
-            left = [one for one in left if one not in ready]
+            ready = [own for own in left if named[own] <= self._uids.keys()]
+            assert ready, left.values()
+            await asyncio.gather(*(self._create(own, self._led_over(left.pop(own), named[own])) for own in ready))
 
-    async def _create(self, golden: Json) -> None:
+    def _led_over(self, text: str, named: set[str]) -> Json:
+        for uid in named:
+            text = text.replace(uid, self._uids[uid])
+        return msgspec.json.decode(text)
+
+    async def _create(self, own: str, golden: Json) -> None:
         where = _resource_of(golden)
         namespace, name = golden["metadata"].get("namespace", ""), golden["metadata"]["name"]
-        made = msgspec.json.decode(await self.api.create(where, namespace, msgspec.json.encode(self._fresh(golden))))
-        self._uids[golden["metadata"]["uid"]] = made["metadata"]["uid"]
+        made = msgspec.json.decode(await self.api.create(where, namespace, msgspec.json.encode(_fresh(golden))))
+        self._uids[own] = made["metadata"]["uid"]
         if golden.get("status") and where != CLAIM:
-            body = {"status": _status(golden, made)}
-            kind = PatchType.MERGE
-            await self.api.patch(where, namespace, name, msgspec.json.encode(body), kind, subresource="status")
-
-    def _fresh(self, golden: Json) -> Json:
-        meta = {key: value for key, value in golden["metadata"].items() if key not in _SERVERS}
-        if owners := meta.get("ownerReferences"):
-            meta["ownerReferences"] = [one | {"uid": self._uids.get(one["uid"], one["uid"])} for one in owners]
-        document = golden | {"metadata": meta}
-        if golden["kind"] == "PersistentVolumeClaim":  # the volume is made anew
-            meta.pop("annotations", None)
-            document["spec"] = {key: value for key, value in golden["spec"].items() if key != "volumeName"}
-        return document
+            body = msgspec.json.encode({"status": _status(golden, made)})
+            await self.api.patch(where, namespace, name, body, PatchType.MERGE, subresource="status")
 
 
-def _owners(document: Json) -> set[str]:
-    return {one["uid"] for one in document["metadata"].get("ownerReferences", [])}
+def _fresh(golden: Json) -> Json:
+    """The object without what the server says of it."""
+    meta = {key: value for key, value in golden["metadata"].items() if key not in _SERVERS}
+    document = golden | {"metadata": meta}
+    if golden["kind"] == "PersistentVolumeClaim":  # the volume is made anew
+        meta.pop("annotations", None)
+        document["spec"] = {key: value for key, value in golden["spec"].items() if key != "volumeName"}
+    return document
 
 
 def _resource_of(document: Json) -> Resource:
