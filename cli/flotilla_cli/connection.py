@@ -52,6 +52,7 @@ class BusTarget(msgspec.Struct, frozen=True):
     nats_creds: str
     nats_ca: str = ""
     allow_open_bus: bool = True  # a command only reads, and decides nothing
+    bus_copies: int = 1
 
 
 def target_of(kubeconfig: str, context: str) -> Target:

@@ -12,7 +12,7 @@ from flotilla_cli.install import policies
 from flotilla_cli.install.apply import InstallError, apply, established
 from flotilla_cli.install.kinds import name_of, title
 from flotilla_cli.install.manifests import manifests
-from flotilla_cli.install.remove import STILL_THERE, custom_resources, remove, withdraw
+from flotilla_cli.install.remove import STILL_THERE, custom_resources, prepare_removal, remove, withdraw
 from flotilla_common.api.documents import Json
 from flotilla_common.clock import SystemClock
 from flotilla_common.gates import Gates
@@ -66,9 +66,15 @@ def install(
 @cluster_options
 @click.option("--force", is_flag=True, help="Even if custom resources exist: they and all their pods are deleted.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and change nothing.")
-def uninstall(kubeconfig: str, context: str, force: bool, dry_run: bool) -> None:
+@click.option(
+    "--prepare", is_flag=True, help="Remove nothing: refuse while workloads exist, else do without the webhook."
+)
+def uninstall(kubeconfig: str, context: str, force: bool, dry_run: bool, prepare: bool) -> None:
     """Remove Flotilla from a cluster. Refuses while objects of its kinds exist."""
     with reported():
+        if prepare:
+            asyncio.run(_prepare(target_of(kubeconfig, context)))
+            return
         asyncio.run(_uninstall(target_of(kubeconfig, context), force=force, dry_run=dry_run))
 
 
@@ -119,6 +125,17 @@ async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:
         )
 
 
+async def _prepare(target: Target) -> None:
+    async with open_api(target) as api:
+        try:
+            left = await prepare_removal(api)
+        except InstallError as error:
+            raise click.ClickException(str(error)) from error
+    if left:
+        _list(left)
+        raise click.ClickException(f"workloads exist ({len(left)}): delete them first. Nothing was changed")
+
+
 async def _refuse_while_used(api: Api) -> None:
     try:
         left = await custom_resources(api)
@@ -128,14 +145,18 @@ async def _refuse_while_used(api: Api) -> None:
         ) from error
     if not left:
         return
-    for line in left[:SHOWN]:
-        click.echo(line, err=True)
-    if len(left) > SHOWN:
-        click.echo(f"… and {len(left) - SHOWN} more", err=True)
+    _list(left)
     raise click.ClickException(
         f"nothing was removed: custom resources exist ({len(left)}). Delete them first, or use --force: "
         "then they are deleted with their pods"
     )
+
+
+def _list(left: Sequence[str]) -> None:
+    for line in left[:SHOWN]:
+        click.echo(line, err=True)
+    if len(left) > SHOWN:
+        click.echo(f"… and {len(left) - SHOWN} more", err=True)
 
 
 def _tell(line: str) -> None:

@@ -14,11 +14,13 @@ VERBS = {  # the module of each, and what --help says of it without importing th
     "adopt": ("flotilla_cli.adopt_verb", "Take a cluster over from OpenKruise, or give it back."),
     "run": ("flotilla_cli.run", "Run services outside the cluster, against any cluster."),
     "node-creds": ("flotilla_cli.node_creds", "Make credentials for the agent of a node."),
+    "bus-keys": ("flotilla_cli.bus_keys", "Make the keys of a bus inside a cluster (used by the chart)."),
     "get": ("flotilla_cli.get", "Show a workload as a tree: revisions, pods, what they wait for."),
     "explain": ("flotilla_cli.explain", "Say why a workload does what it does."),
     "tail": ("flotilla_cli.tail", "Follow what the services do, in time order."),
     "bundle": ("flotilla_cli.bundle.verb", "Record a workload in a file, for support."),
     "replay": ("flotilla_cli.replay.verb", "Plan a recorded workload again, step by step."),
+    "image": ("flotilla_cli.image.verbs", "Build the container image of all services, without Docker."),
 }
 
 

@@ -13,6 +13,12 @@ from tests.support.nodes import RealCluster
 from tests.support.workspace import Json
 
 WEB = "default"
+HEADLESS: Json = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "headless"},
+    "spec": {"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]},
+}
 NO_PROCESS = 1 << 22
 """Ids of processes are smaller."""
 
@@ -67,6 +73,22 @@ def test_pods_reach_pods_services_and_the_apiserver(cluster: RealCluster, web: d
         answer = inside(cluster, name, "wget -qO- http://10.96.0.1:443 2>&1 || true")
         assert "400 Bad Request" in answer  # it wants to be spoken to with TLS
     assert {page(pod) for pod in web.values()} == {"nginx:alpine"}
+
+
+async def test_services_and_pods_have_names(cluster: RealCluster, web: dict[str, Json]) -> None:
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(HEADLESS))
+    addresses = sorted(pod["status"]["podIP"] for pod in web.values())
+    name = min(web)
+
+    def asked(question: str) -> list[str]:
+        answer = inside(cluster, name, f"nslookup {question} || true")
+        return sorted(line.removeprefix("Address: ") for line in answer.splitlines() if line.startswith("Address: "))
+
+    for service in ("web", f"web.{WEB}", f"web.{WEB}.svc.cluster.local"):
+        assert inside(cluster, name, f"wget -qO- http://{service}") == "nginx:alpine"
+    await eventually(lambda: asked(f"headless.{WEB}.svc.cluster.local") == addresses, 20)
+    assert asked("kubernetes.default.svc.cluster.local") == ["10.96.0.1"]
+    assert asked("somewhere.example") == []
 
 
 def page(pod: Json) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from flotilla_cli.cluster.control_plane import ControlPlane, Options
 from flotilla_cli.cluster.nats import NatsServer, start_nats
 from flotilla_cli.cluster.process import Process
-from flotilla_cli.cluster.programs import PROGRAMS
+from flotilla_cli.cluster.programs import SET
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.realnodes import debian
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, part_name
@@ -75,7 +75,7 @@ async def real_cluster(
     """A control plane with real nodes for the time of the block; even `kill -9` of pytest ends all of it."""
     clock = SystemClock()
     debian.require_root()
-    program = await provide(PROGRAMS, clock, say=print)
+    program = await provide(SET, clock, say=print)
     debian.install(print)
     real = RealNodes(state_dir, program, clock, bound=True)
     network = await real.connect()

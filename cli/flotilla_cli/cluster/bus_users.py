@@ -18,12 +18,13 @@ from flotilla_common.bus.permissions import OPERATOR, Permissions, node_permissi
 from flotilla_common.clock import Clock
 
 CONFIGURATION = "users.conf"
-_SEED_FILE = """\
+SEED_FILE = """\
 # {what} on Flotilla's bus. Whoever has this file is it: keep it secret.
 -----BEGIN USER NKEY SEED-----
 {seed}
 ------END USER NKEY SEED------
 """
+"""A user's credentials."""
 
 
 class BusUsers:
@@ -50,7 +51,7 @@ class BusUsers:
         for service in bus_permissions():
             if not self._seed(service).exists():
                 seed, public = new_user()
-                write_private(self._seed(service), _SEED_FILE.format(what=f"The user {service}", seed=seed))
+                write_private(self._seed(service), SEED_FILE.format(what=f"The user {service}", seed=seed))
                 write_private(self._public("services", service), public)
         self._write()
 
@@ -68,7 +69,7 @@ class BusUsers:
         write_private(self._public("nodes", node), public)
         self._write()
         authority = self.authority(clock).certificate.read_text(encoding="ascii")
-        return _SEED_FILE.format(what=f"The agent of node {node}", seed=seed) + authority
+        return SEED_FILE.format(what=f"The agent of node {node}", seed=seed) + authority
 
     def remove_node(self, node: str) -> bool:
         """Take a node's credentials back. False when it had none."""

@@ -57,7 +57,8 @@ class Authority(msgspec.Struct, frozen=True):
         unless the one that is there is for all of them and lasts."""
         names = [_alternative_name(host) for host in hosts]
         if not (path.exists() and _serves(path, names, clock.now())):
-            usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+            # Servers of one bus are each other's clients.
+            usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
             subject = x509.Name.from_rfc4514_string(f"CN={self.name}-server")
             self._sign(path, subject, [usage, x509.SubjectAlternativeName(names)], clock)
 

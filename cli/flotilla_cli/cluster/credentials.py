@@ -17,6 +17,7 @@ USERS = {  # user of each component, and its groups
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),
     "kube-proxy": ("system:kube-proxy", ""),
+    "coredns": ("system:coredns", ""),
     "kwok": ("kwok", "system:masters"),
 }
 

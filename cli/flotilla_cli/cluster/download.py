@@ -59,6 +59,11 @@ def assets(product: Product, machine: str) -> list[Asset]:
             base = f"https://github.com/google/go-containerregistry/releases/download/{version}"
             named = {"amd64": "x86_64"}.get(machine, machine)
             return [Asset("crane", f"{base}/go-containerregistry_Linux_{named}.tar.gz")]
+        case "coredns":
+            base = f"https://github.com/coredns/coredns/releases/download/{version}"
+            return [Asset("coredns", f"{base}/coredns_{product.dotted}_linux_{machine}.tgz")]
+        case "helm":
+            return [Asset("helm", f"https://get.helm.sh/helm-{version}-{system}.tar.gz")]
         case _:
             base = f"https://github.com/nats-io/nats-server/releases/download/{version}"
             return [Asset("nats-server", f"{base}/nats-server-{version}-{system}.tar.gz")]

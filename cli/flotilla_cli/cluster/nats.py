@@ -37,18 +37,22 @@ ENVIRONMENT = {"GOGC": "400", "GOMEMLIMIT": "72MiB"}
 While a thousand pods come and go 20 to 30 MiB are in use, most of them blocks of 4 and 8 MiB that were written or read
 in the last ten seconds; 20,000 objects of 4 KB are written and read back in as much CPU as without the limit."""
 
+LIMITS = f"""\
+max_payload: {MAX_PAYLOAD}
+max_subscriptions: {MAX_SUBSCRIPTIONS}
+# The mirrors of a large cluster are filled in one burst: a slow consumer is better served late than cut off.
+max_pending: 268435456
+write_deadline: "30s"
+"""
+"""What holds for every bus of Flotilla, as its configuration has it."""
+
 CONFIGURATION = """\
 include "{users}"
 {tls}server_name: flotilla
 host: {host}
 port: {port}
 http: "{local}:{monitor}"
-max_payload: {max_payload}
-max_subscriptions: {max_subscriptions}
-# The mirrors of a large cluster are filled in one burst: a slow consumer is better served late than cut off.
-max_pending: 268435456
-write_deadline: "30s"
-jetstream {{
+{limits}jetstream {{
   store_dir: {store}
   max_memory_store: 268435456
   max_file_store: 8589934592
@@ -107,8 +111,7 @@ async def start_nats(
             local=HOST,
             port=port,
             monitor=monitor_port,
-            max_payload=MAX_PAYLOAD,
-            max_subscriptions=MAX_SUBSCRIPTIONS,
+            limits=LIMITS,
             store=msgspec.json.encode(str(state_dir / "nats")).decode(),
         )
         write_private(config, text)

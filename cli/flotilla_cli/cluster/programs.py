@@ -61,7 +61,19 @@ CONTAINERD = Product(
 )
 _CRANE = "github.com/google/go-containerregistry/cmd/crane"
 CRANE = Product("crane", "v0.22.1", {"crane": _CRANE}, (f"{_CRANE}/cmd.Version=v0.22.1",))
-PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE)
+COREDNS = Product("coredns", "v1.14.7", {"coredns": "."})
+_CHARTUTIL = "helm.sh/helm/v3/pkg/chartutil"
+HELM = Product(
+    "helm",
+    "v3.21.4",
+    {"helm": "helm.sh/helm/v3/cmd/helm"},
+    (
+        "helm.sh/helm/v3/internal/version.version=v3.21.4",
+        f"{_CHARTUTIL}.k8sVersionMajor=1",  # what `helm template` takes for the cluster's version
+        f"{_CHARTUTIL}.k8sVersionMinor=36",
+    ),
+)
+PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE, COREDNS, HELM)
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -100,7 +112,14 @@ REAL_NODES = _named(
     Program("kubelet", KUBERNETES, (1, 33, 0)),  # resizes containers in place without a gate from this one on
     Program("kube-proxy", KUBERNETES, (1, 33, 0)),
     Program("crane", CRANE, (0, 20, 0), ("version",)),
+    Program("coredns", COREDNS, (1, 11, 0), ("-version",)),
 )
 """What real nodes need besides."""
 
-PROGRAMS = CONTROL_PLANE | REAL_NODES
+SET = CONTROL_PLANE | REAL_NODES
+"""All that a local set with real nodes needs."""
+
+CHART = _named(Program("helm", HELM, (3, 18, 0), ("version", "--short")))
+"""What tests of the chart need besides; no set needs it."""
+
+PROGRAMS = SET | CHART

@@ -13,7 +13,7 @@ from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import nats_healthy
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.process import is_alive
-from flotilla_cli.cluster.realnodes import network
+from flotilla_cli.cluster.realnodes import dns, network
 from flotilla_cli.cluster.realnodes.agents import PART as AGENT
 from flotilla_cli.cluster.realnodes.agents import PORT as AGENT_PORT
 from flotilla_cli.cluster.realnodes.network import SWITCH
@@ -43,7 +43,8 @@ async def check(state_dir: Path, clock: Clock) -> list[Health]:
         return []
     records = Records(state_dir)
     nodes = [node_name(index) for index in range(local_set.real_nodes)]
-    on_nodes = [SWITCH, REGISTRY, *(one for name in nodes for one in [name, *(part_name(name, p) for p in ON_NODES)])]
+    daemons = [one for name in nodes for one in [name, *(part_name(name, part) for part in ON_NODES)]]
+    on_nodes = [SWITCH, REGISTRY, dns.NAME, *daemons]
     names = [*ORDER, NATS, *local_set.services, *(on_nodes if nodes else [])]
     return [await _line(name, local_set, records, clock, state_dir) for name in names]
 

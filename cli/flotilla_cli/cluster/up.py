@@ -22,7 +22,7 @@ from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports, is_free, require_free
 from flotilla_cli.cluster.process import MARK, Process, marked, stop
-from flotilla_cli.cluster.programs import CONTROL_PLANE, PROGRAMS
+from flotilla_cli.cluster.programs import CONTROL_PLANE, SET
 from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.realnodes import cgroups, debian
@@ -107,7 +107,7 @@ async def _programs(wishes: Wishes, clock: Clock, progress: Progress) -> Callabl
             return await provide(CONTROL_PLANE, clock, wishes.assets, say)
     debian.require_root()
     with progress.step("Get the Kubernetes control plane, nats-server, containerd, kubelet and crane") as say:
-        program = await provide(PROGRAMS, clock, wishes.assets, say)
+        program = await provide(SET, clock, wishes.assets, say)
         await asyncio.to_thread(debian.install, say)
     return program
 

@@ -5,7 +5,7 @@ cannot say whose a lease is: a right to create knows no names, and the leases by
 are named after replicas. A policy can, because leases are named after their service (`control/shards.py`).
 """
 
-from flotilla_cli.install.rbac import NAMESPACE, account
+from flotilla_cli.install.rbac import COMPACT, NAMESPACE, account
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import LEASE
 
@@ -15,6 +15,8 @@ _USER = "request.userInfo.username"
 _ACCOUNTS = f"system:serviceaccount:{NAMESPACE}:{account('')}"
 _LEASE = "(request.operation == 'DELETE' ? oldObject : object).metadata.name"
 _OWN = f"{_LEASE}.startsWith({_USER}.split(':')[3] + '-')"
+_OF_ALL = f"{_USER} == '{_ACCOUNTS}{COMPACT}'"
+"""One process that runs all services has the leases of all."""
 
 
 def objects() -> list[Json]:
@@ -35,7 +37,9 @@ def _policy() -> Json:
         "spec": {
             "matchConstraints": {"namespaceSelector": here, "resourceRules": [written]},
             "matchConditions": [{"name": "by-a-service", "expression": f"{_USER}.startsWith('{_ACCOUNTS}')"}],
-            "validations": [{"expression": _OWN, "message": "a service may write its own leases only"}],
+            "validations": [
+                {"expression": f"{_OWN} || {_OF_ALL}", "message": "a service may write its own leases only"}
+            ],
             "failurePolicy": "Fail",
         }
     }

@@ -18,6 +18,8 @@ from flotilla_common.control.watches import Access
 
 NAMESPACE = "kruise-system"
 AGENT = "nodeagent"
+COMPACT = "compact"
+"""Stands for all services where one process runs them (the chart's profile of that name)."""
 SECRETS_NAMESPACE = "kruise-daemon-config"
 """Where copies of pull secrets lie (imagepull.md §6)."""
 
@@ -45,6 +47,23 @@ def services() -> Sequence[str]:
 def objects() -> list[Json]:
     """All accounts, roles and bindings."""
     return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), *kind_roles.objects()]
+
+
+def compact_objects() -> list[Json]:
+    """An account for one process that runs all services: it is bound to every role that one of them has."""
+    found = [document for document in objects() if document["kind"].endswith("Binding")]
+    meta = {"name": account(COMPACT), "namespace": NAMESPACE}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        *(
+            document
+            | {
+                "metadata": document["metadata"] | {"name": f"{document['metadata']['name']}-{COMPACT}"},
+                "subjects": [{"kind": "ServiceAccount"} | meta],
+            }
+            for document in found
+        ),
+    ]
 
 
 def _access() -> dict[str, tuple[Access, ...]]:

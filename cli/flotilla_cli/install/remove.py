@@ -16,7 +16,7 @@ from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
 from flotilla_cli.install.live import Tell, gone, read
 from flotilla_cli.install.manifests import definitions, manifests
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.meta import metadata_of
@@ -28,6 +28,9 @@ from flotilla_common.kube.interface import Api, ApiError
 DELETED = "deleted"
 STILL_THERE = "still there"
 """How the result of an object begins whose removal did not end."""
+
+GUARDED = ("clonesets", "statefulsets", "daemonsets")
+"""The workloads that keep a chart from being removed (install.md §8), whoever runs them."""
 
 _PAGE = 500
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
@@ -41,6 +44,23 @@ async def custom_resources(api: Api) -> list[str]:
         if not kind.made_by_us and await read(api, definition) is not None:
             found.extend([f"{kind.definition_name} {name}" async for name in _names(api, kind.resource)])
     return found
+
+
+async def prepare_removal(api: Api) -> list[str]:
+    """Make ready for a removal that leaves the CRDs: objects are readable in every version without the webhook from
+    then on. Returns the workloads that are in the way, as `clonesets.apps.kruise.io default/sample`; then nothing was
+    changed. Raises InstallError, Unreachable."""
+    left: list[str] = []
+    for plural in GUARDED:
+        with _if_installed():
+            resource = Resource("apps.kruise.io", "v1beta1", plural, plural)
+            left.extend([f"{plural}.apps.kruise.io {name}" async for name in _names(api, resource)])
+    for definition in definitions() if not left else ():
+        live = await read(api, definition)
+        if live is not None and member(live, "spec", "conversion").get("strategy") == "Webhook":
+            with _naming(definition):
+                await api.patch(CRD, "", name_of(definition), _NO_CONVERSION, "application/merge-patch+json")
+    return left
 
 
 async def remove(api: Api, clock: Clock, tell: Tell, *, dry_run: bool = False) -> AsyncIterator[tuple[Json, str]]:
@@ -85,6 +105,16 @@ def _naming(document: Json) -> Generator[None]:
         yield
     except ApiError as error:
         raise InstallError(f"{title(document)}: {error.message}") from error
+
+
+@contextmanager
+def _if_installed() -> Generator[None]:
+    """A kind that is not installed has no objects."""
+    try:
+        yield
+    except ApiError as error:
+        if error.code != 404:
+            raise
 
 
 def removal_order() -> list[Json]:

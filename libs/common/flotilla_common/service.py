@@ -131,6 +131,8 @@ class Service(msgspec.Struct, frozen=True):
     """What it does at the apiserver."""
     permissions: Permissions | None = None
     """What it may say and hear on the bus; None: nothing of its own (node agents)."""
+    called: bool = False
+    """Whether the apiserver calls it: it listens on `webhook_port`, and all of its replicas answer."""
 
 
 async def run_services(services: Sequence[Service], settings: Settings, cluster: ApiConfig | None = None) -> None:

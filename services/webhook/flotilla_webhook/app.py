@@ -138,4 +138,4 @@ async def _report(context: Context, rotator: CertificateRotator, port: int, ca_f
 
 def service() -> Service:
     """The service, for `flotilla run` and for its own process."""
-    return Service("webhook", run, access=access(), permissions=lone_permissions("webhook"))
+    return Service("webhook", run, access=access(), permissions=lone_permissions("webhook"), called=True)

@@ -58,11 +58,11 @@ def build(reference: str, command: Sequence[str], files: Mapping[str, bytes] | N
     base = _compressed(root_files())
     own = _compressed(_tar({"/www/index.html": f"{reference}\n".encode(), **(files or {})}))
     config = msgspec.json.encode(_config(command, [base, own]))
-    layers = [_described(LAYER, blob) for _, blob in (base, own)]
+    layers = [described(LAYER, blob) for _, blob in (base, own)]
     manifest: Json = {
         "schemaVersion": 2,
         "mediaType": MANIFEST,
-        "config": _described(CONFIG, config),
+        "config": described(CONFIG, config),
         "layers": layers,
     }
     return Image({digest(blob): blob for blob in (base[1], own[1], config)}, msgspec.json.encode(manifest))
@@ -73,7 +73,8 @@ def digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _described(media_type: str, blob: bytes) -> Json:
+def described(media_type: str, blob: bytes) -> Json:
+    """How a manifest names a blob."""
     return {"mediaType": media_type, "size": len(blob), "digest": digest(blob)}
 
 

@@ -6,6 +6,7 @@ import msgspec
 import yaml
 
 from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.realnodes import dns
 from flotilla_cli.cluster.realnodes.containerd import SOCKET
 from flotilla_cli.cluster.realnodes.network import Network
 from flotilla_common.control.plan import Json
@@ -50,7 +51,7 @@ def object_for(plan: NodePlan) -> Json:
 def kubelet(plan: NodePlan, program: Path, kubeconfig: Path, clients: Path, zones: int = 3) -> list[str]:
     """The kubelet's command line; its configuration is written beside it."""
     resolver = plan.folder / "resolv.conf"
-    resolver.write_text("# There is no name server here.\n", encoding="ascii")
+    resolver.write_text("# Names of other zones are not known here.\n", encoding="ascii")
     config = plan.folder / "kubelet.yaml"
     write_private(config, yaml.safe_dump(configuration(plan, clients, resolver), sort_keys=False))
     return [
@@ -85,6 +86,8 @@ def configuration(plan: NodePlan, clients: Path, resolver: Path) -> Json:
         "kubeAPIQPS": 200,
         "kubeAPIBurst": 400,
         "resolvConf": str(resolver),
+        "clusterDNS": [str(plan.network.host)],
+        "clusterDomain": dns.DOMAIN,
     }
 
 

@@ -24,7 +24,7 @@ from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import Process, send, tail, until
 from flotilla_cli.cluster.progress import Say
-from flotilla_cli.cluster.realnodes import cgroups, containerd, kubelet, namespaces, network, registry
+from flotilla_cli.cluster.realnodes import cgroups, containerd, dns, kubelet, namespaces, network, registry
 from flotilla_cli.cluster.realnodes.debian import PATH
 from flotilla_cli.cluster.realnodes.init import READY
 from flotilla_cli.cluster.realnodes.kubelet import NodePlan
@@ -61,7 +61,7 @@ def recorded(records: Records) -> list[str]:
     ours = [name for name in names if name.startswith(PREFIX)]
     holders = [name for name in ours if name.removeprefix(PREFIX).isdigit()]
     rest = [name for name in ours if name not in holders]
-    return [*holders, *rest, *([registry.NAME] if registry.NAME in names else [])]
+    return [*holders, *rest, *(name for name in (registry.NAME, dns.NAME) if name in names)]
 
 
 class RealNodes:
@@ -114,6 +114,8 @@ class RealNodes:
         images = await self.registry()
         containerd.trust(self.registries, "_default", images.url)
         names = [node_name(index) for index in range(count)]
+        say("starting the name server")
+        await dns.start(plane, self._programs, self._clock, str(self.network.host), bound=self._bound)
         say("making namespaces")
         for name in names:
             await self.hold(name)

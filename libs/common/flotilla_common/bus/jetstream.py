@@ -125,8 +125,10 @@ def acknowledged(message: Msg) -> int:
 class JetStream:
     """Requests to the JetStream API."""
 
-    def __init__(self, replies: Replies) -> None:
+    def __init__(self, replies: Replies, copies: int = 1) -> None:
+        """`copies`: on how many servers a stream is kept, at least."""
         self._replies = replies
+        self._copies = copies
 
     async def stream_info(self, name: str) -> StreamInfo:
         """How the stream is. Raises StreamMissing when there is none, BusError when nobody answers."""
@@ -147,11 +149,13 @@ class JetStream:
         """Create it, or bring it up to date. What operators set on it, such as more replicas, stays."""
         wanted = stream_config(spec)
         try:
-            await self._call(f"STREAM.CREATE.{spec.name}", wanted | {"num_replicas": 1}, dict)
+            await self._call(f"STREAM.CREATE.{spec.name}", wanted | {"num_replicas": self._copies}, dict)
         except JetStreamError as error:
             if error.code != IN_USE:
                 raise
             current = (await self.stream_info(spec.name)).config
+            if self._copies > int(current.get("num_replicas") or 1):
+                wanted |= {"num_replicas": self._copies}
             if any((current.get(name) or None) != (value or None) for name, value in wanted.items()):
                 await self._call(f"STREAM.UPDATE.{spec.name}", current | wanted, dict)
 

@@ -24,6 +24,14 @@ class Login(msgspec.Struct, frozen=True):
     token: Callable[[], str] | None = None
 
 
+def seed_in(text: str) -> str:
+    """The user seed in the content of a credentials file. Raises ValueError when there is none."""
+    found = _SEED.search(text)
+    if found is None:
+        raise ValueError("there is no user seed")
+    return found[0]
+
+
 def read_login(file: str, service: str = "") -> Login:
     """What the file holds; an empty name is nobody. In a folder it is the service's file. Raises OSError when it cannot
     be read, ValueError when it holds nothing of the kind."""

@@ -81,6 +81,9 @@ class BusSettings(Protocol):
     @property
     def allow_open_bus(self) -> bool: ...
 
+    @property
+    def bus_copies(self) -> int: ...
+
 
 class NatsBus:
     """The `Bus` on NATS."""
@@ -98,7 +101,7 @@ class NatsBus:
             inbox_prefix=inbox_prefix,
         )
         self._replies = Replies(self._connection, self._clock)
-        self._stream = JetStream(self._replies)
+        self._stream = JetStream(self._replies, settings.bus_copies)
         self._follows: list[Follow] = []
         self._soon: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(SOON_LIMIT)
         self._sender: asyncio.Task[None] | None = None

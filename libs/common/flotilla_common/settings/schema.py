@@ -126,6 +126,11 @@ class Settings:
     bus_max_payload: int = _bus(
         8 << 20, "Bytes; larger objects travel as a header and are fetched.", readers.integer(1024)
     )
+    bus_copies: int = _bus(
+        1,
+        "On how many NATS servers each stream is kept, at least: 3 with servers that form a cluster.",
+        readers.integer(1, 5),
+    )
     bus_fallback_after: float = _bus(
         30.0, "How long a service waits for a dead bus before it lists and watches by itself."
     )

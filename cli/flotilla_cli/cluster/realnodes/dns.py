@@ -1,0 +1,82 @@
+"""The names of Services and pods, for everything that runs on real nodes: CoreDNS on this machine's address in the
+set's network, where kubelets send their pods.
+
+It reads what it needs from the apiserver with rights of its own. Names of other zones are refused at once: there is no
+way to the internet.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from flotilla_cli.cluster.admin import admin, ensure
+from flotilla_cli.cluster.control_plane import ControlPlane
+from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.cluster.process import until
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Json
+
+NAME = "coredns"
+DOMAIN = "cluster.local"
+PORT = 53
+READY_WITHIN = 20.0  # seconds; it takes half a second
+CONFIGURATION = """\
+.:{port} {{
+    bind {address}
+    errors
+    cache 5
+    kubernetes {domain} in-addr.arpa ip6.arpa {{
+        kubeconfig {kubeconfig}
+        pods verified
+        ttl 5
+    }}
+}}
+"""
+USER = "system:coredns"
+_READS: Mapping[str, list[str]] = {
+    "": ["services", "pods", "namespaces"],
+    "discovery.k8s.io": ["endpointslices"],
+}
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+_BINDINGS = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+
+
+async def start(
+    plane: ControlPlane, program: Callable[[str], Path], clock: Clock, address: str, *, bound: bool
+) -> None:
+    """Start it, unless it runs; return when it listens. Raises ClusterError."""
+    await _allow(plane, clock)
+    state_dir = plane.places.state_dir
+    current = plane.records.alive(NAME)
+    if current is None:
+        config = state_dir / "Corefile"
+        kubeconfig = plane.places.kubeconfig(NAME)
+        write_private(config, CONFIGURATION.format(port=PORT, address=address, domain=DOMAIN, kubeconfig=kubeconfig))
+        current = plane.records.spawn(NAME, [str(program(NAME)), "-conf", str(config)], bound=bound)
+
+    async def listens() -> bool:
+        try:
+            _, writer = await asyncio.open_connection(address, PORT)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    await until(listens, current, clock, READY_WITHIN, f"The name server did not start. End of {current.log}")
+
+
+async def _allow(plane: ControlPlane, clock: Clock) -> None:
+    rules = [{"apiGroups": [group], "resources": names, "verbs": ["list", "watch"]} for group, names in _READS.items()]
+    role: Json = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": USER}, "rules": rules}
+    binding: Json = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": USER},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": USER},
+        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": USER}],
+    }
+    async with admin(plane.kubeconfig, clock) as api:
+        await ensure(api, _ROLES, role)
+        await ensure(api, _BINDINGS, binding)

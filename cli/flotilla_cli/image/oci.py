@@ -1,0 +1,74 @@
+"""The image as registries and tools know it: layers, configuration and manifest, and a folder with all of them
+(OCI image-spec, "image layout").
+"""
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster.realnodes.images import CONFIG, LAYER, MANIFEST, Image, described, digest
+from flotilla_cli.image.tree import Tree, archive, opened
+from flotilla_common.control.plan import Json
+
+CREATED = "2024-01-01T00:00:00Z"  # tree.EPOCH
+COMPRESSION = 6
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One layer: what it is, its compressed archive, and the digest of the archive itself."""
+
+    title: str
+    blob: bytes
+    content: str
+    """The digest of the uncompressed archive, which the configuration names."""
+
+    size: int
+    """Bytes of the uncompressed archive."""
+
+    @classmethod
+    def of(cls, title: str, tree: Tree) -> "Layer":
+        """The layer with these files."""
+        content = archive(tree)
+        return cls(title, gzip.compress(content, COMPRESSION, mtime=0), digest(content), len(content))
+
+    def files(self) -> Tree:
+        """What is in it."""
+        return opened(gzip.decompress(self.blob))
+
+
+def image(layers: Sequence[Layer], architecture: str, run: Json) -> Image:
+    """The image with these layers; `run` says how it is started (OCI image-spec, config.md)."""
+    config = msgspec.json.encode(
+        {
+            "architecture": architecture,
+            "os": "linux",
+            "created": CREATED,
+            "config": run,
+            "rootfs": {"type": "layers", "diff_ids": [layer.content for layer in layers]},
+            "history": [{"created": CREATED, "created_by": layer.title} for layer in layers],
+        }
+    )
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": described(CONFIG, config),
+        "layers": [described(LAYER, layer.blob) for layer in layers],
+    }
+    blobs = {digest(blob): blob for blob in (config, *(layer.blob for layer in layers))}
+    return Image(blobs, msgspec.json.encode(manifest))
+
+
+def write(made: Image, folder: Path, reference: str) -> None:
+    """Write an image as a folder, as `crane push` and `skopeo copy oci:` read it."""
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True, exist_ok=True)
+    for name, blob in {**made.blobs, made.digest: made.manifest}.items():
+        (blobs / name.removeprefix("sha256:")).write_bytes(blob)
+    entry: Json = {
+        **described(MANIFEST, made.manifest),
+        "annotations": {"org.opencontainers.image.ref.name": reference},
+    }
+    (folder / "index.json").write_bytes(msgspec.json.encode({"schemaVersion": 2, "manifests": [entry]}))
+    (folder / "oci-layout").write_bytes(b'{"imageLayoutVersion": "1.0.0"}')

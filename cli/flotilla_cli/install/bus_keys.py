@@ -1,0 +1,159 @@
+"""The keys of a bus inside the cluster: what nats-server needs, and one Secret for each of its users.
+
+Before a nats-server starts, an init container asks for them here. What is missing is made and kept in Secrets, so that
+every later start, and every other server of the bus, finds the same keys: the authority of the servers' certificates,
+the account key of the auth callout, and a seed per user. What users may do is written anew each time, from the code
+that runs (`bus.permissions`). A server's certificate lives in the server's own folder only, and is new at every start.
+
+The Secrets belong to the ServiceAccount of the bus: whoever removes that removes them. Losing them is no harm beyond a
+restart of everything that is on the bus.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster.bus_users import CONFIGURATION, SEED_FILE, authorization, new_user
+from flotilla_cli.cluster.certificates import Authority
+from flotilla_cli.cluster.layout import write_private
+from flotilla_cli.services import bus_permissions
+from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.resources import SECRET, Resource
+from flotilla_common.bus.login import seed_in
+from flotilla_common.bus.nkey import ACCOUNT, KeyPair
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api, ApiError
+
+NAME = "flotilla-bus"
+"""Of the bus: its StatefulSet, Service and ServiceAccount, and the beginning of the names of its Secrets."""
+
+ROOT = f"{NAME}-root"
+"""The Secret that only the bus itself reads: authority and account key."""
+
+AUTHORITY = f"{NAME}-ca"
+"""The ConfigMap with the authority's certificate, for node agents and everybody else."""
+
+ISSUER_OF = "watcher"
+"""The user that answers the auth callout, and is given the account key for it."""
+
+CA, CA_KEY, ISSUER = "ca.crt", "ca.key", "issuer.seed"
+CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap")
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+
+_NOTHING: Mapping[str, str] = {}
+
+
+def secret_of(user: str) -> str:
+    """The Secret with the credentials of a user: `<user>.seed` and `ca.crt`."""
+    return f"{NAME}-{user}"
+
+
+class BusKeys:
+    """The keys of the bus in one namespace."""
+
+    def __init__(self, api: Api, namespace: str, clock: Clock) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._clock = clock
+        self._owner: Json = {}
+
+    async def prepare(self, folder: Path, hosts: Sequence[str]) -> None:
+        """Write what a server reads into the folder: users, authority, and a certificate for these names and addresses.
+        Keys that are missing are made. Raises ApiError, Unreachable; ValueError when a Secret does not hold a key."""
+        account = msgspec.json.decode(await self._api.get(ACCOUNTS, self._namespace, NAME), type=Json)
+        self._owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": NAME, "uid": account["metadata"]["uid"]}
+        root = await self._kept(ROOT, self._new_root(folder))
+        issuer = KeyPair.from_seed(root[ISSUER])
+        users: list[tuple[str, str]] = []
+        for user in bus_permissions():
+            held = await self._user(user, root)
+            users.append((user, KeyPair.from_seed(seed_in(held[f"{user}.seed"])).public))
+        await self._publish_authority(root[CA])
+        authority = _authority(folder)
+        write_private(authority.certificate, root[CA])
+        write_private(authority.key, root[CA_KEY])
+        authority.issue_server(folder / "server.pem", hosts, self._clock)
+        authority.key.unlink()
+        permissions = bus_permissions()
+        known = [(public, permissions[user]) for user, public in users]
+        write_private(folder / CONFIGURATION, authorization(known, issuer.public))
+
+    async def _user(self, user: str, root: Mapping[str, str]) -> Mapping[str, str]:
+        seed, _ = new_user()
+        shared = {CA: root[CA]} | ({ISSUER: root[ISSUER]} if user == ISSUER_OF else {})
+        return await self._kept(
+            secret_of(user), {f"{user}.seed": SEED_FILE.format(what=f"The user {user}", seed=seed)}, shared
+        )
+
+    async def _kept(self, name: str, fresh: Mapping[str, str], shared: Mapping[str, str] = _NOTHING) -> dict[str, str]:
+        """What the Secret holds. What of `fresh` is missing in it is put in, and what is `shared` replaced. Of several
+        servers that begin at once the first one's keys count."""
+        while True:
+            stored = await self._read(SECRET, name)
+            held = {key: base64.b64decode(value).decode() for key, value in strings(_data(stored)).items()}
+            wanted = {**fresh, **held, **shared}
+            if stored is not None and wanted == held:
+                return held
+            try:
+                await self._write(SECRET, name, stored, {"stringData": wanted})
+            except ApiError as refusal:
+                if refusal.code != 409:
+                    raise
+                continue  # another server was faster
+            return wanted
+
+    async def _publish_authority(self, certificate: str) -> None:
+        while True:
+            stored = await self._read(CONFIG_MAP, AUTHORITY)
+            if strings(_data(stored)).get(CA) == certificate:
+                return
+            try:
+                await self._write(CONFIG_MAP, AUTHORITY, stored, {"data": {CA: certificate}})
+            except ApiError as refusal:
+                if refusal.code != 409:
+                    raise
+
+    async def _read(self, resource: Resource, name: str) -> Json | None:
+        try:
+            return msgspec.json.decode(await self._api.get(resource, self._namespace, name), type=Json)
+        except ApiError as refusal:
+            if refusal.code != 404:
+                raise
+            return None
+
+    async def _write(self, resource: Resource, name: str, stored: Json | None, content: Json) -> None:
+        """Create it, or replace what was read. Raises ApiError with code 409 when somebody wrote since."""
+        if stored is not None:
+            body = msgspec.json.encode(stored | content)
+            await self._api.replace(resource, self._namespace, name, body)
+            return
+        metadata = {"name": name, "namespace": self._namespace, "ownerReferences": [self._owner], "labels": _LABELS}
+        document: Json = {"apiVersion": "v1", "kind": resource.kind, "metadata": metadata}
+        await self._api.create(resource, self._namespace, msgspec.json.encode(document | content))
+
+    def _new_root(self, folder: Path) -> dict[str, str]:
+        authority = _authority(folder)
+        authority.make(self._clock)
+        return {
+            CA: authority.certificate.read_text(encoding="ascii"),
+            CA_KEY: authority.key.read_text(encoding="ascii"),
+            ISSUER: KeyPair.generate(ACCOUNT).seed,
+        }
+
+
+_LABELS = {"app.kubernetes.io/part-of": "flotilla", "app.kubernetes.io/component": "bus"}
+
+
+def names() -> Sequence[str]:
+    """All Secrets that are kept."""
+    return (ROOT, *map(secret_of, bus_permissions()))
+
+
+def _authority(folder: Path) -> Authority:
+    return Authority(folder / CA, folder / CA_KEY, NAME)
+
+
+def _data(stored: Json | None) -> Json:
+    return member(stored or {}, "data")

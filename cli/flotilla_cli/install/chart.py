@@ -1,0 +1,100 @@
+"""What of the chart is made from the code: `python -m flotilla_cli.install.chart helm/flotilla`.
+
+CRDs, roles, policies and webhook entries are those of `flotilla install`, with the namespace left open; the services
+are those that are installed beside this command. The templates range over these files, so a new kind or service needs
+no template of its own. A test compares what is stored with what the code makes.
+
+Gates do not change the entries: the running webhook takes out those that it does not serve (`Registration`).
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from flotilla_cli.cluster.nats import ENVIRONMENT, LIMITS
+from flotilla_cli.install import bus_roles, rbac
+from flotilla_cli.install.kinds import name_of
+from flotilla_cli.install.manifests import manifests
+from flotilla_cli.services import load_all
+from flotilla_common.api.documents import Json
+from flotilla_common.gates import Gates
+from flotilla_common.settings import known_flags
+
+FOLDER = "files"
+"""Of the chart; everything in it is made here."""
+
+OPEN_NAMESPACE = "{{ .Values.installation.namespace }}"
+_KEPT = {"helm.sh/resource-policy": "keep"}
+"""Removing the chart must not remove what users made: with a CRD all of its objects go."""
+
+_FILES = {
+    "CustomResourceDefinition": "crds",
+    "MutatingAdmissionPolicy": "managed-fields",
+    "MutatingAdmissionPolicyBinding": "managed-fields",
+    "MutatingWebhookConfiguration": "webhooks",
+    "ValidatingWebhookConfiguration": "webhooks",
+}
+
+
+def files() -> dict[str, str]:
+    """The generated files by their path in the chart."""
+    made = {f"{FOLDER}/services.yaml": _yaml([_services()]), f"{FOLDER}/nats-limits.conf": LIMITS}
+    for name, documents in _sorted().items():
+        made[f"{FOLDER}/{name}.yaml"] = _yaml(documents).replace(rbac.NAMESPACE, OPEN_NAMESPACE)
+    return made
+
+
+def write(chart: Path) -> list[Path]:
+    """Write them, and remove what is generated no longer; the paths of all."""
+    made = {chart / path: content for path, content in files().items()}
+    for stale in set(chart.joinpath(FOLDER).rglob("*.*")) - set(made):
+        if not _by_hand(stale):
+            stale.unlink()
+    for path, content in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return sorted(made)
+
+
+def _by_hand(path: Path) -> bool:
+    return path.parent.name == "dashboards"
+
+
+def _sorted() -> Mapping[str, Sequence[Json]]:
+    """The objects by the file that they belong in; namespaces are the templates' own business."""
+    found: dict[str, list[Json]] = {"compact": rbac.compact_objects(), "bus": bus_roles.objects()}
+    for document in manifests(Gates.parse("")):
+        kind = document["kind"]
+        if kind == "CustomResourceDefinition":
+            metadata = document["metadata"]
+            kept = metadata | {"annotations": metadata.get("annotations", {}) | _KEPT}
+            found[f"crds/{name_of(document)}"] = [document | {"metadata": kept}]
+        elif kind != "Namespace":
+            found.setdefault(_FILES.get(kind, "objects"), []).append(document)
+    return found
+
+
+def _services() -> Json:
+    """What the templates must know of services and settings."""
+    return {
+        "services": dict(_facts()),
+        "agent": rbac.AGENT,
+        "settings": sorted(flag for flag, *_ in known_flags()),
+        "natsEnvironment": dict(ENVIRONMENT),
+    }
+
+
+def _facts() -> Iterator[tuple[str, Json]]:
+    for service in load_all():
+        yield service.name, {"sharded": bool(service.parts), "called": service.called}
+
+
+def _yaml(documents: Sequence[Json]) -> str:
+    return "---\n".join(msgspec.yaml.encode(document).decode() for document in documents)
+
+
+if __name__ == "__main__":
+    for written in write(Path(sys.argv[1])):
+        print(written)

@@ -1,0 +1,67 @@
+{{- /* What is declared of the services, from the code. */ -}}
+{{- define "flotilla.declared" -}}
+{{ .Files.Get "files/services.yaml" }}
+{{- end }}
+
+{{- define "flotilla.image" -}}
+{{ .Values.manager.image.repository }}:{{ .Values.manager.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "flotilla.labels" -}}
+app.kubernetes.io/name: flotilla
+app.kubernetes.io/part-of: flotilla
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- /* By which a Deployment knows its pods; takes the component. */ -}}
+{{- define "flotilla.selector" -}}
+app.kubernetes.io/name: flotilla
+app.kubernetes.io/part-of: flotilla
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+
+{{- /* The agents run unless their gate is off. */ -}}
+{{- define "flotilla.agents" -}}
+{{- if and .Values.daemon.enabled (not (contains "KruiseDaemon=false" (.Values.featureGates | replace " " ""))) }}true{{ end }}
+{{- end }}
+
+{{- /* Where services and agents find the bus. */ -}}
+{{- define "flotilla.natsUrl" -}}
+{{ .Values.nats.url | default (printf "tls://flotilla-bus.%s.svc:4222" .Values.installation.namespace) }}
+{{- end }}
+
+{{- /* Names that a service of ours is given which there is not: better said now than looked for later. */ -}}
+{{- define "flotilla.check" -}}
+{{- $declared := include "flotilla.declared" . | fromYaml }}
+{{- range $name, $_ := .Values.services }}
+{{- if not (hasKey $declared.services $name) }}
+{{- fail (printf "services.%s: there is no such service; there are %s" $name (keys $declared.services | sortAlpha | join ", ")) }}
+{{- end }}
+{{- range $flag, $_ := (default dict (default dict $_).settings) }}
+{{- if not (has $flag $declared.settings) }}{{ fail (printf "services.%s.settings.%s: there is no such setting" $name $flag) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- range $flag, $_ := .Values.settings }}
+{{- if not (has $flag $declared.settings) }}
+{{- fail (printf "settings.%s: there is no such setting; docs/operations.md lists them" $flag) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* No more rights than a process needs that reads, computes and connects. */ -}}
+{{- define "flotilla.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "flotilla.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}

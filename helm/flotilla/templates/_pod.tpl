@@ -1,0 +1,144 @@
+{{- /*
+The pod of one service, or of all of them in the compact profile. Takes root, name, component, services (those that the
+process runs), own (services.<name>), facts, resources.
+*/ -}}
+{{- define "flotilla.pod" -}}
+{{- $ := .root }}
+{{- $own := .own }}
+{{- $manager := $.Values.manager }}
+metadata:
+  labels:
+    {{- include "flotilla.selector" .component | nindent 4 }}
+    {{- if .facts.called }}
+    control-plane: controller-manager
+    {{- end }}
+  annotations:
+    kubectl.kubernetes.io/default-container: {{ .component }}
+    checksum/settings: {{ include "flotilla.settings" $ | sha256sum }}
+    {{- with $own.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
+spec:
+  serviceAccountName: flotilla-{{ .component }}
+  enableServiceLinks: false
+  {{- with $.Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with $.Values.imagePullSecrets }}
+  imagePullSecrets: {{ toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if and .facts.called $manager.hostNetwork }}
+  hostNetwork: true
+  dnsPolicy: ClusterFirstWithHostNet
+  {{- end }}
+  securityContext: {{ include "flotilla.podSecurity" $ | nindent 4 }}
+  terminationGracePeriodSeconds: 30
+  nodeSelector: {{ toYaml (default $manager.nodeSelector $own.nodeSelector) | nindent 4 }}
+  tolerations: {{ toYaml (default $manager.tolerations $own.tolerations) | nindent 4 }}
+  affinity:
+    {{- with $manager.nodeAffinity }}
+    nodeAffinity: {{ toYaml . | nindent 6 }}
+    {{- end }}
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 100
+          podAffinityTerm:
+            topologyKey: kubernetes.io/hostname
+            labelSelector: {matchLabels: {{ include "flotilla.selector" .component | fromYaml | toJson }}}
+  topologySpreadConstraints:
+    {{- if $manager.topologySpreadConstraints }}
+    {{- toYaml $manager.topologySpreadConstraints | nindent 4 }}
+    {{- else }}
+    - maxSkew: 1
+      topologyKey: topology.kubernetes.io/zone
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector: {matchLabels: {{ include "flotilla.selector" .component | fromYaml | toJson }}}
+    {{- end }}
+  containers:
+    - name: {{ .component }}
+      image: {{ include "flotilla.image" $ }}
+      imagePullPolicy: {{ $manager.image.pullPolicy }}
+      {{- if eq .component "compact" }}
+      command: [flotilla]
+      {{- else }}
+      command: [flotilla-{{ .component }}]
+      {{- end }}
+      args:
+        {{- if eq .component "compact" }}
+        - run
+        {{- range .services }}
+        - {{ . }}
+        {{- end }}
+        {{- end }}
+        - --config=/etc/flotilla/settings.yaml
+        - --nats={{ include "flotilla.natsUrl" $ }}
+        - --nats-creds=/var/run/flotilla/bus{{ if ne .component "compact" }}/{{ .component }}.seed{{ end }}
+        - --nats-ca=/var/run/flotilla/bus/ca.crt
+        {{- if and (has "watcher" .services) (not $.Values.nats.url) }}
+        - --nats-issuer=/var/run/flotilla/bus/issuer.seed
+        {{- end }}
+        {{- if $own.shards }}
+        - --shards={{ $own.shards }}
+        {{- end }}
+        {{- range $flag, $value := $own.settings }}
+        - --{{ $flag }}={{ $value }}
+        {{- end }}
+      env:
+        - name: POD_NAME
+          valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        - name: POD_NAMESPACE
+          valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+      ports:
+        - {name: metrics, containerPort: {{ $manager.metrics.port }}}
+        - {name: health, containerPort: {{ $manager.healthProbe.port }}}
+        {{- if .facts.called }}
+        - {name: https, containerPort: {{ $manager.webhook.port }}}
+        {{- end }}
+      startupProbe:
+        httpGet: {path: /healthz, port: health}
+        periodSeconds: 1
+        failureThreshold: 60
+      livenessProbe:
+        httpGet: {path: /healthz, port: health}
+        periodSeconds: 10
+        timeoutSeconds: 5
+      readinessProbe:
+        httpGet: {path: /readyz, port: health}
+        periodSeconds: 3
+        timeoutSeconds: 5
+      resources: {{ toYaml .resources | nindent 8 }}
+      securityContext: {{ include "flotilla.containerSecurity" $ | nindent 8 }}
+      volumeMounts:
+        - {name: settings, mountPath: /etc/flotilla, readOnly: true}
+        - {name: bus, mountPath: /var/run/flotilla/bus, readOnly: true}
+        - {name: tmp, mountPath: /tmp}
+  volumes:
+    - name: settings
+      configMap: {name: flotilla-settings}
+    - name: bus
+      projected:
+        defaultMode: 0440
+        sources:
+          {{- range .services }}
+          - secret: {name: flotilla-bus-{{ . }}}
+          {{- end }}
+    - name: tmp
+      emptyDir: {medium: Memory, sizeLimit: 16Mi}
+{{- end }}
+
+{{- /* The settings file that all services share. */ -}}
+{{- define "flotilla.settings" -}}
+{{- $settings := dict
+  "log-level" (toString .Values.manager.log.level)
+  "log-format" (.Values.manager.loggingFormat | default "json")
+  "metrics-port" (int .Values.manager.metrics.port)
+  "health-port" (int .Values.manager.healthProbe.port)
+  "webhook-port" (int .Values.manager.webhook.port)
+  "system-namespace" .Values.installation.namespace
+}}
+{{- with .Values.featureGates }}{{ $_ := set $settings "feature-gates" . }}{{ end }}
+{{- if .Values.certManager.enabled }}
+{{- $_ := set $settings "feature-gates" (list (.Values.featureGates | default "") "EnableExternalCerts=true" | compact | join ",") }}
+{{- end }}
+{{- with .Values.manager.custom_resource_enable }}{{ $_ := set $settings "custom-resource-enable" . }}{{ end }}
+{{- if gt (int .Values.nats.replicas) 1 }}{{ $_ := set $settings "bus-copies" 3 }}{{ end }}
+{{- toYaml (merge (deepCopy .Values.settings) $settings) }}
+{{- end }}
