@@ -20,7 +20,6 @@ from flotilla_common.api.resources import (
     CLAIM,
     CONFIG_MAP,
     CRD,
-    LEASE,
     MUTATING,
     NAMESPACE,
     NODE,
@@ -125,6 +124,18 @@ async def leave(cluster: Cluster, folder: Path) -> None:
         await _install(cluster, api, folder)
 
 
+def lead(cluster: Cluster, seconds: int = 1) -> None:
+    """A manager renews its lease, once."""
+    renewed = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kruise-manager", "namespace": SYSTEM},
+        "spec": {"holderIdentity": "manager-0_x", "leaseDurationSeconds": seconds, "renewTime": renewed},
+    }
+    cluster.kubectl("apply", "-f", "-", stdin=msgspec.json.encode(lease).decode())
+
+
 def _golden(folder: Path) -> list[Json]:
     """All objects, in time moved so that the newest moment of any is now: what expires has not expired."""
     files = [path for path in sorted(folder.glob("*.yaml")) if "webhookconfigurations" not in path.name]
@@ -201,11 +212,7 @@ def _status(golden: Json, made: Json) -> Json:
 async def _install(cluster: Cluster, api: Api, folder: Path) -> None:
     """OpenKruise itself, its admission last."""
     cluster.kubectl("apply", "-f", "-", stdin="---\n".join(msgspec.yaml.encode(one).decode() for one in _processes()))
-    clock = SystemClock()
-    renewed = clock.now().strftime("%Y-%m-%dT%H:%M:%S.000000Z")
-    spec = {"holderIdentity": "manager-0_x", "leaseDurationSeconds": 1, "renewTime": renewed, "acquireTime": renewed}
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "kruise-manager"}}
-    await ensure(api, LEASE, lease | {"spec": spec}, SYSTEM)
+    lead(cluster)
     cluster.kubectl("rollout", "status", "-n", SYSTEM, "deploy/kruise-controller-manager", "--timeout=60s")
     cluster.kubectl("rollout", "status", "-n", SYSTEM, "ds/kruise-daemon", "--timeout=60s")
     for where in (MUTATING, VALIDATING):

@@ -1,13 +1,12 @@
 """Doing the steps of a plan, one after the other."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
 
 import msgspec
 
 from flotilla_cli.adopt import before
 from flotilla_cli.adopt.found import each, get, resource_of
-from flotilla_cli.adopt.original import HOLDER
+from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.steps import Available, PodsGone, Quiet, Rewritten, Step, Until, Verb, Write
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
 from flotilla_cli.install.kinds import Place
@@ -96,7 +95,8 @@ async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available) 
             left = await _pods(api, owner)
             return f"pods of {owner} are left: {', '.join(left)}" if left else ""
         case Quiet(lease):
-            return _held(await get(api, lease) or {}, clock.now())
+            holder = held_by(await get(api, lease) or {}, clock.now())
+            return f"{holder} holds {lease}: a manager of OpenKruise still runs somewhere" if holder else ""
         case Available(deployment):
             live = await get(api, deployment) or {}
             wanted, there = member(live, "spec").get("replicas", 1), member(live, "status").get("availableReplicas", 0)
@@ -112,15 +112,3 @@ async def _pods(api: Api, owner: Place) -> list[str]:
         if any(owner.name in (text(one.get("name")), text(one.get("name")).rpartition("-")[0]) for one in references):
             found.append(text(meta.get("name")))
     return found
-
-
-def _held(lease: Json, now: datetime) -> str:
-    """Who holds a lease and still renews it."""
-    spec = member(lease, "spec")
-    holder, renewed = text(spec.get("holderIdentity")), text(spec.get("renewTime"))
-    if holder in ("", HOLDER) or not renewed:
-        return ""
-    if datetime.fromisoformat(renewed) + timedelta(seconds=spec.get("leaseDurationSeconds") or 0) < now:
-        return ""
-    name = text(member(lease, "metadata").get("name"))
-    return f"{holder} holds Lease {name}: a manager of OpenKruise still runs somewhere"

@@ -5,10 +5,10 @@ its objects come back, and its admission entries come last, when its webhook run
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 
 from flotilla_cli.adopt import before, helm
 from flotilla_cli.adopt.found import Found, own_places, policy_places
+from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER
 from flotilla_cli.adopt.steps import Available, Plan, Step, Verb, Write, patch
 from flotilla_cli.install.kinds import Place
@@ -47,10 +47,8 @@ def undo(found: Found) -> Plan:
 
 def _running(found: Found) -> Iterator[str]:
     for lease in found.leases:
-        name, spec = text(member(lease, "metadata").get("name")), member(lease, "spec")
-        renewed, lasts = text(spec.get("renewTime")), timedelta(seconds=spec.get("leaseDurationSeconds") or 0)
-        ours = name.startswith("flotilla-") and spec.get("holderIdentity")
-        if ours and renewed and datetime.fromisoformat(renewed) + lasts > found.now:
+        name = text(member(lease, "metadata").get("name"))
+        if name.startswith("flotilla-") and held_by(lease, found.now):
             yield name
 
 

@@ -39,9 +39,13 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clu
         yield running
 
 
-def adopt(cluster: Cluster, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "flotilla_cli", "adopt", "--kubeconfig", str(cluster.kubeconfig), *flags]
+def flotilla(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "flotilla_cli", *words, "--kubeconfig", str(cluster.kubeconfig)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def adopt(cluster: Cluster, *flags: str) -> subprocess.CompletedProcess[str]:
+    return flotilla(cluster, "adopt", *flags)
 
 
 def essence(document: Json) -> Json:
@@ -85,16 +89,18 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
     return [f"{event.type} {event.object['metadata']['name']}" for event in space.history(since, kind)]
 
 
-async def worked(flotilla: Fleet) -> None:
+async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
     for name, objects in (("cloneset", 5), ("jobs", 11)):
-        member = flotilla.members[name]
+        member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
 
 
 def take(cluster: Cluster) -> None:
     """Take the cluster over, as a user does."""
+    openkruise.lead(cluster, seconds=5)
+    assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
     assert "4 broadcastjobs.apps.kruise.io" in adopt(cluster, "--dry-run").stderr
     planned = adopt(cluster, "--dry-run", "--leave-unserved")
     assert "scale Deployment kruise-controller-manager in kruise-system from 2 to 0" in planned.stdout, planned.stderr
@@ -142,14 +148,14 @@ async def test_take_over_and_back(cluster: Cluster):
         check_standstill(cluster)
         assert cluster.read(ROLE)["rules"] == [rights[-1]]
 
-        async with fleet(cluster, SERVICES, FLAGS) as flotilla:
-            await worked(flotilla)
+        async with fleet(cluster, SERVICES, FLAGS) as services:
+            await worked(services)
             space.catch_up()
             assert lines(space, began) == []
             assert lines(space, began, "ControllerRevision") == []
             check_objects(found, objects(cluster))
             rolled_out(space)
-            await flotilla.healthy()
+            await services.healthy()
 
     assert "still work here" in adopt(cluster, "--undo").stderr
     await eventually(lambda: adopt(cluster, "--undo").returncode == 0)

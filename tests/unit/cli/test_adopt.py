@@ -10,6 +10,7 @@ import pytest
 from flotilla_cli.adopt import before, interlock, rights
 from flotilla_cli.adopt.found import Found, policy_places
 from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH, Release
+from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Verb
@@ -228,6 +229,23 @@ def test_there_is_no_way_back_while_flotilla_works():
     late = NOW + timedelta(seconds=11)
     assert undo(msgspec.structs.replace(taken, leases=[lease], now=late)).refused == ()
     assert "not taken over" in undo(found).refused[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "holder"),
+    [
+        pytest.param({}, "", id="nobody"),
+        pytest.param({"holderIdentity": "m", "leaseDurationSeconds": 15}, "", id="never renewed"),
+        pytest.param({"holderIdentity": "m", "leaseDurationSeconds": 15, "renewTime": 14}, "m", id="renewed"),
+        pytest.param({"holderIdentity": "m", "leaseDurationSeconds": 15, "renewTime": 15}, "", id="run out"),
+        pytest.param({"holderIdentity": HOLDER, "leaseDurationSeconds": 15, "renewTime": 1}, "", id="ours"),
+        pytest.param({"holderIdentity": "", "leaseDurationSeconds": 15, "renewTime": 1}, "", id="given back"),
+    ],
+)
+def test_who_leads(spec: Json, holder: str):
+    age = spec.get("renewTime", 0)
+    renewed = {"renewTime": (NOW - timedelta(seconds=age)).isoformat()} if age else {}
+    assert held_by({"spec": spec | renewed}, NOW) == holder
 
 
 def test_who_held_what():
