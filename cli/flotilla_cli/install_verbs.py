@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from flotilla_cli.adopt.found import get
+from flotilla_cli.adopt.leader import held_by
+from flotilla_cli.adopt.original import LEADER
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
 from flotilla_cli.install import policies
 from flotilla_cli.install.apply import InstallError, apply, established
@@ -14,7 +17,7 @@ from flotilla_cli.install.kinds import name_of, title
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.remove import STILL_THERE, custom_resources, prepare_removal, remove, withdraw
 from flotilla_common.api.documents import Json
-from flotilla_common.clock import SystemClock
+from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 
@@ -91,6 +94,7 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
     clock = SystemClock()
     unwanted = [document for document in policies.objects() if document not in wanted]
     async with open_api(target) as api:
+        await _refuse_beside_openkruise(api, clock)
         try:
             async for document, result in withdraw(api, unwanted, dry_run=dry_run):
                 _say(document, result, dry_run=dry_run)
@@ -103,6 +107,15 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
         for definition in definitions if not dry_run else ():
             if not await established(api, definition, clock):
                 raise click.ClickException(f"{title(definition)} was applied, but the apiserver does not serve it yet")
+
+
+async def _refuse_beside_openkruise(api: Api, clock: Clock) -> None:
+    """Two managers would write the same pods, and the apiserver would ask the webhook of only one."""
+    holder = held_by(await get(api, LEADER) or {}, clock.now())
+    if holder:
+        raise click.ClickException(
+            f"OpenKruise works on this cluster ({holder} holds {LEADER}): flotilla adopt takes it over first"
+        )
 
 
 async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:

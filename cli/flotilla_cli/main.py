@@ -11,6 +11,7 @@ VERBS = {  # the module of each, and what --help says of it without importing th
     "status": ("flotilla_cli.cluster.verbs", "Show the local cluster's processes and their health."),
     "install": ("flotilla_cli.install_verbs", "Install Flotilla on a cluster: CRDs, roles, webhook configurations."),
     "uninstall": ("flotilla_cli.install_verbs", "Remove Flotilla from a cluster."),
+    "adopt": ("flotilla_cli.adopt_verb", "Take a cluster over from OpenKruise, or give it back."),
     "run": ("flotilla_cli.run", "Run services outside the cluster, against any cluster."),
     "node-creds": ("flotilla_cli.node_creds", "Make credentials for the agent of a node."),
     "bus-keys": ("flotilla_cli.bus_keys", "Make the keys of a bus inside a cluster (used by the chart)."),

@@ -1,5 +1,7 @@
 """The resources of an installation's objects, found by kind, and what of an object identifies it in print."""
 
+import msgspec
+
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import CRD, MUTATING, NAMESPACE, VALIDATING, Resource
 
@@ -27,6 +29,23 @@ _ALL = (
     Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
 )
 _BY_KIND = {resource.kind: resource for resource in _ALL}
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where an object is. The namespace is empty for cluster-scoped ones."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource.kind} {self.name}{where}"
+
+
+def place_of(document: Json) -> Place:
+    """Where an installation's object is."""
+    return Place(resource_of(document), namespace_of(document), name_of(document))
 
 
 def resource_of(document: Json) -> Resource:

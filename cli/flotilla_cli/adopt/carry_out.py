@@ -1,0 +1,114 @@
+"""Doing the steps of a plan, one after the other."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from flotilla_cli.adopt import before
+from flotilla_cli.adopt.found import each, get, resource_of
+from flotilla_cli.adopt.leader import held_by
+from flotilla_cli.adopt.steps import Available, PodsGone, Quiet, Rewritten, Step, Until, Verb, Write
+from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
+from flotilla_cli.install.kinds import Place
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.resources import POD
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import PatchType
+from flotilla_common.kube.interface import Api, ApiError
+
+PATIENCE_SECONDS = 180.0
+"""How long pods may take to end or to become ready, and a lease to run out."""
+
+_APPLY = "application/apply-patch+yaml"
+_LOOK_SECONDS = 0.2
+
+
+async def carry_out(api: Api, clock: Clock, steps: Sequence[Step], tell: Callable[[str], None]) -> None:
+    """Do the steps in order; `tell` gets a line when each is done. Raises InstallError, Unreachable."""
+    for step in steps:
+        for write in step.writes:
+            try:
+                await _do(api, write)
+            except ApiError as error:
+                raise InstallError(f"{write.place}: {error.message}") from error
+        for until in step.until:
+            await _wait(api, clock, until)
+        tell(step.what)
+
+
+async def _do(api: Api, write: Write) -> None:
+    place, body = write.place, msgspec.json.encode(write.body)
+    match write.verb:
+        case Verb.PATCH:
+            await api.patch(place.resource, place.namespace, place.name, body, PatchType.MERGE)
+        case Verb.APPLY:
+            params = {"fieldManager": FIELD_MANAGER, "force": "true"}
+            await api.patch(place.resource, place.namespace, place.name, body, _APPLY, params=params)
+        case Verb.RESTORE:
+            await _restore(api, write)
+        case Verb.DELETE:
+            await _delete(api, place)
+
+
+async def _restore(api: Api, write: Write) -> None:
+    place, live = write.place, await get(api, write.place)
+    body = msgspec.json.encode(before.restored(write.body, live))
+    if live is None:
+        await api.create(place.resource, place.namespace, body)
+    elif not before.is_as_before(write.body, live):
+        await api.replace(place.resource, place.namespace, place.name, body)
+
+
+async def _delete(api: Api, place: Place) -> None:
+    try:
+        await api.delete(place.resource, place.namespace, place.name)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+
+
+async def _wait(api: Api, clock: Clock, until: Until) -> None:
+    if isinstance(until, Rewritten):
+        await _rewrite(api, until.definition)
+        return
+    deadline = clock.monotonic() + PATIENCE_SECONDS
+    while why := await _missing(api, clock, until):
+        if clock.monotonic() > deadline:
+            raise InstallError(f"after {PATIENCE_SECONDS:.0f} s {why}. Mend that, and run the command again")
+        await clock.sleep(_LOOK_SECONDS)
+
+
+async def _rewrite(api: Api, definition: Json) -> None:
+    """A patch that changes nothing is stored only where the object lies in another version."""
+    for place in await each(api, resource_of(definition)):
+        try:
+            await api.patch(place.resource, place.namespace, place.name, b"{}", PatchType.MERGE)
+        except ApiError as error:
+            if error.code != 404:
+                raise InstallError(f"{place}: {error.message}") from error
+
+
+async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available) -> str:
+    """What is still waited for; empty when nothing is."""
+    match until:
+        case PodsGone(owner):
+            left = await _pods(api, owner)
+            return f"pods of {owner} are left: {', '.join(left)}" if left else ""
+        case Quiet(lease):
+            holder = held_by(await get(api, lease) or {}, clock.now())
+            return f"{holder} holds {lease}: a manager of OpenKruise still runs somewhere" if holder else ""
+        case Available(deployment):
+            live = await get(api, deployment) or {}
+            wanted, there = member(live, "spec").get("replicas", 1), member(live, "status").get("availableReplicas", 0)
+            return f"only {there} of {wanted} pods of {deployment} are available" if there < wanted else ""
+
+
+async def _pods(api: Api, owner: Place) -> list[str]:
+    """The pods of a Deployment or DaemonSet. Pods are asked for their owners: Flotilla's may have the same labels."""
+    found: list[str] = []
+    for raw in (await api.list(POD, owner.namespace)).items:
+        meta = member(msgspec.json.decode(raw), "metadata")
+        references = mappings(meta.get("ownerReferences"))
+        if any(owner.name in (text(one.get("name")), text(one.get("name")).rpartition("-")[0]) for one in references):
+            found.append(text(meta.get("name")))
+    return found

@@ -1,0 +1,143 @@
+"""What is on the cluster, as far as a take-over or the way back has to know it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.adopt import before
+from flotilla_cli.adopt.interlock import STANDSTILL, UNCONVERTED
+from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER
+from flotilla_cli.install.kinds import OPTIONAL, Place, place_of
+from flotilla_cli.install.manifests import manifests
+from flotilla_cli.install.rbac import NAMESPACE
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.meta import metadata_of
+from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, SECRET, Resource
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api, ApiError
+
+_PAGE = 500
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at a cluster."""
+
+    now: datetime
+    objects: Mapping[Place, Json] = {}  # what there is of an installation, OpenKruise's or ours
+    before: Mapping[Place, Json] = {}  # what an earlier run kept
+    counts: Mapping[str, int] = {}  # objects of kinds that Flotilla does not serve, by the name of their CRD
+    leases: Sequence[Json] = ()  # all of the system namespace
+    releases: Sequence[Json] = ()  # metadata of the records in which helm keeps the release of OpenKruise
+    policies: bool = True  # the apiserver serves ValidatingAdmissionPolicies
+
+    @property
+    def definitions(self) -> dict[Place, Json]:
+        """The CRDs of the groups."""
+        return {place: live for place, live in self.objects.items() if place.resource == CRD}
+
+    def original(self, place: Place) -> Json:
+        """The object as OpenKruise left it."""
+        return self.before.get(place) or self.objects[place]
+
+
+def is_served(definition: Json) -> bool:
+    """Whether the kind of a CRD is one of Flotilla's."""
+    name = text(member(definition, "metadata").get("name"))
+    return any(kind.definition_name == name for kind in catalogue.KINDS)
+
+
+def stored_version(definition: Json) -> str:
+    """The storage version of a CRD."""
+    versions = mappings(member(definition, "spec").get("versions"))
+    return next(text(version["name"]) for version in versions if version.get("storage"))
+
+
+def resource_of(definition: Json) -> Resource:
+    """The resource that a CRD defines, in its storage version."""
+    spec = member(definition, "spec")
+    names = member(spec, "names")
+    plural, kind, namespaced = text(names.get("plural")), text(names.get("kind")), spec.get("scope") == "Namespaced"
+    return Resource(text(spec.get("group")), stored_version(definition), plural, kind, namespaced)
+
+
+def own_places() -> list[Place]:
+    """Where the objects of Flotilla's installation are."""
+    return [place_of(document) for document in manifests(Gates.parse(""))]
+
+
+def policy_places() -> list[Place]:
+    """Where the policies of a take-over are, and their bindings."""
+    kinds = [kind for kind in OPTIONAL if kind.kind.startswith("Validating")]
+    return [Place(kind, "", name) for name in (STANDSTILL, UNCONVERTED) for kind in sorted(kinds, key=lambda k: k.kind)]
+
+
+async def look(api: Api, now: datetime) -> Found:
+    """Read everything. Raises ApiError, Unreachable."""
+    definitions = [Place(CRD, "", name) for name in await _names(api, CRD) if name.partition(".")[2] in GROUPS]
+    wanted = [MANAGER, DAEMON, LEADER, *CONFIGURATIONS, *own_places(), *policy_places(), *definitions]
+    objects = {place: live for place in dict.fromkeys(wanted) if (live := await get(api, place)) is not None}
+    maps = await api.list(CONFIG_MAP, NAMESPACE, label_selector=before.LABEL)
+    counts = {
+        place.name: len(await _names(api, resource_of(live)))
+        for place, live in objects.items()
+        if place.resource == CRD and not is_served(live)
+    }
+    return Found(
+        now=now,
+        objects=objects,
+        before=dict(before.read(msgspec.json.decode(raw)) for raw in maps.items),
+        counts=counts,
+        leases=[msgspec.json.decode(raw) for raw in (await api.list(LEASE, NAMESPACE)).items],
+        releases=await _releases(api, objects.get(MANAGER)),
+        policies=await _serves_policies(api),
+    )
+
+
+async def get(api: Api, place: Place) -> Json | None:
+    """An object; None if there is none. Raises ApiError, Unreachable."""
+    try:
+        return msgspec.json.decode(await api.get(place.resource, place.namespace, place.name))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+
+
+async def each(api: Api, resource: Resource) -> list[Place]:
+    """Where all objects of a resource are; nothing but metadata is read."""
+    found: list[Place] = []
+    token = ""
+    while True:
+        page = await api.list(resource, limit=_PAGE, token=token, metadata_only=True)
+        metas = [metadata_of(raw) for raw in page.items]
+        found += [Place(resource, meta.namespace, meta.name) for meta in metas]
+        token = page.next_token
+        if not token:
+            return found
+
+
+async def _names(api: Api, resource: Resource) -> list[str]:
+    return [place.name for place in await each(api, resource)]
+
+
+async def _releases(api: Api, manager: Json | None) -> list[Json]:
+    """The records of the release that the manager belongs to; their content holds a chart's values and is not read."""
+    annotations = member(manager or {}, "metadata", "annotations")
+    name = text(annotations.get("meta.helm.sh/release-name"))
+    namespace = text(annotations.get("meta.helm.sh/release-namespace")) or NAMESPACE
+    if not name:
+        return []
+    page = await api.list(SECRET, namespace, label_selector=f"name={name},owner", metadata_only=True)
+    return [member(msgspec.json.decode(raw), "metadata") for raw in page.items]
+
+
+async def _serves_policies(api: Api) -> bool:
+    try:
+        await api.list(next(kind for kind in OPTIONAL if kind.kind == "ValidatingAdmissionPolicy"), limit=1)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return False
+    return True

@@ -1,0 +1,88 @@
+"""While the cluster is Flotilla's, the apiserver itself keeps OpenKruise from working (docs/adr/0013).
+
+Two policies. One refuses what would start OpenKruise again: another holder of Lease kruise-manager, replicas of its
+manager, its daemon on nodes. The other refuses to write objects of kinds that nobody converts now through a version
+that is not the stored one: fields that the other version lacks would be lost.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from flotilla_cli.adopt.original import DAEMON, HOLDER, LEADER, MANAGER, TAKEN
+from flotilla_cli.install.rbac import NAMESPACE
+from flotilla_common.api.documents import Json, JsonValue, is_object
+
+STANDSTILL = "flotilla-openkruise-stands-still"
+UNCONVERTED = "flotilla-kinds-without-conversion"
+
+_ADVICE = "this cluster was taken over by Flotilla; flotilla adopt --undo gives it back"
+_NOWHERE = f"'{TAKEN}' in object.spec.template.spec.?nodeSelector.orValue({{}})"
+_WHOLE = "request.?subResource.orValue('') == ''"
+_OURS = "object.spec.template.spec.?serviceAccountName.orValue('').startsWith('flotilla-')"
+
+
+def standstill() -> list[Json]:
+    """The policy that keeps OpenKruise down, and its binding."""
+    names = ((LEADER, ""), (MANAGER, ""), (MANAGER, "/scale"), (DAEMON, ""))
+    rules = [
+        {
+            "apiGroups": [place.resource.group],
+            "apiVersions": ["*"],
+            "resources": [f"{place.resource.plural}{subresource}"],
+            "resourceNames": [place.name],
+            "operations": ["CREATE", "UPDATE"],
+        }
+        for place, subresource in names
+    ]
+    here = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
+    checks = [
+        _only("leases", f"object.spec.?holderIdentity.orValue('') in ['', '{HOLDER}']", "nobody else may lead"),
+        _only("deployments", f"object.spec.?replicas.orValue(1) == 0 || {_WHOLE} && {_OURS}", "its manager stays at 0"),
+        _only("daemonsets", f"{_NOWHERE} || {_OURS}", "its daemon stays off the nodes"),
+    ]
+    return _policy(STANDSTILL, {"namespaceSelector": here, "resourceRules": rules}, checks)
+
+
+def unconverted(kinds: Mapping[tuple[str, str], Sequence[str]]) -> list[Json]:
+    """The policy for kinds that nobody converts, and its binding. `kinds`: (group, plural) and the versions that are
+    served but not stored."""
+    rules = [
+        {
+            "apiGroups": [group],
+            "apiVersions": list(versions),
+            "resources": [plural],
+            "operations": ["CREATE", "UPDATE"],
+        }
+        for (group, plural), versions in sorted(kinds.items())
+    ]
+    message = "Flotilla does not convert this kind yet, and fields could be lost: write it in v1beta1"
+    checks: list[Json] = [{"expression": "false", "message": message}]
+    return _policy(UNCONVERTED, {"matchPolicy": "Exact", "resourceRules": rules}, checks)
+
+
+def covers(live: JsonValue, wanted: JsonValue) -> bool:
+    """Whether the live document holds everything of the wanted one; the apiserver adds defaults."""
+    if is_object(live) and is_object(wanted):
+        return all(key in live and covers(live[key], value) for key, value in wanted.items())
+    if isinstance(live, list) and isinstance(wanted, list):
+        return len(live) == len(wanted) and all(map(covers, live, wanted))
+    return live == wanted
+
+
+def _only(plural: str, expression: str, message: str) -> Json:
+    return {
+        "expression": f"request.resource.resource != '{plural}' || {expression}",
+        "message": f"{message}: {_ADVICE}",
+    }
+
+
+def _policy(name: str, constraints: Json, checks: list[Json]) -> list[Json]:
+    spec: Json = {"matchConstraints": constraints, "validations": checks, "failurePolicy": "Fail"}
+    binding: Json = {"policyName": name, "validationActions": ["Deny"]}
+    return [
+        _object("ValidatingAdmissionPolicy", name) | {"spec": spec},
+        _object("ValidatingAdmissionPolicyBinding", name) | {"spec": binding},
+    ]
+
+
+def _object(kind: str, name: str) -> Json:
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}

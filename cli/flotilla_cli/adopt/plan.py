@@ -1,0 +1,189 @@
+"""The steps of a take-over, made from one look at the cluster; a step that is done already is none.
+
+What comes before OpenKruise's manager is stopped can only make things safer: its state is kept, objects are brought
+into the storage version while its webhook converts them, and its admission entries go, because with `failurePolicy:
+Fail` and nobody behind the Service they would block every new pod. No step touches a pod of a workload.
+"""
+
+from collections.abc import Iterator
+
+from flotilla_cli.adopt import before, helm, interlock, rights
+from flotilla_cli.adopt.found import Found, is_served, stored_version
+from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN, is_theirs
+from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Step, Verb, Write, patch
+from flotilla_cli.install.kinds import place_of
+from flotilla_common.api.documents import Json, mappings, member, sequence, text
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.webhooks import mutating_entries, validating_entries
+from flotilla_common.gates import Gates
+
+LEASE_SECONDS = 10 * 365 * 24 * 3600
+"""How long Flotilla's hold on Lease kruise-manager lasts by itself; the policy holds it anyway."""
+
+_TAKEN_ANNOTATION = {"metadata": {"annotations": {TAKEN: "true"}}}
+
+
+def plan(found: Found, release: helm.Release | None = None, *, leave_unserved: bool = False) -> Plan:
+    """What is to be done, and what speaks against it."""
+    refused = list(_refusals(found, leave_unserved=leave_unserved))
+    if refused:
+        return Plan((), tuple(_notes(found)), tuple(refused))
+    steps = [
+        *_keep(found),
+        *helm.protect(found),
+        *_rewrite(found),
+        *_open_admission(found),
+        *_stop_manager(found),
+        *_stop_daemon(found),
+        *_seal(found),
+        *_stop_conversion(found),
+        *_reduce_rights(found),
+        *(helm.hand_over(found, release) if release else ()),
+    ]
+    return Plan(tuple(steps), tuple(_notes(found)))
+
+
+def unserved(found: Found) -> dict[str, int]:
+    """How many objects there are of kinds without a controller in Flotilla, by CRD; none are left out."""
+    return {name: count for name, count in sorted(found.counts.items()) if count}
+
+
+def _refusals(found: Found, *, leave_unserved: bool) -> Iterator[str]:
+    if not found.definitions and MANAGER not in found.objects:
+        yield "there is no OpenKruise on this cluster: flotilla install is all that it needs"
+    if (left := unserved(found)) and not leave_unserved:
+        listed = ", ".join(f"{count} {name}" for name, count in left.items())
+        yield (
+            f"no controller would look after {listed}: Flotilla does not serve these kinds yet. Nothing happens to the "
+            "objects and their pods, but nothing is done for them either. --leave-unserved accepts that"
+        )
+
+
+def _notes(found: Found) -> Iterator[str]:
+    for name, count in unserved(found).items():
+        yield f"{name}: {count} objects stay as they are, and no controller looks after them"
+    if not found.policies:
+        yield (
+            "this apiserver serves no ValidatingAdmissionPolicy: nothing keeps OpenKruise's manager from being scaled "
+            "up again, so see to it yourself"
+        )
+
+
+def _keep(found: Found) -> Iterator[Step]:
+    places = [
+        place
+        for place in found.objects
+        if place != LEADER and place not in found.before and not place.name.startswith("flotilla-")
+    ]
+    if places:
+        writes = tuple(before.kept(place, found.objects[place]) for place in places)
+        yield Step(f"keep {len(places)} objects as they are, each in a ConfigMap, for the way back", writes)
+
+
+def _rewrite(found: Found) -> Iterator[Step]:
+    for place, live in found.definitions.items():
+        stored = sequence(member(live, "status").get("storedVersions"))
+        if not is_served(live) and _converts(live) and set(stored) - {stored_version(live)}:
+            what = f"bring all objects of {place.name} into {stored_version(live)}, while somebody converts them"
+            yield Step(what, until=(Rewritten(live),))
+
+
+def _open_admission(found: Found) -> Iterator[Step]:
+    gates = Gates.parse("AllAlpha=true,AllBeta=true")
+    ours = {entry["name"] for entry in (*mutating_entries(gates), *validating_entries(gates))}
+    for place in CONFIGURATIONS:
+        if (live := found.objects.get(place)) is None:
+            continue
+        entries = mappings(live.get("webhooks"))
+        foreign = [entry for entry in entries if entry.get("name") not in ours]
+        marked = TAKEN in member(live, "metadata", "annotations")
+        if foreign or not marked:
+            annotations = {TAKEN: "true", "template": ""}
+            body: Json = {"metadata": {"annotations": annotations}, "webhooks": []}
+            what = f"take the {len(entries)} entries out of {place}, so that nobody waits for a webhook that is gone"
+            yield Step(what, (patch(place, body),))
+
+
+def _stop_manager(found: Found) -> Iterator[Step]:
+    live = found.objects.get(MANAGER)
+    if live is not None and is_theirs(live):
+        replicas = member(live, "spec").get("replicas", 1)
+        writes = (patch(MANAGER, _TAKEN_ANNOTATION | {"spec": {"replicas": 0}}),) if replicas else ()
+        status = member(live, "status").get("replicas", 0)
+        if writes or status:
+            yield Step(f"scale {MANAGER} from {replicas} to 0, and wait for its pods", writes, (PodsGone(MANAGER),))
+
+
+def _stop_daemon(found: Found) -> Iterator[Step]:
+    live = found.objects.get(DAEMON)
+    if live is None or not is_theirs(live):
+        return
+    away = TAKEN in member(live, "spec", "template", "spec", "nodeSelector")
+    if not away or member(live, "status").get("currentNumberScheduled", 0):
+        body: Json = {"spec": {"template": {"spec": {"nodeSelector": {TAKEN: "true"}}}}}
+        what = f"keep {DAEMON} off all nodes, and wait for its pods (containers that it restarts or pulls for go on)"
+        yield Step(what, () if away else (patch(DAEMON, body),), (PodsGone(DAEMON),))
+
+
+def _seal(found: Found) -> Iterator[Step]:
+    held = member(found.objects.get(LEADER, {}), "spec").get("holderIdentity") == HOLDER
+    if not held:
+        now = rfc3339(found.now).replace("Z", ".000000Z")
+        spec: Json = {
+            "holderIdentity": HOLDER,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "acquireTime": now,
+            "renewTime": now,
+        }
+        body: Json = {
+            "apiVersion": LEADER.resource.api_version,
+            "kind": "Lease",
+            "metadata": {"name": LEADER.name, "namespace": LEADER.namespace},
+            "spec": spec,
+        }
+        yield Step(f"wait until nobody renews {LEADER}", until=(Quiet(LEADER),))
+        yield Step(f"hold {LEADER} for Flotilla", (Write(Verb.APPLY, LEADER, body),))
+    yield from _policy(found, interlock.standstill(), "refuse, from the apiserver, whatever would start it again")
+
+
+def _stop_conversion(found: Found) -> Iterator[Step]:
+    others = {place: found.original(place) for place, live in found.definitions.items() if not is_served(live)}
+    kinds = {_key(crd): _versions(crd) for crd in others.values() if _converts(crd)}
+    if kinds:
+        what = f"refuse writes of {len(kinds)} kinds that nobody converts now, other than in the stored version"
+        yield from _policy(found, interlock.unconverted(kinds), what)
+    for place in others:
+        if _converts(found.objects[place]):
+            body: Json = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
+            what = f"{place.name}: no conversion; reads in another version show the fields that both have"
+            yield Step(what, (patch(place, body),))
+
+
+def _reduce_rights(found: Found) -> Iterator[Step]:
+    rules = mappings(found.objects.get(ROLE, {}).get("rules"))
+    users = rights.of_users(rules)
+    if users != rules:
+        what = f"{ROLE}: leave {len(users)} rules of users; the rights of OpenKruise's manager are not Flotilla's"
+        yield Step(what, (patch(ROLE, _TAKEN_ANNOTATION | {"rules": users}),))
+
+
+def _policy(found: Found, documents: list[Json], what: str) -> Iterator[Step]:
+    changed = [
+        document for document in documents if not interlock.covers(found.objects.get(place_of(document)), document)
+    ]
+    if changed and found.policies:
+        yield Step(what, tuple(Write(Verb.APPLY, place_of(document), document) for document in changed))
+
+
+def _converts(definition: Json) -> bool:
+    return member(definition, "spec", "conversion").get("strategy") == "Webhook"
+
+
+def _key(definition: Json) -> tuple[str, str]:
+    spec = member(definition, "spec")
+    return text(spec.get("group")), text(member(spec, "names").get("plural"))
+
+
+def _versions(definition: Json) -> list[str]:
+    versions = mappings(member(definition, "spec").get("versions"))
+    return [version["name"] for version in versions if version.get("served") and not version.get("storage")]

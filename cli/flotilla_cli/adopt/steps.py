@@ -1,0 +1,73 @@
+"""What plans are made of: steps, each some writes and what is waited for after them."""
+
+from enum import StrEnum
+
+import msgspec
+
+from flotilla_cli.install.kinds import Place
+from flotilla_common.api.documents import Json
+
+
+class Verb(StrEnum):
+    """How an object is written."""
+
+    PATCH = "patch"  # a merge patch
+    APPLY = "apply"  # server-side, by force
+    RESTORE = "restore"  # the whole object as it was; made anew if it is gone
+    DELETE = "delete"  # may be gone already
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One write of one object."""
+
+    verb: Verb
+    place: Place
+    body: Json = {}
+
+
+class PodsGone(msgspec.Struct, frozen=True):
+    """Until a Deployment or DaemonSet has no pods."""
+
+    owner: Place
+
+
+class Quiet(msgspec.Struct, frozen=True):
+    """Until nobody else holds a lease."""
+
+    lease: Place
+
+
+class Available(msgspec.Struct, frozen=True):
+    """Until all replicas of a Deployment are available."""
+
+    deployment: Place
+
+
+class Rewritten(msgspec.Struct, frozen=True):
+    """Every object of a CRD's kind is written once as it is, which brings it into the storage version."""
+
+    definition: Json
+
+
+Until = PodsGone | Quiet | Available | Rewritten
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One line of a plan."""
+
+    what: str
+    writes: tuple[Write, ...] = ()
+    until: tuple[Until, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The steps in order, what the user should know before, and what speaks against it; nothing is done then."""
+
+    steps: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def patch(place: Place, body: Json) -> Write:
+    """A merge patch."""
+    return Write(Verb.PATCH, place, body)

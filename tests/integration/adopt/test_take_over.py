@@ -1,0 +1,186 @@
+"""OpenKruise in the middle of rollouts, taken over by Flotilla, and given back."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.resources import POD, REVISION
+from tests.support import openkruise
+from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.fleet import Fleet, fleet
+from tests.support.recorder import Recorder
+from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restarts, revision_of, state
+
+GOLDEN = Path(__file__).parent / "golden"
+SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+FLAGS = ("--feature-gates=CloneSetShortHash=true", "--lease-duration=5s", "--lease-retry-period=1s")
+"""The gate was on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
+MANAGER, DAEMON, ROLE = "deploy/kruise-controller-manager", "ds/kruise-daemon", "clusterrole/kruise-manager-role"
+CONFIGURATIONS = (
+    "mutatingwebhookconfiguration/kruise-mutating-webhook-configuration",
+    "validatingwebhookconfiguration/kruise-validating-webhook-configuration",
+)
+COUNTERS = ("deployment.kubernetes.io/", "deprecated.daemonset.")
+SYSTEM = ("-n", openkruise.SYSTEM)
+CURRENT, UPDATE = "76df79d685", "54465bc649"
+Json = dict[str, Any]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    async with control_plane(tmp_path_factory.mktemp("plane"), nodes=0) as running:
+        await openkruise.leave(running, GOLDEN)
+        yield running
+
+
+def flotilla(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "flotilla_cli", *words, "--kubeconfig", str(cluster.kubeconfig)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def adopt(cluster: Cluster, *flags: str) -> subprocess.CompletedProcess[str]:
+    return flotilla(cluster, "adopt", *flags)
+
+
+def essence(document: Json) -> Json:
+    """What of an object is somebody's wish."""
+    meta = document["metadata"]
+    kept = {field: meta.get(field) for field in ("name", "labels")}
+    annotations = {
+        key: value for key, value in meta.get("annotations", {}).items() if not key.startswith("deployment.")
+    }
+    rest = {key: value for key, value in document.items() if key not in ("metadata", "status")}
+    return rest | kept | {"annotations": annotations}
+
+
+def installation(cluster: Cluster) -> dict[str, Json]:
+    """OpenKruise's objects."""
+    names = [*CONFIGURATIONS, ROLE, *cluster.kubectl("get", "crd", "-o", "name").split()]
+    found = {name: essence(cluster.read(name)) for name in names}
+    return found | {name: essence(cluster.read(name, *SYSTEM)) for name in (MANAGER, DAEMON)}
+
+
+def objects(cluster: Cluster) -> dict[str, Json]:
+    """All objects of all kinds of OpenKruise, as they are stored."""
+    found: dict[str, Json] = {}
+    for kind in openkruise.KINDS:
+        where = openkruise.resource(kind)
+        for item in cluster.read(f"{where.plural}.{where.version}.{where.group}", "-A")["items"]:
+            for field in ("resourceVersion", "generation"):
+                item["metadata"].pop(field, None)
+            found[f"{kind} {item['metadata']['name']}"] = item
+    return found
+
+
+def refusal(cluster: Cluster, *arguments: str) -> str:
+    with pytest.raises(AssertionError) as refused:
+        cluster.kubectl(*arguments)
+    return str(refused.value)
+
+
+def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
+    """What happened to objects of a kind since a mark."""
+    return [f"{event.type} {event.object['metadata']['name']}" for event in space.history(since, kind)]
+
+
+async def worked(services: Fleet) -> None:
+    """Wait until every object has been planned."""
+    for name, objects in (("cloneset", 5), ("jobs", 11)):
+        member = services.members[name]
+        await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
+        await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
+
+
+def take(cluster: Cluster) -> None:
+    """Take the cluster over, as a user does."""
+    openkruise.lead(cluster, seconds=5)
+    assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
+    assert "4 broadcastjobs.apps.kruise.io" in adopt(cluster, "--dry-run").stderr
+    planned = adopt(cluster, "--dry-run", "--leave-unserved")
+    assert "scale Deployment kruise-controller-manager in kruise-system from 2 to 0" in planned.stdout, planned.stderr
+    assert cluster.read(MANAGER, *SYSTEM)["spec"]["replicas"] == 2
+    done = adopt(cluster, "--leave-unserved")
+    assert done.returncode == 0, done.stderr + done.stdout
+    again = adopt(cluster, "--leave-unserved")
+    assert again.stdout.endswith("nothing to do\n"), again.stdout + again.stderr
+
+
+def check_standstill(cluster: Cluster) -> None:
+    """OpenKruise is down, and nobody brings it up by accident."""
+    assert not cluster.read("pods", *SYSTEM)["items"]
+    assert "its manager stays at 0" in refusal(cluster, "scale", *SYSTEM, MANAGER, "--replicas=1")
+    selector = '[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]'
+    assert "off the nodes" in refusal(cluster, "patch", *SYSTEM, DAEMON, "--type=json", "-p", selector)
+    holder = ("--type=merge", "-p", '{"spec":{"holderIdentity":"manager-1"}}')
+    assert "nobody else may lead" in refusal(cluster, "patch", *SYSTEM, "lease/kruise-manager", *holder)
+    old = "statefulsets.v1alpha1.apps.kruise.io"
+    assert cluster.read(old, "asts", "-n", "golden")["spec"]["replicas"] == 4
+    labels = ("label", old, "asts", "-n", "golden", "a=b")
+    assert "does not convert" in refusal(cluster, *labels)
+
+
+def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
+    """Everything is as it was stored. Only the label of the list job is ours: nobody else can know the original's hash,
+    and the jobs that were made from it stay."""
+    jobs = "ImageListPullJob pulls"
+    assert now[jobs]["metadata"]["labels"].keys() == {"controller-revision-hash"}
+    before[jobs]["metadata"]["labels"] = now[jobs]["metadata"]["labels"]
+    assert {name: now.get(name) for name in before} == before
+    assert now.keys() == before.keys()
+
+
+@pytest.mark.timeout(300)
+async def test_take_over_and_back(cluster: Cluster):
+    before, found = installation(cluster), objects(cluster)
+    rights = cluster.read(ROLE)["rules"]
+    watched = (POD, REVISION, catalogue.called("cloneset").resource)
+    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched, namespace="golden") as recorder:
+        assert recorder.until(recorder.begun, PATIENCE)
+        space = Workspace(cluster, recorder, "golden")
+        began = space.now()
+        take(cluster)
+        check_standstill(cluster)
+        assert cluster.read(ROLE)["rules"] == [rights[-1]]
+
+        async with fleet(cluster, SERVICES, FLAGS) as services:
+            await worked(services)
+            space.catch_up()
+            assert lines(space, began) == []
+            assert lines(space, began, "ControllerRevision") == []
+            check_objects(found, objects(cluster))
+            rolled_out(space)
+            await services.healthy()
+
+    assert "still work here" in adopt(cluster, "--undo").stderr
+    await eventually(lambda: adopt(cluster, "--undo").returncode == 0)
+    assert installation(cluster) == before
+    assert cluster.read(MANAGER, *SYSTEM)["status"]["availableReplicas"] == 2
+    assert "not taken over" in adopt(cluster, "--undo").stderr
+    for version in ("v1alpha1", "v1beta1"):
+        assert len(cluster.read(f"broadcastjobs.{version}.apps.kruise.io", "-n", "golden")["items"]) == 4
+
+
+def rolled_out(space: Workspace) -> None:
+    """The rollout that the partition held goes on with the pods that are left, in place; nobody else is touched."""
+    pods = {name: pod for name, pod in space.pods.items() if name.startswith("clone-")}
+    left = {name for name, pod in pods.items() if revision_of(pod) == CURRENT}
+    assert len(pods) == 4
+    assert len(left) == 2
+    mark = space.now()
+    space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}, "clone")
+    space.settled("clone", updatedReadyReplicas=4, updatedAvailableReplicas=4)
+    after = {name: space.pod(name) for name in pods}
+    assert {revision_of(pod) for pod in after.values()} == {UPDATE}
+    assert {image(pod) for pod in after.values()} == {"nginx:1.22.0"}
+    assert all(is_ready(pod) and state(pod) == "Normal" for pod in after.values())
+    assert {name for name, pod in after.items() if restarts(pod) > restarts(pods[name])} == left
+    changed = lines(space, mark)
+    assert {line.split()[1] for line in changed} == left
+    assert {line.split()[0] for line in changed} == {"MODIFIED"}
+    assert lines(space, mark, "ControllerRevision") == []

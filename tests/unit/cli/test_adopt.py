@@ -1,0 +1,257 @@
+"""The steps of a take-over and of the way back, from what is found on a cluster."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cli.adopt import before, interlock, rights
+from flotilla_cli.adopt.found import Found, policy_places
+from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH, Release
+from flotilla_cli.adopt.leader import held_by
+from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
+from flotilla_cli.adopt.plan import plan
+from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Verb
+from flotilla_cli.adopt.undo import undo
+from flotilla_cli.install.kinds import Place, place_of
+from flotilla_common.api.resources import CRD, MUTATING, SECRET
+from tests.support import openkruise
+
+Json = dict[str, Any]
+NOW = datetime(2026, 11, 24, tzinfo=UTC)
+STATEFUL_SETS = Place(CRD, "", "statefulsets.apps.kruise.io")
+CLONE_SETS = Place(CRD, "", "clonesets.apps.kruise.io")
+
+
+def workload(name: str, account: str = "kruise-manager", **spec: object) -> Json:
+    template = {"spec": {"serviceAccountName": account}}
+    return {"metadata": {"name": name, "namespace": "kruise-system"}, "spec": {"template": template} | spec}
+
+
+def configuration(place: Place, *names: str) -> Json:
+    return {"metadata": {"name": place.name}, "webhooks": [{"name": name} for name in names]}
+
+
+def openkruise_found(**more: Any) -> Found:
+    """A cluster on which OpenKruise runs."""
+    objects: dict[Place, Json] = {
+        MANAGER: workload("kruise-controller-manager", replicas=2) | {"status": {"replicas": 2}},
+        DAEMON: workload("kruise-daemon"),
+        LEADER: {"metadata": {"name": "kruise-manager"}, "spec": {"holderIdentity": "manager-0"}},
+        ROLE: {"metadata": {"name": "kruise-manager-role"}, "rules": [rule("", "pods"), rule("example.com", "games")]},
+        **{place: configuration(place, "mpod.kb.io", "msidecarset.kb.io") for place in CONFIGURATIONS},
+        **{place_of(document): document for document in openkruise.definitions()},
+    }
+    return Found(now=NOW, objects=objects | more.pop("objects", {}), **more)
+
+
+def rule(group: str, *resources: str) -> Json:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": ["get"]}
+
+
+def merged(document: Json, change: Mapping[str, Any]) -> Json:
+    result = dict(document)
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            result[key] = merged(result.get(key) or {}, value)  # pyright: ignore[reportUnknownArgumentType]
+        else:
+            result[key] = value
+    return result
+
+
+def after(found: Found, made: Plan, steps: int | None = None) -> Found:
+    """The cluster after the first steps of a plan."""
+    objects, kept = dict(found.objects), dict(found.before)
+    for write in (write for step in made.steps[:steps] for write in step.writes):
+        if write.verb == Verb.RESTORE and write.place.name.startswith("flotilla-before-"):
+            place, document = before.read(write.body)
+            kept[place] = document
+        elif write.verb == Verb.DELETE:
+            objects.pop(write.place, None)
+        elif write.verb == Verb.RESTORE:
+            objects[write.place] = write.body
+        else:
+            objects[write.place] = merged(objects.get(write.place, {}), write.body)
+    if steps is None and MANAGER in objects:
+        objects[MANAGER] = objects[MANAGER] | {"status": {}}
+    return msgspec.structs.replace(found, objects=objects, before=kept)
+
+
+def writes(made: Plan) -> dict[Place, Json]:
+    return {write.place: write.body for step in made.steps for write in step.writes if write.verb == Verb.PATCH}
+
+
+def test_it_stops_openkruise_before_it_holds_its_lease():
+    waits = [until for step in plan(openkruise_found()).steps for until in step.until]
+    assert waits == [PodsGone(MANAGER), PodsGone(DAEMON), Quiet(LEADER)]
+
+
+def test_everything_is_kept_before_anything_is_changed():
+    found = openkruise_found()
+    first = plan(found).steps[0]
+    assert {before.read(write.body)[0] for write in first.writes} == found.objects.keys() - {LEADER}
+
+
+def test_entries_go_before_the_webhook_does():
+    made = plan(openkruise_found())
+    order = [write.place for step in made.steps for write in step.writes if write.verb == Verb.PATCH]
+    assert max(map(order.index, CONFIGURATIONS)) < order.index(MANAGER)
+
+
+def test_a_second_run_has_nothing_to_do():
+    found = openkruise_found()
+    assert plan(after(found, plan(found))).steps == ()
+
+
+@pytest.mark.parametrize("steps", range(1, 16))
+def test_it_goes_on_after_it_was_killed(steps: int):
+    found = openkruise_found()
+    made = plan(found)
+    broken = after(found, made, steps)
+    whole = after(broken, plan(broken))
+    assert whole.before == after(found, made).before
+    assert whole.objects == after(found, made).objects
+
+
+def test_objects_that_nobody_would_serve_are_named():
+    found = openkruise_found(counts={"sidecarsets.apps.kruise.io": 3, "broadcastjobs.apps.kruise.io": 0})
+    made = plan(found)
+    assert made.steps == ()
+    assert "no controller would look after 3 sidecarsets.apps.kruise.io:" in made.refused[0]
+    accepted = plan(found, leave_unserved=True)
+    assert accepted.steps
+    assert accepted.notes == (
+        "sidecarsets.apps.kruise.io: 3 objects stay as they are, and no controller looks after them",
+    )
+
+
+def test_a_cluster_without_openkruise_is_refused():
+    assert "flotilla install" in plan(Found(now=NOW)).refused[0]
+
+
+def test_only_kinds_that_flotilla_does_not_convert_lose_their_conversion():
+    changed = writes(plan(openkruise_found()))
+    assert changed[STATEFUL_SETS]["spec"]["conversion"] == {"strategy": "None", "webhook": None}
+    assert changed[CLONE_SETS] == {"metadata": {"annotations": KEEP}}
+
+
+def test_objects_in_an_old_version_are_rewritten_while_somebody_converts_them():
+    definition = next(one for one in openkruise.definitions() if place_of(one) == STATEFUL_SETS)
+    definition["status"] = {"storedVersions": ["v1alpha1", "v1beta1"]}
+    made = plan(openkruise_found(objects={STATEFUL_SETS: definition}))
+    waits = [until for step in made.steps for until in step.until]
+    assert waits[0] == Rewritten(definition)
+    assert waits[1] == PodsGone(MANAGER)
+
+
+def test_entries_of_flotilla_stay_and_those_that_come_back_go():
+    found = openkruise_found()
+    taken = after(found, plan(found))
+    place = Place(MUTATING, "", "kruise-mutating-webhook-configuration")
+    ours = merged(taken.objects[place], {"webhooks": [{"name": "mcloneset.kb.io"}]})
+    assert plan(msgspec.structs.replace(taken, objects=taken.objects | {place: ours})).steps == ()
+    back = merged(ours, {"webhooks": [{"name": "msidecarset.kb.io"}]})
+    assert place in writes(plan(msgspec.structs.replace(taken, objects=taken.objects | {place: back})))
+
+
+def test_a_deployment_of_flotilla_under_the_same_name_is_left_alone():
+    ours = {MANAGER: workload("kruise-controller-manager", "flotilla-webhook", replicas=2)}
+    assert MANAGER not in writes(plan(openkruise_found(objects=ours)))
+
+
+def test_without_policies_it_says_who_has_to_watch():
+    made = plan(openkruise_found(policies=False))
+    assert "see to it yourself" in made.notes[0]
+    assert not {write.place for step in made.steps for write in step.writes} & set(policy_places())
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        pytest.param([rule("", "pods", "pods/status")], [], id="theirs"),
+        pytest.param([rule("apps.kruise.io", "clonesets/finalizers")], [], id="their kinds"),
+        pytest.param([rule("*", "*/scale"), rule("*", "*")], [], id="lists everything"),
+        pytest.param([rule("example.com", "games")], [rule("example.com", "games")], id="of users"),
+        pytest.param([rule("apps", "deployments", "x")], [rule("apps", "x")], id="of both"),
+        pytest.param([{"nonResourceURLs": ["/x"]}], [{"nonResourceURLs": ["/x"]}], id="no resource"),
+    ],
+)
+def test_rights_of_users(rules: list[Json], left: list[Json]):
+    assert rights.of_users(rules) == left
+    assert rights.of_users(left) == left
+
+
+def test_helm_cannot_find_the_old_release_and_knows_the_new_one():
+    record = {
+        "name": "sh.helm.release.v1.kruise.v1",
+        "namespace": "default",
+        "labels": {"owner": "helm", "name": "kruise"},
+    }
+    made = plan(openkruise_found(releases=[record]), Release("flotilla", "kruise-system"))
+    changed = writes(made)
+    assert changed[Place(SECRET, "default", record["name"])] == {"metadata": {"labels": {"owner": OUT_OF_REACH}}}
+    assert changed[CLONE_SETS]["metadata"]["annotations"]["meta.helm.sh/release-name"] == "flotilla"
+    assert (
+        changed[STATEFUL_SETS].get("metadata") is None
+    )  # not in Flotilla's chart: its only patch is of the conversion
+
+
+def test_a_policy_needs_no_second_write_for_what_the_apiserver_adds():
+    [policy, _] = interlock.standstill()
+    live = merged(policy, {"spec": {"matchConstraints": {"matchPolicy": "Equivalent"}}})
+    assert interlock.covers(live, policy)
+    assert not interlock.covers(policy, live)
+
+
+def test_the_way_back_leaves_everything_as_it_was():
+    found = openkruise_found()
+    taken = after(found, plan(found))
+    made = undo(taken)
+    back = after(taken, made)
+    assert made.refused == ()
+    for place in found.objects.keys() - {LEADER}:
+        assert before.is_as_before(taken.before[place], back.objects[place]), place
+    assert LEADER not in back.objects
+    assert not back.objects.keys() & set(policy_places())
+    assert [write.place for write in made.steps[-2].writes] == list(CONFIGURATIONS)
+
+
+def test_there_is_no_way_back_while_flotilla_works():
+    found = openkruise_found()
+    taken = after(found, plan(found))
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": (NOW - timedelta(seconds=5)).isoformat()}
+    lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
+    assert "flotilla-cloneset-0" in undo(msgspec.structs.replace(taken, leases=[lease])).refused[0]
+    late = NOW + timedelta(seconds=11)
+    assert undo(msgspec.structs.replace(taken, leases=[lease], now=late)).refused == ()
+    assert "not taken over" in undo(found).refused[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "holder"),
+    [
+        pytest.param({}, "", id="nobody"),
+        pytest.param({"holderIdentity": "m", "leaseDurationSeconds": 15}, "", id="never renewed"),
+        pytest.param({"holderIdentity": "m", "leaseDurationSeconds": 15, "renewTime": 14}, "m", id="renewed"),
+        pytest.param({"holderIdentity": "m", "leaseDurationSeconds": 15, "renewTime": 15}, "", id="run out"),
+        pytest.param({"holderIdentity": HOLDER, "leaseDurationSeconds": 15, "renewTime": 1}, "", id="ours"),
+        pytest.param({"holderIdentity": "", "leaseDurationSeconds": 15, "renewTime": 1}, "", id="given back"),
+    ],
+)
+def test_who_leads(spec: Json, holder: str):
+    age = spec.get("renewTime", 0)
+    renewed = {"renewTime": (NOW - timedelta(seconds=age)).isoformat()} if age else {}
+    assert held_by({"spec": spec | renewed}, NOW) == holder
+
+
+def test_who_held_what():
+    found = openkruise_found()
+    taken = after(found, plan(found))
+    assert taken.objects[LEADER]["spec"]["holderIdentity"] == HOLDER
+    assert taken.objects[DAEMON]["spec"]["template"]["spec"]["nodeSelector"] == {TAKEN: "true"}
+    assert taken.objects[MANAGER]["spec"]["replicas"] == 0
+    assert taken.before[MANAGER]["spec"]["replicas"] == 2
