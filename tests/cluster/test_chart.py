@@ -111,7 +111,9 @@ async def test_the_wiped_bus_is_filled_again(chart: Helm, cluster: RealCluster) 
 
 
 async def test_pods_start_while_all_webhooks_are_away(chart: Helm, cluster: RealCluster) -> None:
-    cluster.kubectl("delete", "pod", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=webhook", "--now", "--wait=false")
+    cluster.kubectl(
+        "delete", "pod", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=webhook", "--now", "--wait=false"
+    )
     cluster.kubectl("run", "bystander", "--image=busybox", "--restart=Never", "--", "true")
     cluster.kubectl("wait", "pod/bystander", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s")
     cluster.kubectl("rollout", "status", "deploy/flotilla-webhook", "-n", NAMESPACE, "--timeout=60s")
