@@ -55,6 +55,8 @@ log-format: manager.loggingFormat
 nats: nats.url
 shards: services.<name>.shards
 bus-copies: nats.replicas
+cri-socket: daemon.socketFile
+max-workers-for-pull-image: daemon.maxWorkersForPullImage
 {{- end }}
 
 {{- define "flotilla.checkGates" -}}

@@ -215,7 +215,9 @@ def test_the_webhooks_service_reaches_the_webhook_only(chart: Helm) -> None:
 
 @pytest.mark.parametrize("namespace", ["default", "elsewhere"])
 def test_everything_is_in_the_namespace_that_is_named(chart: Helm, namespace: str) -> None:
-    made = rendered(chart, "installation.namespace=elsewhere", namespace=namespace)
+    made = rendered(
+        chart, "installation.namespace=elsewhere,monitoring.enabled=true,certManager.enabled=true", namespace=namespace
+    )
     used = {one["metadata"]["namespace"] for one in made.objects if "namespace" in one["metadata"]}
     assert used == {"elsewhere", "kruise-daemon-config"}
     assert "kruise-system" not in json.dumps(made.objects)
