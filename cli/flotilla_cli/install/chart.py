@@ -4,7 +4,8 @@ CRDs, roles, policies and webhook entries are those of `flotilla install`, with 
 are those that are installed beside this command. The templates range over these files, so a new kind or service needs
 no template of its own. A test compares what is stored with what the code makes.
 
-Gates do not change the entries: the running webhook takes out those that it does not serve (`Registration`).
+Gates do not change the entries: the running webhook takes out those that it does not serve, and puts in the one that a
+gate calls for (`Registration`). Where certificates come from outside it writes nothing, so that entry is here, too.
 """
 
 import sys
@@ -19,7 +20,8 @@ from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.services import load_all
 from flotilla_common.api.documents import Json
-from flotilla_common.gates import Gates
+from flotilla_common.api.webhooks import mutating_entries
+from flotilla_common.gates import STAGES, Gates
 from flotilla_common.settings import known_flags
 
 FOLDER = "files"
@@ -29,18 +31,15 @@ OPEN_NAMESPACE = "{{ .Values.installation.namespace }}"
 _KEPT = {"helm.sh/resource-policy": "keep"}
 """Removing the chart must not remove what users made: with a CRD all of its objects go."""
 
-_FILES = {
-    "CustomResourceDefinition": "crds",
-    "MutatingAdmissionPolicy": "managed-fields",
-    "MutatingAdmissionPolicyBinding": "managed-fields",
-    "MutatingWebhookConfiguration": "webhooks",
-    "ValidatingWebhookConfiguration": "webhooks",
-}
+_FILES = dict.fromkeys(("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"), "managed-fields")
+
+POD_GATE = "KruisePodReadinessGate"
+"""The gate that calls for a webhook in the path of pods."""
 
 
 def files() -> dict[str, str]:
     """The generated files by their path in the chart."""
-    made = {f"{FOLDER}/services.yaml": _yaml([_services()]), f"{FOLDER}/nats-limits.conf": LIMITS}
+    made = {f"{FOLDER}/services.yaml": _yaml([_declared()]), f"{FOLDER}/nats-limits.conf": LIMITS}
     for name, documents in _sorted().items():
         made[f"{FOLDER}/{name}.yaml"] = _yaml(documents).replace(rbac.NAMESPACE, OPEN_NAMESPACE)
     return made
@@ -50,38 +49,43 @@ def write(chart: Path) -> list[Path]:
     """Write them, and remove what is generated no longer; the paths of all."""
     made = {chart / path: content for path, content in files().items()}
     for stale in set(chart.joinpath(FOLDER).rglob("*.*")) - set(made):
-        if not _by_hand(stale):
-            stale.unlink()
+        stale.unlink()
     for path, content in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
     return sorted(made)
 
 
-def _by_hand(path: Path) -> bool:
-    return path.parent.name == "dashboards"
-
-
 def _sorted() -> Mapping[str, Sequence[Json]]:
     """The objects by the file that they belong in; namespaces are the templates' own business."""
-    found: dict[str, list[Json]] = {"compact": rbac.compact_objects(), "bus": bus_roles.objects()}
+    found: dict[str, list[Json]] = {"bus": bus_roles.objects(), "pod-entry": _pod_entry()}
     for document in manifests(Gates.parse("")):
         kind = document["kind"]
+        metadata = document["metadata"]
         if kind == "CustomResourceDefinition":
-            metadata = document["metadata"]
             kept = metadata | {"annotations": metadata.get("annotations", {}) | _KEPT}
             found[f"crds/{name_of(document)}"] = [document | {"metadata": kept}]
+        elif "webhooks" in document:  # their template, too, is written by the templates, which may change the entries
+            found.setdefault("webhooks", []).append(document | {"metadata": {"name": metadata["name"]}})
         elif kind != "Namespace":
             found.setdefault(_FILES.get(kind, "objects"), []).append(document)
     return found
 
 
-def _services() -> Json:
-    """What the templates must know of services and settings."""
+def _pod_entry() -> list[Json]:
+    usual = mutating_entries(Gates.parse(""))
+    return [entry for entry in mutating_entries(Gates.parse(f"{POD_GATE}=true")) if entry not in usual]
+
+
+def _declared() -> Json:
+    """What the templates must know of services, settings and gates."""
+    on = Gates.parse("").enabled
     return {
         "services": dict(_facts()),
-        "agent": rbac.AGENT,
         "settings": sorted(flag for flag, *_ in known_flags()),
+        "gates": {
+            stage: {"enabled": sorted(names & on), "disabled": sorted(names - on)} for stage, names in STAGES.items()
+        },
         "natsEnvironment": dict(ENVIRONMENT),
     }
 

@@ -49,23 +49,6 @@ def objects() -> list[Json]:
     return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), *kind_roles.objects()]
 
 
-def compact_objects() -> list[Json]:
-    """An account for one process that runs all services: it is bound to every role that one of them has."""
-    found = [document for document in objects() if document["kind"].endswith("Binding")]
-    meta = {"name": account(COMPACT), "namespace": NAMESPACE}
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-        *(
-            document
-            | {
-                "metadata": document["metadata"] | {"name": f"{document['metadata']['name']}-{COMPACT}"},
-                "subjects": [{"kind": "ServiceAccount"} | meta],
-            }
-            for document in found
-        ),
-    ]
-
-
 def _access() -> dict[str, tuple[Access, ...]]:
     return {service.name: service.access for service in load_all() if service.access}
 

@@ -15,7 +15,7 @@ spec:
   replicas: {{ .replicas }}
   {{- end }}
   minReadySeconds: 3
-  revisionHistoryLimit: 5
+  revisionHistoryLimit: {{ $.Values.revisionHistoryLimit }}
   strategy:
     rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
   selector:

@@ -25,30 +25,12 @@ app.kubernetes.io/component: {{ . }}
 
 {{- /* The agents run unless their gate is off. */ -}}
 {{- define "flotilla.agents" -}}
-{{- if and .Values.daemon.enabled (not (contains "KruiseDaemon=false" (.Values.featureGates | replace " " ""))) }}true{{ end }}
+{{- if and .Values.daemon.enabled (include "flotilla.gate" (dict "root" . "gate" "KruiseDaemon")) }}true{{ end }}
 {{- end }}
 
 {{- /* Where services and agents find the bus. */ -}}
 {{- define "flotilla.natsUrl" -}}
 {{ .Values.nats.url | default (printf "tls://flotilla-bus.%s.svc:4222" .Values.installation.namespace) }}
-{{- end }}
-
-{{- /* Names that a service of ours is given which there is not: better said now than looked for later. */ -}}
-{{- define "flotilla.check" -}}
-{{- $declared := include "flotilla.declared" . | fromYaml }}
-{{- range $name, $_ := .Values.services }}
-{{- if not (hasKey $declared.services $name) }}
-{{- fail (printf "services.%s: there is no such service; there are %s" $name (keys $declared.services | sortAlpha | join ", ")) }}
-{{- end }}
-{{- range $flag, $_ := (default dict (default dict $_).settings) }}
-{{- if not (has $flag $declared.settings) }}{{ fail (printf "services.%s.settings.%s: there is no such setting" $name $flag) }}{{ end }}
-{{- end }}
-{{- end }}
-{{- range $flag, $_ := .Values.settings }}
-{{- if not (has $flag $declared.settings) }}
-{{- fail (printf "settings.%s: there is no such setting; docs/operations.md lists them" $flag) }}
-{{- end }}
-{{- end }}
 {{- end }}
 
 {{- /* No more rights than a process needs that reads, computes and connects. */ -}}

@@ -6,6 +6,7 @@ process runs), own (services.<name>), facts, resources.
 {{- $ := .root }}
 {{- $own := .own }}
 {{- $manager := $.Values.manager }}
+{{- $placement := include "flotilla.placement" $ | fromYaml }}
 metadata:
   labels:
     {{- include "flotilla.selector" .component | nindent 4 }}
@@ -31,10 +32,10 @@ spec:
   {{- end }}
   securityContext: {{ include "flotilla.podSecurity" $ | nindent 4 }}
   terminationGracePeriodSeconds: 30
-  nodeSelector: {{ toYaml (default $manager.nodeSelector $own.nodeSelector) | nindent 4 }}
-  tolerations: {{ toYaml (default $manager.tolerations $own.tolerations) | nindent 4 }}
+  nodeSelector: {{ toYaml (default $placement.nodeSelector $own.nodeSelector) | nindent 4 }}
+  tolerations: {{ toYaml (default $placement.tolerations $own.tolerations) | nindent 4 }}
   affinity:
-    {{- with $manager.nodeAffinity }}
+    {{- with $placement.nodeAffinity }}
     nodeAffinity: {{ toYaml . | nindent 6 }}
     {{- end }}
     podAntiAffinity:
@@ -50,6 +51,7 @@ spec:
     - maxSkew: 1
       topologyKey: topology.kubernetes.io/zone
       whenUnsatisfiable: ScheduleAnyway
+      matchLabelKeys: [pod-template-hash]
       labelSelector: {matchLabels: {{ include "flotilla.selector" .component | fromYaml | toJson }}}
     {{- end }}
   containers:
@@ -72,7 +74,7 @@ spec:
         - --nats={{ include "flotilla.natsUrl" $ }}
         - --nats-creds=/var/run/flotilla/bus{{ if ne .component "compact" }}/{{ .component }}.seed{{ end }}
         - --nats-ca=/var/run/flotilla/bus/ca.crt
-        {{- if and (has "watcher" .services) (not $.Values.nats.url) }}
+        {{- if and (has "watcher" .services) (or (not $.Values.nats.url) (include "flotilla.agents" $)) }}
         - --nats-issuer=/var/run/flotilla/bus/issuer.seed
         {{- end }}
         {{- if $own.shards }}
@@ -134,10 +136,7 @@ spec:
   "webhook-port" (int .Values.manager.webhook.port)
   "system-namespace" .Values.installation.namespace
 }}
-{{- with .Values.featureGates }}{{ $_ := set $settings "feature-gates" . }}{{ end }}
-{{- if .Values.certManager.enabled }}
-{{- $_ := set $settings "feature-gates" (list (.Values.featureGates | default "") "EnableExternalCerts=true" | compact | join ",") }}
-{{- end }}
+{{- with include "flotilla.featureGates" . }}{{ $_ := set $settings "feature-gates" . }}{{ end }}
 {{- with .Values.manager.custom_resource_enable }}{{ $_ := set $settings "custom-resource-enable" . }}{{ end }}
 {{- if gt (int .Values.nats.replicas) 1 }}{{ $_ := set $settings "bus-copies" 3 }}{{ end }}
 {{- toYaml (merge (deepCopy .Values.settings) $settings) }}

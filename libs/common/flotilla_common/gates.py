@@ -50,7 +50,9 @@ _ALPHA_OFF = (
 )
 _ALPHA = frozenset(_ALPHA_ON + _ALPHA_OFF)
 _BETA = frozenset(_BETA_ON)
-_STAGES = {"AllAlpha": _ALPHA, "AllBeta": _BETA}
+STAGES = {"AllAlpha": _ALPHA, "AllBeta": _BETA}
+"""What stands for all gates of a stage, and those gates."""
+
 _DEFAULT_ON = frozenset(_BETA_ON + _ALPHA_ON)
 
 _NEED_POD_WEBHOOK = frozenset(
@@ -103,7 +105,7 @@ class Gates(msgspec.Struct, frozen=True):
         kinds = {kind.strip() for kind in custom_resource_enable.split(",")} - {""}
         if kinds and "SidecarSet" not in kinds:
             gates["PodWebhook"] = False
-        for stage, members in _STAGES.items():
+        for stage, members in STAGES.items():
             if stage in explicit:
                 gates |= dict.fromkeys(members, explicit.pop(stage))
         gates |= explicit
@@ -126,7 +128,7 @@ def _read(text: str) -> dict[str, bool]:
         if not part.strip():
             continue
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if name not in NAMES and name not in _STAGES:
+        if name not in NAMES and name not in STAGES:
             raise ValueError(f"unrecognized feature gate: {name}")
         if not equals:
             raise ValueError(f"missing bool value for feature gate {name}")

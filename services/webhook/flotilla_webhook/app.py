@@ -20,7 +20,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Context, Service
 from flotilla_common.settings import Settings
-from flotilla_webhook import tls
+from flotilla_webhook import certificates, tls
 from flotilla_webhook.access import access
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
@@ -57,7 +57,7 @@ async def run(context: Context) -> None:
         host=_host(settings),
         renew_before=timedelta(days=settings.certs_renew_before),
         registration=Registration(context.api, endpoint, context.gates, handlers),
-        use=certificate.use,
+        use=_using(certificate, metrics),
         clock=clock,
     )
     app = build(handlers, convert, metrics, clock)
@@ -88,6 +88,16 @@ def _store(context: Context) -> Store:
     if settings.webhook_cert_writer == "fs" or (settings.webhook_host and not settings.webhook_cert_writer):
         return FileStore(Path(settings.webhook_cert_dir))
     return SecretStore(context.api, settings.namespace, settings.webhook_secret)
+
+
+def _using(certificate: tls.Certificate, metrics: Metrics) -> Callable[[Path], None]:
+    """What takes the certificate of a directory into use, and tells when it ends."""
+
+    def use(directory: Path) -> None:
+        certificate.use(directory)
+        metrics.certificate_end.set(certificates.end((directory / "tls.crt").read_bytes()).timestamp())
+
+    return use
 
 
 def _url(settings: Settings) -> str:

@@ -24,7 +24,7 @@ PrivateKey = EllipticCurvePrivateKey | RSAPrivateKey
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """A CA and the server certificate that it signed, all PEM."""
+    """A CA and the server certificate that it signed, all PEM. The CA's key is empty where others keep it."""
 
     ca_key: bytes
     ca_cert: bytes
@@ -68,6 +68,11 @@ def problem(bundle: Bundle, host: str, at: datetime) -> str:
         if not one.not_valid_before_utc <= at <= one.not_valid_after_utc:
             return f"the {what} is valid from {one.not_valid_before_utc} to {one.not_valid_after_utc} only"
     return ""
+
+
+def end(cert: bytes) -> datetime:
+    """When a certificate ends. Raises ValueError for what is none."""
+    return x509.load_pem_x509_certificate(cert).not_valid_after_utc
 
 
 def _reusable_ca(bundle: Bundle, now: datetime) -> tuple[PrivateKey, x509.Certificate] | None:

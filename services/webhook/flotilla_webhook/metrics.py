@@ -23,6 +23,9 @@ class Metrics:
         self.in_flight = Gauge(
             "controller_runtime_webhook_requests_in_flight", "Requests being answered.", ["webhook"], registry=registry
         )
+        self.certificate_end = Gauge(
+            "flotilla_webhook_certificate_end_seconds", "When the certificate ends (Unix time).", registry=registry
+        )
         who = "username"
         self.namespaces = BareCounter(
             "namespace_deletion_protection", "Refused deletions of namespaces.", ("name", who), registry

@@ -20,7 +20,7 @@ OWN_KEYS = ("ca-key.pem", "ca-cert.pem", "key.pem", "cert.pem")
 """CA key, CA certificate, key, certificate, as we keep them."""
 
 EXTERNAL_KEYS = ("ca.key", "ca.crt", "tls.key", "tls.crt")
-"""The same, as cert-manager keeps them."""
+"""The same, as others keep them. cert-manager keeps the key of its authority to itself."""
 
 
 class StoreError(Exception):
@@ -86,9 +86,10 @@ class ExternalStore:
 
     async def load(self) -> Bundle:
         secret = await _secret(self.api, self.namespace, self.name)
-        bundle = _bundle(secret, EXTERNAL_KEYS) if secret is not None else None
+        bundle = _bundle(secret, EXTERNAL_KEYS, spare="ca.key") if secret is not None else None
         if bundle is None:
-            raise StoreError(f"Secret {self.namespace}/{self.name} does not hold {', '.join(EXTERNAL_KEYS)} yet")
+            needed = ", ".join(EXTERNAL_KEYS[1:])
+            raise StoreError(f"Secret {self.namespace}/{self.name} does not hold {needed} yet")
         return bundle
 
     async def save(self, bundle: Bundle) -> bool:
@@ -113,9 +114,11 @@ class FileStore:
 
 
 def files_of(bundle: Bundle) -> dict[str, bytes]:
-    """The six files: the four of ours, and key and certificate under their usual names."""
+    """The six files: the four of ours, and key and certificate under their usual names. Without the authority's key
+    there are five."""
     values = (bundle.ca_key, bundle.ca_cert, bundle.key, bundle.cert)
-    return dict(zip(OWN_KEYS, values, strict=True)) | {"tls.key": bundle.key, "tls.crt": bundle.cert}
+    files = dict(zip(OWN_KEYS, values, strict=True)) | {"tls.key": bundle.key, "tls.crt": bundle.cert}
+    return {name: content for name, content in files.items() if content}
 
 
 async def _secret(api: Api, namespace: str, name: str) -> Json | None:
@@ -127,10 +130,12 @@ async def _secret(api: Api, namespace: str, name: str) -> Json | None:
         raise
 
 
-def _bundle(secret: Json, keys: tuple[str, ...]) -> Bundle | None:
+def _bundle(secret: Json, keys: tuple[str, ...], spare: str = "") -> Bundle | None:
+    """What the Secret holds under these keys; None unless it holds all but the spare one."""
     data = strings(secret.get("data"))
     try:
         values = [base64.b64decode(text(data.get(key)), validate=True) for key in keys]
     except binascii.Error:
         return None
-    return Bundle(*values) if all(values) else None
+    complete = all(value or key == spare for key, value in zip(keys, values, strict=True))
+    return Bundle(*values) if complete else None

@@ -137,6 +137,8 @@ def test_commands_exist(page: str, line: str):
     assert verb in VERBS, f"{page}: {line}"
     context = click.Context(main)
     command = main.get_command(context, verb)
+    if isinstance(command, click.Group):
+        command = command.get_command(context, words[2])
     assert command is not None
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
     if verb == "run":

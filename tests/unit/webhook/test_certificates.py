@@ -1,6 +1,7 @@
 """The certificate's life (webhooks.md §4): issued, checked, stored, swapped in, and rotated under a running server."""
 
 import asyncio
+import base64
 import ipaddress
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -145,13 +146,38 @@ async def test_an_empty_secret_is_no_certificate(bundle: Bundle) -> None:
     assert cluster.named(SECRET, "ns", "certs")["data"]["mine"] == "aGk="
 
 
-async def test_external_store(bundle: Bundle) -> None:
+def filled(*names: str, bundle: Bundle) -> FakeApi:
+    """A cluster whose Secret somebody else has filled with these keys."""
+    values = {"ca.key": bundle.ca_key, "ca.crt": bundle.ca_cert, "tls.key": bundle.key, "tls.crt": bundle.cert}
+    data = {name: base64.b64encode(values[name]).decode() for name in names}
     cluster = FakeApi()
-    store = ExternalStore(cluster.api, "ns", "certs")
-    with pytest.raises(StoreError, match=r"does not hold ca\.key"):
-        await store.load()
+    cluster.put(SECRET, {"metadata": {"name": "certs", "namespace": "ns"}, "data": data})
+    return cluster
+
+
+async def test_external_store(bundle: Bundle) -> None:
+    full = ExternalStore(filled("ca.key", "ca.crt", "tls.key", "tls.crt", bundle=bundle).api, "ns", "certs")
+    assert await full.load() == bundle
     with pytest.raises(StoreError):
-        await store.save(bundle)
+        await full.save(bundle)
+
+
+async def test_cert_manager_keeps_the_authoritys_key_to_itself(tmp_path: Path, bundle: Bundle) -> None:
+    store = ExternalStore(filled("ca.crt", "tls.key", "tls.crt", bundle=bundle).api, "ns", "certs")
+    loaded = await store.load()
+    assert loaded == msgspec.structs.replace(bundle, ca_key=b"")
+    assert write_files(tmp_path / "certs", files_of(loaded))
+    assert not write_files(tmp_path / "certs", files_of(loaded))
+    assert "ca-key.pem" not in {path.name for path in (tmp_path / "certs").iterdir()}
+
+
+@pytest.mark.parametrize("names", [(), ("tls.key", "tls.crt"), ("ca.crt", "tls.crt"), ("ca.crt", "tls.key")])
+async def test_a_secret_that_is_not_filled_yet_is_waited_for(names: tuple[str, ...], bundle: Bundle) -> None:
+    store = ExternalStore(filled(*names, bundle=bundle).api, "ns", "certs")
+    with pytest.raises(StoreError, match=r"ns/certs does not hold ca\.crt, tls\.key, tls\.crt yet"):
+        await store.load()
+    with pytest.raises(StoreError, match="does not hold"):
+        await ExternalStore(FakeApi().api, "ns", "certs").load()
 
 
 async def test_file_store(tmp_path: Path, bundle: Bundle) -> None:

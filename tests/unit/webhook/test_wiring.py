@@ -1,5 +1,6 @@
 """Which endpoint, certificate name and store follow from the settings (webhooks.md §4, install.md §5)."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,10 +10,12 @@ from flotilla_common.api.webhooks import mutating_entries, path_of, validating_e
 from flotilla_common.gates import Gates
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
-from flotilla_webhook import app
+from flotilla_webhook import app, tls
+from flotilla_webhook.certfiles import write_files
+from flotilla_webhook.certificates import issue
 from flotilla_webhook.metrics import process_metrics
 from flotilla_webhook.recording import recorder
-from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore
+from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files_of
 from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi
 
@@ -68,6 +71,14 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     wired = Wired(feature_gates=gates)
     served = app.handlers_of(wired.context.api, wired.context.clock, wired.settings, parsed, process_metrics()).keys()
     assert {path_of(entry) for entry in mutating_entries(parsed) + validating_entries(parsed)} <= served
+
+
+def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:
+    write_files(tmp_path / "certs", files_of(issue("localhost", datetime(2026, 1, 1, tzinfo=UTC))))
+    metrics = process_metrics()
+    app._using(tls.Certificate(), metrics)(tmp_path / "certs")
+    ends = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=3650)
+    assert metrics.certificate_end._value.get() == ends.timestamp()
 
 
 def test_protection_log(tmp_path: Path) -> None:

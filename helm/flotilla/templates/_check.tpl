@@ -1,0 +1,66 @@
+{{- /* What the schema cannot say. Better said now than looked for later. */ -}}
+{{- define "flotilla.check" -}}
+{{- include "flotilla.checkServices" . }}
+{{- include "flotilla.checkSettings" (dict "root" . "where" "settings" "given" .Values.settings) }}
+{{- include "flotilla.checkGates" . }}
+{{- end }}
+
+{{- define "flotilla.checkServices" -}}
+{{- $services := (include "flotilla.declared" . | fromYaml).services }}
+{{- range $name, $own := .Values.services }}
+{{- if not (hasKey $services $name) }}
+{{- fail (printf "services.%s: there is no such service; there are %s" $name (keys $services | sortAlpha | join ", ")) }}
+{{- end }}
+{{- $facts := index $services $name }}
+{{- if and (not $facts.sharded) (hasKey (default dict $own) "shards") }}
+{{- fail (printf "services.%s.shards: this service has no shards, its replicas share the work anyway" $name) }}
+{{- end }}
+{{- include "flotilla.checkSettings" (dict "root" $ "where" (printf "services.%s.settings" $name) "given" (default dict $own).settings) }}
+{{- end }}
+{{- $running := include "flotilla.services" . | fromYamlArray }}
+{{- range $name, $facts := $services }}
+{{- if and $facts.called (not (has $name $running)) }}
+{{- fail (printf "services.%s.enabled: it cannot be left out; without it nobody converts CloneSets, and the apiserver refuses to write them" $name) }}
+{{- end }}
+{{- end }}
+{{- if and (include "flotilla.agents" .) (not (has "watcher" $running)) }}
+{{- fail "services.watcher.enabled: node agents hear nothing without the watcher; set daemon.enabled=false, too" }}
+{{- end }}
+{{- end }}
+
+{{- /* Takes root, where (the value's name), given (the settings). */ -}}
+{{- define "flotilla.checkSettings" -}}
+{{- $known := (include "flotilla.declared" .root | fromYaml).settings }}
+{{- $where := .where }}
+{{- range $flag, $_ := .given }}
+{{- if not (has $flag $known) }}
+{{- fail (printf "%s.%s: there is no such setting; docs/operations.md lists them" $where $flag) }}
+{{- end }}
+{{- with index (include "flotilla.valueOfSetting" $ | fromYaml) $flag }}
+{{- fail (printf "%s.%s: the chart sets it; give %s" $where $flag .) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Settings that follow from values on which more than the setting depends: ports, Secrets, names. */ -}}
+{{- define "flotilla.valueOfSetting" -}}
+feature-gates: featureGates
+custom-resource-enable: manager.custom_resource_enable
+system-namespace: installation.namespace
+metrics-port: manager.metrics.port
+health-port: manager.healthProbe.port
+webhook-port: manager.webhook.port
+log-level: manager.log.level
+log-format: manager.loggingFormat
+nats: nats.url
+shards: services.<name>.shards
+bus-copies: nats.replicas
+{{- end }}
+
+{{- define "flotilla.checkGates" -}}
+{{- $known := list "AllAlpha" "AllBeta" }}
+{{- range (include "flotilla.declared" . | fromYaml).gates }}{{ $known = concat $known .enabled .disabled }}{{ end }}
+{{- range $name, $_ := (include "flotilla.namedGates" . | fromYaml) }}
+{{- if not (has $name $known) }}{{ fail (printf "featureGates: there is no gate %s" $name) }}{{ end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,96 @@
+{{- /* The services that run, as a list. */ -}}
+{{- define "flotilla.services" -}}
+{{- $running := list }}
+{{- range $name, $_ := (include "flotilla.declared" . | fromYaml).services }}
+{{- $own := default dict (index $.Values.services $name) }}
+{{- if not (and (hasKey $own "enabled") (not $own.enabled)) }}{{ $running = append $running $name }}{{ end }}
+{{- end }}
+{{- toYaml $running }}
+{{- end }}
+
+{{- /*
+The account under which a service works that has the account that is given: the same, in the compact profile that of
+all services; nothing for one that does not run. Takes root, account.
+*/ -}}
+{{- define "flotilla.accountOf" -}}
+{{- $service := trimPrefix "flotilla-" .account }}
+{{- if eq $service "nodeagent" }}
+{{- if include "flotilla.agents" .root }}{{ .account }}{{ end }}
+{{- else if has $service (include "flotilla.services" .root | fromYamlArray) }}
+{{- ternary "flotilla-compact" .account (eq .root.Values.profile "compact") }}
+{{- end }}
+{{- end }}
+
+{{- /*
+An object that the code declares, as these values want it; nothing if it is of a service that does not run. Roles of
+services that do not run have nobody who is bound to them, and are left out. Takes root, object.
+*/ -}}
+{{- define "flotilla.object" -}}
+{{- $ := .root }}
+{{- $object := .object }}
+{{- $metadata := $object.metadata }}
+{{- $wanted := true }}
+{{- if eq $object.kind "ServiceAccount" }}
+{{- $wanted = eq $metadata.name (include "flotilla.accountOf" (dict "root" $ "account" $metadata.name)) }}
+{{- with $.Values.serviceAccount.annotations }}{{ $_ := set $metadata "annotations" . }}{{ end }}
+{{- else if hasKey $object "subjects" }}
+{{- $subjects := list }}
+{{- range $object.subjects }}
+{{- with include "flotilla.accountOf" (dict "root" $ "account" .name) }}
+{{- $subjects = append $subjects (dict "kind" "ServiceAccount" "name" . "namespace" $.Values.installation.namespace) }}
+{{- end }}
+{{- end }}
+{{- $_ := set $object "subjects" (uniq $subjects) }}
+{{- $wanted = not (empty $subjects) }}
+{{- else if eq $object.kind "ClusterRole" }}
+{{- $declared := (include "flotilla.declared" $ | fromYaml).services }}
+{{- $service := trimPrefix "flotilla-" $metadata.name }}
+{{- $wanted = or (not (hasKey $declared $service)) (has $service (include "flotilla.services" $ | fromYamlArray)) }}
+{{- else if eq $object.kind "Service" }}
+{{- $_ := set (first $object.spec.ports) "targetPort" (int $.Values.manager.webhook.port) }}
+{{- else if hasKey $object "webhooks" }}
+{{- include "flotilla.registration" . }}
+{{- end }}
+{{- if $wanted }}
+{{- include "flotilla.labelled" . }}
+---
+{{ toYaml $object }}
+{{- end }}
+{{- end }}
+
+{{- /* Puts the chart's labels on an object. Takes root, object. */ -}}
+{{- define "flotilla.labelled" -}}
+{{- $labels := include "flotilla.labels" .root | fromYaml }}
+{{- $_ := set .object.metadata "labels" (merge $labels (.object.metadata.labels | default dict)) }}
+{{- end }}
+
+{{- /*
+Makes of the entries of a webhook configuration those of these values. The running webhook makes the entries from the
+annotation `template` again and again, so both say the same. Takes root, object.
+*/ -}}
+{{- define "flotilla.registration" -}}
+{{- $ := .root }}
+{{- if and (eq .object.kind "MutatingWebhookConfiguration") (include "flotilla.external" $) (include "flotilla.podEntry" $) }}
+{{- $entry := tpl ($.Files.Get "files/pod-entry.yaml") $ | fromYaml }}
+{{- $_ := set .object "webhooks" (prepend .object.webhooks $entry) }}
+{{- end }}
+{{- range .object.webhooks }}
+{{- $_ := set . "timeoutSeconds" (int $.Values.webhookConfiguration.timeoutSeconds) }}
+{{- end }}
+{{- $annotations := include "flotilla.caAnnotations" $ | fromYaml }}
+{{- if $.Values.webhookConfiguration.aksIntegration }}
+{{- /* AKS changes webhook configurations unless they say so; the webhook would change them back, and so on. */}}
+{{- $_ := set $annotations "admissions.enforcer/disabled" "true" }}
+{{- end }}
+{{- $_ := set $annotations "template" (toJson .object.webhooks) }}
+{{- $_ := set .object.metadata "annotations" $annotations }}
+{{- end }}
+
+{{- /* By which others put their authority into webhook configurations and CRDs. */ -}}
+{{- define "flotilla.caAnnotations" -}}
+{{- $annotations := deepCopy .Values.externalCerts.annotations }}
+{{- if .Values.certManager.enabled }}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" (printf "%s/kruise-webhook-certs" .Values.installation.namespace) }}
+{{- end }}
+{{- toYaml $annotations }}
+{{- end }}

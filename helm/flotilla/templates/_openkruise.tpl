@@ -1,0 +1,33 @@
+{{- /* Values of OpenKruise's charts that have no meaning here. They are taken, and NOTES names those that were given. */ -}}
+{{- define "flotilla.ignoredValues" -}}
+- installation.roleListGroups
+- enableKubeCacheMutationDetector
+- helmHooks
+- manager.resyncPeriod
+- manager.pprofAddr
+- manager.metrics.addr
+- daemon.enablePprof
+- daemon.pprofAddr
+- webhookConfiguration.failurePolicy
+{{- end }}
+
+{{- /* Those that were given, one a line. */ -}}
+{{- define "flotilla.ignored" -}}
+{{- $given := list }}
+{{- range $path := include "flotilla.ignoredValues" . | fromYamlArray }}
+{{- $at := $.Values }}
+{{- range splitList "." $path }}
+{{- if not (empty $at) }}{{ $at = get $at . }}{{ end }}
+{{- end }}
+{{- if not (kindIs "invalid" $at) }}{{ $given = append $given $path }}{{ end }}
+{{- end }}
+{{- $given | join "\n" }}
+{{- end }}
+
+{{- /* Where pods of services may run: spec.* of charts before 1.0 stands in for what manager.* leaves out. */ -}}
+{{- define "flotilla.placement" -}}
+{{- $older := .Values.spec | default dict }}
+nodeSelector: {{ .Values.manager.nodeSelector | default $older.nodeSelector | default dict | toJson }}
+nodeAffinity: {{ .Values.manager.nodeAffinity | default $older.nodeAffinity | default dict | toJson }}
+tolerations: {{ .Values.manager.tolerations | default $older.tolerations | default list | toJson }}
+{{- end }}
