@@ -113,7 +113,8 @@ def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCl
     space.apply(CLONE_SETS)
     space.settled(availableReplicas=6)
     refused = flotilla.helm.run("uninstall", "flotilla", "--timeout", "60s", check=False)
-    assert "pre-delete" in refused
+    assert "clonesets.apps.kruise.io" in refused
+    assert "workloads exist" in refused
     assert all(flotilla.ready(service, 2) for service in ("cloneset", "webhook"))
     assert len(space.pods) == 6
     cluster.kubectl("delete", "clone", "--all", "-A")
@@ -127,10 +128,9 @@ def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCl
 
 
 async def test_it_can_be_installed_again(flotilla: Release, space: Workspace) -> None:
-    """On the CRDs and objects that stayed; into Flotilla's own namespace this time."""
+    """On the CRDs and objects that stayed, which belonged to a release in another namespace."""
     await eventually(lambda: not space.cluster.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found"))
-    flotilla.helm.run(
-        "install", "flotilla", str(CHART), "-n", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s"
-    )
+    place = ("-n", NAMESPACE, "--create-namespace", "--take-ownership")
+    flotilla.helm.run("install", "flotilla", str(CHART), *place, "--wait", "--timeout", "120s")
     space.apply(CLONE_SETS)
     space.settled(availableReplicas=6)
