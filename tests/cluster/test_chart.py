@@ -1,32 +1,37 @@
-"""The chart on three real nodes, as a user meets it: install, use, scale, upgrade, uninstall."""
+"""The chart on three real nodes, as a user meets it: install, what the documents show, scale, upgrade, uninstall."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD
+from tests.integration.cloneset.test_seed_documents import (
+    sample,
+    test_create,
+    test_image_changes_and_addresses_stay,
+    test_pods_to_delete_with_fewer_replicas,
+    test_printed_columns,
+    test_revision_names_and_status_of_a_partial_update,
+)
 from tests.support.cluster import eventually
-from tests.support.helm import NAMESPACE, Helm, helm, push_images
+from tests.support.helm import CHART, NAMESPACE, Release, release
 from tests.support.nodes import RealCluster
-from tests.support.workspace import Json
+from tests.support.pull_jobs import ended
+from tests.support.workspace import Workspace, identity, image, restarts, watched
 
-SHARDS = 4
-CLONE_SET = """\
-apiVersion: apps.kruise.io/v1alpha1
-kind: CloneSet
-metadata: {name: sample}
-spec:
-  replicas: 6
-  updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 2}
-  selector: {matchLabels: {app: sample}}
-  template:
-    metadata: {labels: {app: sample}}
-    spec:
-      terminationGracePeriodSeconds: 1
-      containers: [{name: nginx, image: "nginx:alpine"}]
-"""
-PULL = """\
+__all__ = [
+    "sample",
+    "test_create",
+    "test_image_changes_and_addresses_stay",
+    "test_pods_to_delete_with_fewer_replicas",
+    "test_printed_columns",
+    "test_revision_names_and_status_of_a_partial_update",
+]
+
+PULL = """
 apiVersion: apps.kruise.io/v1alpha1
 kind: ImagePullJob
 metadata: {name: pull}
@@ -36,97 +41,97 @@ spec:
   completionPolicy: {type: Always}
   pullPolicy: {timeoutSeconds: 60, backoffLimit: 1}
 """
+CLONE_SETS = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: sample}
+spec:
+  replicas: 6
+  updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 1}
+  selector: {matchLabels: {app: sample}}
+  template:
+    metadata: {labels: {app: sample}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: nginx, image: "nginx:alpine"}]
+"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def chart(cluster: RealCluster) -> AsyncIterator[Helm]:
-    """helm on a cluster on which the chart is installed."""
-    push_images(cluster)
-    runner = await helm(cluster.kubeconfig)
-    runner.install(services__cloneset__shards=SHARDS)
-    yield runner
+async def flotilla(cluster: RealCluster) -> AsyncIterator[Release]:
+    """The chart as it is, with nodes that can pull at once: these are younger than half a minute."""
+    async with release(cluster, **{"services__jobs__settings__nodeimage-creation-delay": 0}) as installed:
+        yield installed
 
 
-def pods(cluster: RealCluster) -> dict[str, Json]:
-    return {pod["metadata"]["name"]: pod for pod in cluster.read("pods", "-l", "app=sample")["items"]}
+@pytest.fixture
+def space(flotilla: Release, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    """A fresh namespace, named after the test."""
+    with watched(flotilla.cluster, request.node.nodeid, POD, CLONE_SET) as made:
+        yield made
 
 
-def all_updated(cluster: RealCluster, count: int) -> bool:
-    status = cluster.read("clone", "sample").get("status", {})
-    return status.get("updatedAvailableReplicas") == count == status.get("updatedReplicas")
+def test_images_are_pulled_ahead(space: Workspace) -> None:
+    space.until(lambda: len(space.read("nodeimages")["items"]) == 3)
+    space.kubectl("create", "-f", "-", stdin=PULL)
+    assert ended(space)["succeeded"] == 3
 
 
-def change_image(cluster: RealCluster, image: str) -> None:
-    operation = {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}
-    cluster.kubectl("patch", "clone", "sample", "--type=json", "-p", json.dumps([operation]))
+def test_why_is_told_as_the_notes_say(flotilla: Release, space: Workspace) -> None:
+    """Whoever may read the Secret of the bus's user `flotilla` may read the bus, and so ask `explain`."""
+    held = json.loads(flotilla.kubectl("get", "secret", "flotilla-bus-flotilla", "-o", "json"))["data"]
+    assert set(held) == {"flotilla.seed", "ca.crt"}
 
 
-def image_of(pod: Json) -> str:
-    return pod["spec"]["containers"][0]["image"]
+def test_an_upgrade_keeps_rollouts_running(flotilla: Release, space: Workspace) -> None:
+    """From one profile to the other and back, each in the middle of a rollout."""
+    space.apply(CLONE_SETS)
+    space.settled(availableReplicas=6)
+    before = {name: identity(pod) for name, pod in space.pods.items()}
+    for number, (profile, wanted) in enumerate({"compact": "nginx:latest", "split": "nginx:stable"}.items(), 1):
+        space.set_image(wanted)
+        flotilla.helm.install("upgrade", profile=profile)
+        space.settled(updatedAvailableReplicas=6)
+        assert {(image(pod), restarts(pod)) for pod in space.pods.values()} == {(wanted, number)}
+        assert {name: identity(pod) for name, pod in space.pods.items()} == before
+    space.scale(9)
+    space.settled(updatedAvailableReplicas=9)
 
 
-def holders(cluster: RealCluster) -> set[str]:
-    """Who holds the shards of the cloneset service."""
-    names = [f"flotilla-cloneset-{shard}" for shard in range(SHARDS)]
-    leases = {lease["metadata"]["name"]: lease["spec"] for lease in cluster.read("leases", "-n", NAMESPACE)["items"]}
-    return {leases[name].get("holderIdentity") or "" for name in names if name in leases}
+async def test_the_node_agent_restarts_a_container(flotilla: Release, space: Workspace) -> None:
+    space.apply(CLONE_SETS.replace("replicas: 6", "replicas: 1"))
+    space.settled(availableReplicas=1)
+    (pod,) = space.pods
+    wish = {"podName": pod, "containers": [{"name": "nginx"}]}
+    document = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "ContainerRecreateRequest", "spec": wish}
+    space.kubectl("create", "-f", "-", stdin=json.dumps(document | {"metadata": {"name": "again"}}))
+    space.until(lambda: space.read("crr", "again").get("status", {}).get("phase") == "Completed")
+    space.until(lambda: restarts(space.pod(pod)) == 1)
 
 
-async def test_workloads_run_and_images_are_pulled(chart: Helm, cluster: RealCluster) -> None:
-    cluster.kubectl("create", "-f", "-", stdin=CLONE_SET)
-    cluster.kubectl("create", "-f", "-", stdin=PULL)
-    await eventually(lambda: all_updated(cluster, 6))
-    before = pods(cluster)
-    change_image(cluster, "nginx:latest")
-    await eventually(lambda: all(image_of(pod) == "nginx:latest" for pod in pods(cluster).values()))
-    await eventually(lambda: all_updated(cluster, 6))
-    after = pods(cluster)
-    assert {pod["metadata"]["uid"] for pod in after.values()} == {pod["metadata"]["uid"] for pod in before.values()}
-    await eventually(lambda: cluster.read("imagepulljob", "pull").get("status", {}).get("succeeded") == 3)
+def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCluster, space: Workspace) -> None:
+    space.kubectl("create", "-f", "-", stdin=PULL)
+    space.apply(CLONE_SETS)
+    space.settled(availableReplicas=6)
+    refused = flotilla.helm.run("uninstall", "flotilla", "--timeout", "60s", check=False)
+    assert "clonesets.apps.kruise.io" in refused
+    assert "workloads exist" in refused
+    assert all(flotilla.ready(service, 2) for service in ("cloneset", "webhook"))
+    assert len(space.pods) == 6
+    cluster.kubectl("delete", "clone", "--all", "-A")
+    flotilla.helm.run("uninstall", "flotilla", "--wait", "--timeout", "120s")
+    names = {definition["metadata"]["name"] for definition in cluster.read("crds")["items"]}
+    assert "clonesets.apps.kruise.io" in names
+    assert space.read("imagepulljobs.v1alpha1.apps.kruise.io")["items"]
+    assert not json.loads(
+        cluster.kubectl("get", "deploy", "-n", NAMESPACE, "-o", "json", "--ignore-not-found") or "{}"
+    ).get("items")
 
 
-async def test_a_scaled_service_spreads_its_shards(chart: Helm, cluster: RealCluster) -> None:
-    cluster.kubectl("scale", "deploy/flotilla-cloneset", "-n", NAMESPACE, "--replicas", str(SHARDS))
-    await eventually(lambda: len(holders(cluster) - {""}) == SHARDS)
-    cluster.kubectl("scale", "clone", "sample", "--replicas", "9")
-    await eventually(lambda: all_updated(cluster, 9))
-    assert len(pods(cluster)) == 9
-
-
-async def test_an_upgrade_keeps_rollouts_running(chart: Helm, cluster: RealCluster) -> None:
-    before = {pod["metadata"]["uid"] for pod in pods(cluster).values()}
-    change_image(cluster, "nginx:1.27")
-    chart.install("upgrade", services__cloneset__shards=SHARDS, manager__log__level="debug")
-    await eventually(lambda: all(image_of(pod) == "nginx:1.27" for pod in pods(cluster).values()))
-    await eventually(lambda: all_updated(cluster, 9))
-    assert {pod["metadata"]["uid"] for pod in pods(cluster).values()} == before
-
-
-async def test_the_wiped_bus_is_filled_again(chart: Helm, cluster: RealCluster) -> None:
-    cluster.kubectl("delete", "pvc,pod", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=bus")
-    change_image(cluster, "nginx:stable")
-    await eventually(lambda: all(image_of(pod) == "nginx:stable" for pod in pods(cluster).values()))
-    await eventually(lambda: all_updated(cluster, 9))
-    cluster.kubectl("rollout", "status", "statefulset/flotilla-bus", "-n", NAMESPACE, "--timeout=60s")
-
-
-async def test_pods_start_while_all_webhooks_are_away(chart: Helm, cluster: RealCluster) -> None:
-    cluster.kubectl(
-        "delete", "pod", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=webhook", "--now", "--wait=false"
-    )
-    cluster.kubectl("run", "bystander", "--image=busybox", "--restart=Never", "--", "true")
-    cluster.kubectl("wait", "pod/bystander", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s")
-    cluster.kubectl("rollout", "status", "deploy/flotilla-webhook", "-n", NAMESPACE, "--timeout=60s")
-
-
-async def test_uninstalling_never_deletes_workloads(chart: Helm, cluster: RealCluster) -> None:
-    refused = chart.run("uninstall", "flotilla", "--timeout", "60s", check=False)
-    assert "failed" in refused
-    assert len(pods(cluster)) == 9
-    cluster.kubectl("delete", "clone", "sample")
-    chart.run("uninstall", "flotilla", "--wait", "--timeout", "120s")
-    kinds = {definition["metadata"]["name"] for definition in cluster.read("crds")["items"]}
-    assert "clonesets.apps.kruise.io" in kinds
-    assert cluster.read("imagepulljobs.v1alpha1.apps.kruise.io", "pull")["status"]["succeeded"] == 3
-    with pytest.raises(AssertionError):
-        cluster.kubectl("get", "deploy", "flotilla-cloneset", "-n", NAMESPACE)
+async def test_it_can_be_installed_again(flotilla: Release, space: Workspace) -> None:
+    """On the CRDs and objects that stayed, which belonged to a release in another namespace."""
+    await eventually(lambda: not space.cluster.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found"))
+    place = ("-n", NAMESPACE, "--create-namespace", "--take-ownership")
+    flotilla.helm.run("install", "flotilla", str(CHART), *place, "--wait", "--timeout", "120s")
+    space.apply(CLONE_SETS)
+    space.settled(availableReplicas=6)

@@ -1,7 +1,15 @@
-"""The chart, used as a user does: with helm, and on real nodes with the image from their registry."""
+"""The chart, used as a user does: with helm, and on real nodes with the image from their registry.
 
+async with release(cluster, services__cloneset__shards=4) as flotilla:
+    flotilla.helm.install("upgrade", profile="compact")
+    await flotilla.healthy()
+"""
+
+import asyncio
+import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +19,14 @@ from flotilla_cli.cluster.provision import provide
 from flotilla_cli.image import build, nats
 from flotilla_cli.image.push import push
 from flotilla_common.clock import SystemClock
+from tests.support.cluster import eventually
 from tests.support.nodes import RealCluster
 
 CHART = Path(__file__).parents[2] / "helm" / "flotilla"
 NAMESPACE = "kruise-system"
 PATIENCE = "180s"
+
+Value = str | int | bool
 
 
 class Helm:
@@ -37,12 +48,75 @@ class Helm:
         documents = yaml.load_all(printed, Loader=yaml.CSafeLoader)  # a tenth of the time of the one in Python
         return [document for document in documents if document]
 
-    def install(self, verb: str = "install", **values: str | int | bool) -> str:
+    def install(self, verb: str = "install", **values: Value) -> str:
         """Install or upgrade the chart, and wait until everything is ready."""
         return self.run(verb, "flotilla", str(CHART), "--wait", "--timeout", PATIENCE, *settings(values))
 
 
-def settings(values: Mapping[str, str | int | bool]) -> Iterator[str]:
+class Release:
+    """The chart on a cluster: what a `Fleet` is for services that run as processes."""
+
+    def __init__(self, cluster: RealCluster, helm: Helm) -> None:
+        self._cluster = cluster
+        self.helm = helm
+
+    @property
+    def cluster(self) -> RealCluster:
+        return self._cluster
+
+    def kubectl(self, *arguments: str, check: bool = True, timeout: float = 120) -> str:
+        """kubectl in Flotilla's own namespace."""
+        return self._cluster.kubectl("-n", NAMESPACE, *arguments, check=check, timeout=timeout)
+
+    def pods(self, component: str = "") -> list[dict[str, Any]]:
+        """Flotilla's own pods, or those of one service."""
+        chosen = f"app.kubernetes.io/name=flotilla{f',app.kubernetes.io/component={component}' if component else ''}"
+        return json.loads(self.kubectl("get", "pods", "-l", chosen, "-o", "json"))["items"]
+
+    def ready(self, component: str, count: int) -> bool:
+        """Just this many pods of a service exist, and all are ready."""
+        return [_is_ready(pod) for pod in self.pods(component)] == [True] * count
+
+    def held(self, service: str) -> dict[str, str]:
+        """The holder of each shard of a service; without shards that nobody holds."""
+        chosen = ("-l", f"flotilla.kruise.io/service={service},flotilla.kruise.io/role=shard")
+        leases = json.loads(self.kubectl("get", "leases", *chosen, "-o", "json"))["items"]
+        named = {lease["metadata"]["name"]: lease["spec"].get("holderIdentity") for lease in leases}
+        return {name: holder for name, holder in named.items() if holder}
+
+    async def scale(self, service: str, replicas: int) -> None:
+        """`kubectl scale deploy/flotilla-<service>`; returns when so many are ready."""
+        await asyncio.to_thread(self.kubectl, "scale", f"deploy/flotilla-{service}", f"--replicas={replicas}")
+        await eventually(lambda: self.ready(service, replicas), 90)
+
+    async def rolled_out(self, *workloads: str, seconds: int = 120) -> None:
+        """`kubectl rollout status` of each."""
+        for workload in workloads:
+            words = ("rollout", "status", workload, f"--timeout={seconds}s")
+            await asyncio.to_thread(self.kubectl, *words, timeout=seconds + 30)
+
+    def workloads(self) -> list[str]:
+        """Everything of ours that has pods, as `deployment.apps/flotilla-watcher`."""
+        return self.kubectl("get", "deploy,sts,ds", "-l", "app.kubernetes.io/name=flotilla", "-o", "name").split()
+
+    async def healthy(self) -> None:
+        """All pods are ready, and no program has logged a programming error."""
+        await self.rolled_out(*self.workloads())
+        for pod in self.pods():
+            log = self.kubectl("logs", pod["metadata"]["name"], "--all-containers", "--prefix", check=False)
+            assert "Traceback" not in log, log[log.index("Traceback") - 1000 :][:4000]
+
+
+@asynccontextmanager
+async def release(cluster: RealCluster, **values: Value) -> AsyncGenerator[Release]:
+    """The chart, installed with these values on a cluster that has the images."""
+    push_images(cluster)
+    made = Release(cluster, await helm(cluster.kubeconfig))
+    await asyncio.to_thread(made.helm.install, **values)
+    yield made
+
+
+def settings(values: Mapping[str, Value]) -> Iterator[str]:
     """`--set` for each value; `__` stands for a dot."""
     for name, value in values.items():
         yield from ("--set", f"{name.replace('__', '.')}={str(value).lower() if isinstance(value, bool) else value}")
@@ -61,3 +135,8 @@ def push_images(cluster: RealCluster) -> None:
     server = nats.image(cluster.program("nats-server"))
     for name in nats.NAMES:
         push(server, cluster.registry.address, name, crane)
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
+    return conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]

@@ -2,16 +2,29 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from tests.support.fleet import Fleet
+from tests.support.cluster import Cluster
 from tests.support.observer import Observer, Promise, observe, uids
 
 OLD, NEW = "nginx:1", "nginx:2"
 _numbers = count()
+
+
+class Installation(Protocol):
+    """Services that run for a cluster: as processes (`fleet`), or in it (`release`)."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    async def healthy(self) -> None:
+        """Every service is ready, and none has logged a programming error."""
+
+
+Running = TypeVar("Running", bound=Installation)
 
 
 def cloneset(name: str, replicas: int, image: str = OLD, **rolling: object) -> dict[str, Any]:
@@ -36,10 +49,10 @@ def cloneset(name: str, replicas: int, image: str = OLD, **rolling: object) -> d
     }
 
 
-class Scene:
+class Scene(Generic[Running]):
     """One namespace."""
 
-    def __init__(self, flotilla: Fleet, seen: Observer) -> None:
+    def __init__(self, flotilla: Running, seen: Observer) -> None:
         self.flotilla = flotilla
         self.cluster = flotilla.cluster
         self.seen = seen
@@ -88,7 +101,7 @@ class Scene:
 class Rollout:
     """A large CloneSet in the middle of an in-place rollout, whatever happens to it there."""
 
-    def __init__(self, scene: Scene, name: str, replicas: int, most: int) -> None:
+    def __init__(self, scene: Scene[Any], name: str, replicas: int, most: int) -> None:
         self.place = scene
         self._name = name
         self._replicas = replicas
@@ -127,9 +140,22 @@ class Rollout:
         await self.finish(seconds)
         await self.place.flotilla.healthy()
 
+    async def throughout(self, disturbance: Coroutine[Any, Any, None]) -> int:
+        """Roll from image to image for as long as the disturbance lasts; returns how often. Each of them ends right."""
+        disturbed, times = asyncio.create_task(disturbance), 0
+        try:
+            while not times or not disturbed.done():
+                await self.begin()
+                await self.finish()
+                times += 1
+        finally:
+            disturbed.cancel()
+        await disturbed
+        return times
+
 
 @asynccontextmanager
-async def scene(flotilla: Fleet) -> AsyncGenerator[Scene]:
+async def scene(flotilla: Running) -> AsyncGenerator[Scene[Running]]:
     """A namespace of its own for the time of the block."""
     namespace = f"scene-{next(_numbers)}"
     await asyncio.to_thread(flotilla.cluster.kubectl, "create", "namespace", namespace)
@@ -141,9 +167,13 @@ async def scene(flotilla: Fleet) -> AsyncGenerator[Scene]:
 
 
 @asynccontextmanager
-async def rollout(flotilla: Fleet, replicas: int = 200, most: int = 40) -> AsyncGenerator[Rollout]:
-    """A CloneSet with all its pods ready."""
+async def rollout(
+    flotilla: Installation, replicas: int = 200, most: int = 40, nodes: Mapping[str, str] | None = None
+) -> AsyncGenerator[Rollout]:
+    """A CloneSet with all its pods ready, on nodes with these labels."""
     async with scene(flotilla) as place:
-        await place.create(cloneset("web", replicas, maxUnavailable=most))
+        wanted = cloneset("web", replicas, maxUnavailable=most)
+        wanted["spec"]["template"]["spec"]["nodeSelector"] = dict(nodes or {})
+        await place.create(wanted)
         await place.settle("web", OLD, replicas)
         yield Rollout(place, "web", replicas, most)
