@@ -18,6 +18,7 @@ from tests.support.shared_plane import shared_plane
 HERE = Path(__file__).parent
 SPREAD = (
     "chart/test_accepted.py",
+    "chart/test_every_value.py",
     "chart/test_openkruise_values.py",
     "chart/test_rendering.py",
     "cloneset/test_claims.py",
