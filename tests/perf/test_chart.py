@@ -25,8 +25,9 @@ from tests.support.scene import OLD, cloneset, scene
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]
 FAKE_NODES = 20
 PODS = 1000
-REST_SECONDS = 120
-"""How long a set without work is looked at. Kubelets look at each container every ten to twenty seconds."""
+SETTLE_SECONDS, REST_SECONDS = 45, 120
+"""How long a set without work is left alone, and then looked at. Kubelets look at each container every ten to twenty
+seconds."""
 OURS = {f"{part}__nodeSelector__type": "real" for part in ("manager", "daemon", "nats")}
 CPU, MEMORY = "container_cpu_usage_seconds", "container_memory_working_set_bytes"
 
@@ -82,6 +83,7 @@ def usage(flotilla: Release) -> dict[Container, Usage]:
 async def at_rest(flotilla: Release) -> tuple[float, dict[str, float]]:
     """Thousandths of a core that everything takes while nothing happens, and the most MiB of a container by its name;
     `all`: of all together."""
+    await asyncio.sleep(SETTLE_SECONDS)
     before = usage(flotilla)
     await asyncio.sleep(REST_SECONDS)
     after = usage(flotilla)
