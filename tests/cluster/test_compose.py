@@ -4,6 +4,7 @@ The engine pulls nothing: the images under the public names are made of the same
 """
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -91,7 +92,20 @@ async def test_a_changed_image_is_updated_in_place(running: Set) -> None:
     running.apply(AFTER)
     await eventually(lambda: running.run(AFTER))
     assert broken_promises(before, running.pods()) == []
-    said = running.compose("run", "--rm", "flotilla", "explain", "cloneset", NAME)
+    assert "[Complete]" in running.compose("run", "--rm", "flotilla", "explain", "cloneset", NAME)
+
+
+async def test_commands_on_the_machine_itself_reach_the_bus(running: Set, tmp_path: Path) -> None:
+    """With what docs/operations.md says."""
+    running.compose("cp", "keys:/keys/people/.", str(tmp_path))
+    said = running.engine.inside(
+        "env",
+        f"KUBECONFIG={tmp_path / 'kubeconfig'}",
+        "FLOTILLA_NATS=tls://127.0.0.1:4222",
+        f"FLOTILLA_NATS_CREDS={tmp_path / 'bus.seed'}",
+        f"FLOTILLA_NATS_CA={tmp_path / 'bus-ca.crt'}",
+        *(sys.executable, "-m", "flotilla_cli", "explain", "cloneset", NAME),
+    )
     assert "[Complete]" in said
 
 

@@ -58,9 +58,7 @@ class DockerEngine:
         self._holder = holder
         self.environment = {
             **os.environ,
-            "PATH": ":".join(str(root / part) for part in ("usr/bin", "usr/sbin")) + f":{os.environ['PATH']}",
-            "LD_LIBRARY_PATH": str(root / LIBRARIES),
-            "XTABLES_LIBDIR": str(root / LIBRARIES / "xtables"),
+            "PATH": _path(root),
             "DOCKER_HOST": f"unix://{folder / 'docker.sock'}",
             "DOCKER_CONFIG": str(folder / "config"),
         }
@@ -69,9 +67,13 @@ class DockerEngine:
         """Run the docker command, and return what it prints; raises with its error output."""
         return self._run(["docker", *arguments], check=check, cwd=cwd)
 
-    def inside(self, *command: str, stdin: str = "", check: bool = True) -> str:
-        """Run a program of this machine where the engine's published ports are."""
-        return self._run(namespaces.inside_network(self._holder, command), stdin=stdin, check=check)
+    def inside(self, *command: str, stdin: str = "", cwd: Path | None = None) -> str:
+        """Run a program of this machine where the engine's published ports are; raises with what it prints."""
+        return self._run(self.inside_command(*command), stdin=stdin, check=True, cwd=cwd)
+
+    def inside_command(self, *command: str) -> list[str]:
+        """The command line for that."""
+        return namespaces.inside_network(self._holder, command)
 
     def load(self, reference: str, image: Image) -> None:
         """Have an image of ours under a name, as if it had been pulled."""
@@ -108,7 +110,8 @@ async def docker_engine(program: Callable[[str], Path]) -> AsyncGenerator[Docker
         plugins.mkdir(parents=True)
         (plugins / "docker-compose").symlink_to(program("docker-compose"))
         command = namespaces.inside(holder, ["sh", "-ec", SETTLE, "settle", *_daemon(folder, cgroups.make(holder))])
-        daemon = records.spawn("dockerd", command, bound=True, env=engine.environment)
+        libraries = {"LD_LIBRARY_PATH": str(root / LIBRARIES), "XTABLES_LIBDIR": str(root / LIBRARIES / "xtables")}
+        daemon = records.spawn("dockerd", command, bound=True, env={"PATH": _path(root), **libraries})
         await eventually(lambda: _answers(engine, records, daemon), 60)
         yield engine
     finally:
@@ -141,6 +144,10 @@ def _holder() -> list[str]:
     """A command that holds the engine's namespaces: when it ends, the kernel ends everything in them."""
     kinds = ("--net", "--mount", "--uts", "--ipc", "--pid")
     return ["unshare", *kinds, "--fork", "--kill-child", "--mount-proc", "--", "sleep", "infinity"]
+
+
+def _path(root: Path) -> str:
+    return ":".join([*(str(root / part) for part in ("usr/bin", "usr/sbin")), os.environ["PATH"]])
 
 
 def _daemon(folder: Path, cgroup: str) -> list[str]:

@@ -102,12 +102,7 @@ async def start_nats(
     users = BusUsers(state_dir)
     users.prepare()
     if process is None:
-        config = state_dir / "nats.conf"
-        pair = None if host == HOST else state_dir / "tls" / "server.pem"
-        if pair is not None:
-            users.authority(clock).issue_server(pair, own_names("" if host in ANY else host), clock)
-        included = str(users.configuration.relative_to(state_dir))
-        write_private(config, configuration(included, host, port, monitor_port, state_dir / "nats", pair))
+        config = configure(users, state_dir, host, port, monitor_port, clock)
         write_private(state_dir / "nats.json", msgspec.json.encode([host, port, monitor_port]))
         argv = [str(program(NAME)), "--config", str(config)]
         process = records.spawn(NAME, argv, bound=bound, env=ENVIRONMENT)
@@ -123,6 +118,17 @@ async def start_nats(
     problem = f"nats-server did not become ready. End of {process.log}"
     await until(partial(nats_healthy, server.monitor), process, clock, READY_WITHIN, problem)
     return server
+
+
+def configure(users: BusUsers, state_dir: Path, host: str, port: int, monitor: int, clock: Clock) -> Path:
+    """Write the configuration of a server whose state lies in this folder, and the certificate that it needs on any
+    other host than the loopback address; returns the configuration's path."""
+    pair = None if host == HOST else state_dir / "tls" / "server.pem"
+    if pair is not None:
+        users.authority(clock).issue_server(pair, own_names("" if host in ANY else host), clock)
+    included = str(users.configuration.relative_to(state_dir))
+    write_private(state_dir / "nats.conf", configuration(included, host, port, monitor, state_dir / "nats", pair))
+    return state_dir / "nats.conf"
 
 
 def configuration(users: str, host: str, port: int, monitor: int, store: Path, pair: Path | None) -> str:
