@@ -70,7 +70,7 @@ class Set:
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Set]:
     debian.install(print)
     program = await provide([*CONTROL_PLANE, *CONTAINERS], SystemClock())
-    async with docker_engine(program) as engine:
+    async with docker_engine(tmp_path_factory.mktemp("engine"), program) as engine:
         for reference, image in stand_ins.control_plane(program).items():
             engine.load(reference, image)
         engine.load(build.reference(), build.build(print).image)

@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from flotilla_cli.cluster.programs import CONTAINERS, CONTROL_PLANE
@@ -37,10 +38,10 @@ with container(REGISTRY, publish=5000):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def engine() -> AsyncIterator[DockerEngine]:
+async def engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DockerEngine]:
     debian.install(print)
     program = await provide([*CONTROL_PLANE, *CONTAINERS, "crane"], SystemClock())
-    async with docker_engine(program) as running:
+    async with docker_engine(tmp_path_factory.mktemp("engine"), program) as running:
         running.environment[SWITCH] = ALWAYS
         running.load(stand_ins.NATS, stand_ins.bus(program))
         running.load(stand_ins.REGISTRY, stand_ins.registry(program))

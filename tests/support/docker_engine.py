@@ -1,6 +1,6 @@
 """A Docker engine of a test's own, on machines that have none, or whose own is none of the test's business.
 
-    async with docker_engine(program) as engine:
+    async with docker_engine(tmp_path, program) as engine:
         engine.load("nats:2.15.2", image)
         engine.docker("run", "--detach", "nats:2.15.2")
         engine.inside("curl", "http://127.0.0.1:8222")     # where ports are published
@@ -49,6 +49,7 @@ exec "$@"
 """What is done in the namespaces before the engine starts, which would leave files in /etc, /opt and /run."""
 
 COMMAND_SECONDS = 300
+DATA = "data"
 
 
 class DockerEngine:
@@ -97,10 +98,10 @@ class DockerEngine:
 
 
 @asynccontextmanager
-async def docker_engine(program: Callable[[str], Path]) -> AsyncGenerator[DockerEngine]:
-    """An engine without images for the time of the block, with the `compose` command."""
+async def docker_engine(folder: Path, program: Callable[[str], Path]) -> AsyncGenerator[DockerEngine]:
+    """An engine without images for the time of the block, with the `compose` command; what it stores is in the folder,
+    and removed."""
     root, clock = unpacked(), SystemClock()
-    folder = Path(tempfile.mkdtemp(prefix="f-"))  # sockets need short paths
     records = Records(folder)
     try:
         holder = records.spawn("holder", _holder(), bound=True)
@@ -117,7 +118,7 @@ async def docker_engine(program: Callable[[str], Path]) -> AsyncGenerator[Docker
     finally:
         await records.stop(["holder", "dockerd"], clock, grace=0)
         await cgroups.sweep(clock)
-        shutil.rmtree(folder)
+        shutil.rmtree(folder / DATA)
 
 
 def unpacked() -> Path:
@@ -154,9 +155,7 @@ def _daemon(folder: Path, cgroup: str) -> list[str]:
     return [
         "dockerd",
         f"--host=unix://{folder / 'docker.sock'}",
-        f"--data-root={folder / 'data'}",
-        f"--exec-root={folder / 'exec'}",
-        f"--pidfile={folder / 'pid'}",
+        f"--data-root={folder / DATA}",
         f"--cgroup-parent={cgroup}",
         "--oom-score-adjust=0",  # root may not lower it everywhere
     ]
