@@ -9,7 +9,7 @@ import pytest
 
 from flotilla_cli.adopt import before, interlock, rights
 from flotilla_cli.adopt.found import Found, policy_places
-from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH, Release
+from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
 from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
 from flotilla_cli.adopt.plan import plan
@@ -185,19 +185,31 @@ def test_rights_of_users(rules: list[Json], left: list[Json]):
     assert rights.of_users(left) == left
 
 
-def test_helm_cannot_find_the_old_release_and_knows_the_new_one():
+def test_helm_cannot_find_the_old_release():
     record = {
         "name": "sh.helm.release.v1.kruise.v1",
         "namespace": "default",
         "labels": {"owner": "helm", "name": "kruise"},
     }
-    made = plan(openkruise_found(releases=[record]), Release("flotilla", "kruise-system"))
-    changed = writes(made)
+    changed = writes(plan(openkruise_found(releases=[record])))
     assert changed[Place(SECRET, "default", record["name"])] == {"metadata": {"labels": {"owner": OUT_OF_REACH}}}
-    assert changed[CLONE_SETS]["metadata"]["annotations"]["meta.helm.sh/release-name"] == "flotilla"
-    assert (
-        changed[STATEFUL_SETS].get("metadata") is None
-    )  # not in Flotilla's chart: its only patch is of the conversion
+
+
+def test_an_openkruise_in_another_namespace_is_refused():
+    service = {"name": "kruise-webhook-service", "namespace": "platform"}
+    entry = {"name": "mpod.kb.io", "clientConfig": {"service": service}}
+    there = {CONFIGURATIONS[0]: configuration(CONFIGURATIONS[0]) | {"webhooks": [entry]}}
+    made = plan(openkruise_found(objects=there))
+    assert made.steps == ()
+    assert "installed in namespace platform" in made.refused[0]
+
+
+def test_gates_of_openkruise_are_named():
+    container = {"command": ["/manager"], "args": ["--v=4", "--feature-gates=CloneSetShortHash=true"]}
+    manager = workload("kruise-controller-manager")
+    manager["spec"]["template"]["spec"]["containers"] = [container]
+    made = plan(openkruise_found(objects={MANAGER: manager}))
+    assert made.notes == ("OpenKruise ran with --feature-gates=CloneSetShortHash=true: give Flotilla the same",)
 
 
 def test_a_policy_needs_no_second_write_for_what_the_apiserver_adds():
@@ -226,6 +238,8 @@ def test_there_is_no_way_back_while_flotilla_works():
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": (NOW - timedelta(seconds=5)).isoformat()}
     lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
     assert "flotilla-cloneset-0" in undo(msgspec.structs.replace(taken, leases=[lease])).refused[0]
+    charts = msgspec.structs.replace(taken, pods=["flotilla-bus-0"])
+    assert "pods of Flotilla are still here (flotilla-bus-0)" in undo(charts).refused[0]
     late = NOW + timedelta(seconds=11)
     assert undo(msgspec.structs.replace(taken, leases=[lease], now=late)).refused == ()
     assert "not taken over" in undo(found).refused[0]
