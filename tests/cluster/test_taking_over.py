@@ -1,4 +1,4 @@
-"""OpenKruise on real nodes is taken over with helm, and given back: containers run on, and what was begun is finished."""
+"""OpenKruise on real nodes is taken over with helm, and given back: no container is restarted, no work begun anew."""
 
 import json
 import subprocess

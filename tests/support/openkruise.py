@@ -260,7 +260,7 @@ def _status(golden: Json, made: Json) -> Json:
     for part in (status, *status.get("conditions", ())):
         if "observedGeneration" in part:
             part["observedGeneration"] = generation
-    images = {one["name"]: one["image"] for one in golden["spec"].get("containers", ())} if "spec" in golden else {}
+    images = {one["name"]: one.get("image") for one in golden.get("spec", {}).get("containers", ())}
     for one in status.get("containerStatuses", ()):
         one["image"] = images[one["name"]]
     return status

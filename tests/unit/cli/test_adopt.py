@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from flotilla_cli.adopt import before, interlock, rights
-from flotilla_cli.adopt.found import Found, policy_places
+from flotilla_cli.adopt.found import Found, policy_places, resource_of
 from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
 from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
@@ -243,6 +243,32 @@ def test_there_is_no_way_back_while_flotilla_works():
     late = NOW + timedelta(seconds=11)
     assert undo(msgspec.structs.replace(taken, leases=[lease], now=late)).refused == ()
     assert "not taken over" in undo(found).refused[0]
+
+
+def of_the_release(stored: list[str]) -> Found:
+    """An OpenKruise 1.9.0 that was taken over, with CRDs of Flotilla since; and in what CloneSets may be stored."""
+    old = {place_of(document): document for document in openkruise.definitions(released=True)}
+    found = openkruise_found(objects=old)
+    taken = after(found, plan(found))
+    new = next(one for one in openkruise.definitions() if place_of(one) == CLONE_SETS)
+    ours = {CLONE_SETS: new | {"status": {"storedVersions": stored}}}
+    return msgspec.structs.replace(taken, objects=taken.objects | ours)
+
+
+def test_objects_are_converted_back_while_flotilla_works():
+    found = of_the_release(["v1alpha1", "v1beta1"])
+    assert "nobody converts them" in undo(found).refused[0]
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": NOW.isoformat()}
+    lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
+    made = undo(msgspec.structs.replace(found, leases=[lease]))
+    assert "first half" in made.notes[0]
+    [change, status] = [write for step in made.steps for write in step.writes]
+    versions = {version["name"]: version["storage"] for version in change.body["spec"]["versions"]}
+    assert versions == {"v1alpha1": True, "v1beta1": False}
+    [rewritten] = [until for step in made.steps for until in step.until if isinstance(until, Rewritten)]
+    assert resource_of(rewritten.definition).version == "v1alpha1"
+    assert (status.verb, status.body) == (Verb.STATUS, {"status": {"storedVersions": ["v1alpha1"]}})
+    assert undo(of_the_release(["v1alpha1"])).refused == ()
 
 
 @pytest.mark.parametrize(
