@@ -81,6 +81,7 @@ async def look(api: Api, now: datetime) -> Found:
     wanted = [MANAGER, DAEMON, LEADER, *CONFIGURATIONS, *own_places(), *policy_places(), *definitions]
     objects = {place: live for place in dict.fromkeys(wanted) if (live := await get(api, place)) is not None}
     maps = await api.list(CONFIG_MAP, NAMESPACE, label_selector=before.LABEL)
+    kept = dict(before.read(msgspec.json.decode(raw)) for raw in maps.items)
     counts = {
         place.name: len(await _names(api, resource_of(live)))
         for place, live in objects.items()
@@ -89,11 +90,11 @@ async def look(api: Api, now: datetime) -> Found:
     return Found(
         now=now,
         objects=objects,
-        before=dict(before.read(msgspec.json.decode(raw)) for raw in maps.items),
+        before=kept,
         counts=counts,
         leases=[msgspec.json.decode(raw) for raw in (await api.list(LEASE, NAMESPACE)).items],
         pods=[place.name for place in await each(api, POD, NAMESPACE, label_selector=_CHARTS_PODS)],
-        releases=await _releases(api, objects.get(MANAGER)),
+        releases=await _releases(api, kept.get(MANAGER) or objects.get(MANAGER)),
         policies=await _serves_policies(api),
     )
 

@@ -105,6 +105,17 @@ def _open_admission(found: Found) -> Iterator[Step]:
         if live is not None and mappings(live.get("webhooks")) and not _is_back(found, place):
             body: Json = {"metadata": {"annotations": {"template": ""}}, "webhooks": []}
             yield Step(f"take Flotilla's entries out of {place}", (patch(place, body),))
+        if live is None and place in found.before:
+            yield Step(
+                f"make {place}, without entries: OpenKruise does not start without it", (_emptied(found, place),)
+            )
+
+
+def _emptied(found: Found, place: Place) -> Write:
+    kept = found.before[place]
+    meta = member(kept, "metadata")
+    annotations = member(meta, "annotations") | {"template": ""}
+    return Write(Verb.RESTORE, place, kept | {"metadata": meta | {"annotations": annotations}, "webhooks": []})
 
 
 def _unlock(found: Found) -> Iterator[Step]:

@@ -15,7 +15,7 @@ from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, 
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Verb
 from flotilla_cli.adopt.undo import undo
-from flotilla_cli.install.kinds import Place, place_of
+from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
 from tests.support import openkruise
 
@@ -230,6 +230,27 @@ def test_the_way_back_leaves_everything_as_it_was():
     assert LEADER not in back.objects
     assert not back.objects.keys() & set(policy_places())
     assert [write.place for write in made.steps[-2].writes] == list(CONFIGURATIONS)
+
+
+def test_openkruise_finds_configurations_that_went_with_the_chart():
+    found = openkruise_found()
+    taken = after(found, plan(found))
+    left = {place: live for place, live in taken.objects.items() if place not in CONFIGURATIONS}
+    made = undo(msgspec.structs.replace(taken, objects=left))
+    order = [write.place for step in made.steps for write in step.writes]
+    empty = {write.place: write.body for write in made.steps[0].writes + made.steps[1].writes}
+    assert {place: body["webhooks"] for place, body in empty.items()} == {place: [] for place in CONFIGURATIONS}
+    assert max(map(order.index, CONFIGURATIONS)) < order.index(MANAGER)
+    back = after(msgspec.structs.replace(taken, objects=left), made)
+    assert all(before.is_as_before(taken.before[place], back.objects[place]) for place in CONFIGURATIONS)
+
+
+def test_a_service_may_come_back_under_another_address():
+    place = Place(SERVICE, "kruise-system", "kruise-webhook-service")
+    live: Json = {"metadata": {"name": place.name, "namespace": place.namespace}, "spec": {"clusterIP": "10.96.0.7"}}
+    _, kept = before.read(before.kept(place, live).body)
+    assert kept["spec"] == {}
+    assert before.is_as_before(kept, live | {"spec": {"clusterIP": "10.96.0.8"}})
 
 
 def test_there_is_no_way_back_while_flotilla_works():
