@@ -110,6 +110,7 @@ async def test_the_node_agent_restarts_a_container(flotilla: Release, space: Wor
 
 
 def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCluster, space: Workspace) -> None:
+    space.kubectl("create", "-f", "-", stdin=PULL)
     space.apply(CLONE_SETS)
     space.settled(availableReplicas=6)
     refused = flotilla.helm.run("uninstall", "flotilla", "--timeout", "60s", check=False)
@@ -121,7 +122,7 @@ def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCl
     flotilla.helm.run("uninstall", "flotilla", "--wait", "--timeout", "120s")
     names = {definition["metadata"]["name"] for definition in cluster.read("crds")["items"]}
     assert "clonesets.apps.kruise.io" in names
-    assert cluster.read("imagepulljobs.v1alpha1.apps.kruise.io", "-A")["items"]
+    assert space.read("imagepulljobs.v1alpha1.apps.kruise.io")["items"]
     assert not json.loads(
         cluster.kubectl("get", "deploy", "-n", NAMESPACE, "-o", "json", "--ignore-not-found") or "{}"
     ).get("items")
