@@ -71,29 +71,32 @@ def _hooks(spec: Json) -> None:
 
 
 def _changed(pod: Json) -> None:
-    labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
+    name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+    if name in (DONE, GRACE):
+        labels[STATE] = "Updating"
+        _updating(pod, grace=name == GRACE)
+        _not_ready(pod)
+    elif name == DELETED:
+        labels |= {STATE: "PreparingDelete", "guard": "on", "apps.kruise.io/specified-delete": "true"}
+    else:
+        labels |= {STATE: "PreparingUpdate", "drain": "on"}
+
+
+def _updating(pod: Json, *, grace: bool) -> None:
+    """What the in-place engine has written: in the grace period containers are as they were."""
+    annotations = pod["metadata"]["annotations"]
     now = rfc3339(SystemClock().now())
     state: Json = {"revision": REVISION, "updateTimestamp": now, "lastContainerStatuses": None, "updateImages": True}
-    match pod["metadata"]["name"]:
-        case "clone-4rfr8":
-            labels[STATE] = "Updating"
-            record = [{"timestamp": now, "containers": ["nginx"]}]
-            state |= {"lastContainerStatuses": {"nginx": {"imageID": _OLD_ID}}, "containerBatchesRecord": record}
-            annotations["apps.kruise.io/inplace-update-state"] = json.dumps(state)
-            _not_ready(pod)
-        case "clone-6p27j":
-            labels[STATE] = "Updating"
-            grace = {"revision": REVISION, "containerImages": {"nginx": IMAGE}, "graceSeconds": GRACE_SECONDS}
-            annotations["apps.kruise.io/inplace-update-state"] = json.dumps(state)
-            annotations["apps.kruise.io/inplace-update-grace"] = json.dumps(grace)
-            pod["spec"]["containers"][0]["image"] = OLD_IMAGE
-            pod["status"]["containerStatuses"][0]["imageID"] = _OLD_ID
-            annotations.pop("apps.kruise.io/runtime-containers-meta")
-            _not_ready(pod)
-        case "clone-kscj8":
-            labels |= {STATE: "PreparingDelete", "guard": "on", "apps.kruise.io/specified-delete": "true"}
-        case _:
-            labels |= {STATE: "PreparingUpdate", "drain": "on"}
+    if grace:
+        later = {"revision": REVISION, "containerImages": {"nginx": IMAGE}, "graceSeconds": GRACE_SECONDS}
+        annotations["apps.kruise.io/inplace-update-grace"] = json.dumps(later)
+        annotations.pop("apps.kruise.io/runtime-containers-meta")
+        pod["spec"]["containers"][0]["image"] = OLD_IMAGE
+        pod["status"]["containerStatuses"][0]["imageID"] = _OLD_ID
+    else:
+        record = [{"timestamp": now, "containers": ["nginx"]}]
+        state |= {"lastContainerStatuses": {"nginx": {"imageID": _OLD_ID}}, "containerBatchesRecord": record}
+    annotations["apps.kruise.io/inplace-update-state"] = json.dumps(state)
 
 
 def _not_ready(pod: Json) -> None:
