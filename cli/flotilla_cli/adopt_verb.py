@@ -5,14 +5,19 @@ import asyncio
 import click
 
 from flotilla_cli.adopt.carry_out import carry_out
-from flotilla_cli.adopt.found import look
+from flotilla_cli.adopt.found import Found, look
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.steps import Plan
 from flotilla_cli.adopt.survey import report, survey
+from flotilla_cli.adopt.undo import runs_out
 from flotilla_cli.adopt.undo import undo as way_back
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
 from flotilla_cli.install.apply import InstallError
-from flotilla_common.clock import SystemClock
+from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.kube.interface import Api
+
+RUN_OUT_SECONDS = 20.0
+"""How long the way back waits for leases: they last 15 s by default. Services that work renew them all the time."""
 
 
 @click.command()
@@ -32,7 +37,7 @@ def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserv
     async def run(target: Target) -> None:
         clock = SystemClock()
         async with open_api(target) as api:
-            found = await look(api, clock.now())
+            found = await (_look_back(api, clock) if undo and not dry_run else look(api, clock.now()))
             made = way_back(found) if undo else plan(found, leave_unserved=leave_unserved)
             if dry_run and not undo:
                 for line in report(await survey(api, found)):
@@ -48,6 +53,14 @@ def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserv
             asyncio.run(run(target_of(kubeconfig, context)))
         except InstallError as error:
             raise click.ClickException(str(error)) from error
+
+
+async def _look_back(api: Api, clock: Clock) -> Found:
+    """Services that were killed leave leases, which run out."""
+    deadline = clock.monotonic() + RUN_OUT_SECONDS
+    while runs_out(found := await look(api, clock.now())) and clock.monotonic() < deadline:
+        await clock.sleep(1.0)
+    return found
 
 
 def _introduce(made: Plan) -> None:

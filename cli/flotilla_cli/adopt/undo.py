@@ -57,6 +57,11 @@ def undo(found: Found) -> Plan:
     return Plan(tuple(steps), tuple(notes))
 
 
+def runs_out(found: Found) -> bool:
+    """Whether nothing but leases is in the way, which may be those of services that have ended."""
+    return bool(found.before) and any(_running(found)) and not found.pods and not any(_in_strange_versions(found))
+
+
 def _in_strange_versions(found: Found) -> Iterator[Place]:
     """CRDs with objects in versions that the CRD did not have before."""
     for place, live in found.definitions.items():

@@ -14,7 +14,7 @@ from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Verb
-from flotilla_cli.adopt.undo import undo
+from flotilla_cli.adopt.undo import runs_out, undo
 from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
 from tests.support import openkruise
@@ -259,6 +259,10 @@ def test_there_is_no_way_back_while_flotilla_works():
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": (NOW - timedelta(seconds=5)).isoformat()}
     lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
     assert "flotilla-cloneset-0" in undo(msgspec.structs.replace(taken, leases=[lease])).refused[0]
+    left = msgspec.structs.replace(taken, leases=[lease])
+    assert runs_out(left)
+    assert not runs_out(taken)
+    assert not runs_out(msgspec.structs.replace(left, pods=["flotilla-webhook-x"]))
     charts = msgspec.structs.replace(taken, pods=["flotilla-bus-0"])
     assert "pods of Flotilla are still here (flotilla-bus-0)" in undo(charts).refused[0]
     late = NOW + timedelta(seconds=11)
