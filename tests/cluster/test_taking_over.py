@@ -49,7 +49,7 @@ async def helm(cluster: RealCluster) -> AsyncIterator[Helm]:
         for document in (*openkruise_pods.node_images(cluster.names, job), *requests):
             await loader.create(document)
     cluster.kubectl("exec", "-n", SPACE, RESTARTED, "--", "kill", "1")
-    await eventually(lambda: containers(cluster)[RESTARTED].restarts == 1 and is_ready(pods(cluster)[RESTARTED]))
+    await eventually(lambda: has_restarted(cluster, RESTARTED))
     openkruise.admit(cluster, runner)
     yield runner
 
@@ -66,6 +66,11 @@ def containers(cluster: RealCluster) -> dict[str, Container]:
             if "running" in one["state"]:
                 found[name] = Container(pod["metadata"]["uid"], one["containerID"], one["restartCount"])
     return found
+
+
+def has_restarted(cluster: RealCluster, pod: str) -> bool:
+    found = containers(cluster).get(pod)
+    return found is not None and found.restarts == 1 and is_ready(pods(cluster)[pod])
 
 
 def adopt(cluster: RealCluster, *flags: str) -> str:
