@@ -5,15 +5,19 @@ import asyncio
 import click
 
 from flotilla_cli.adopt.carry_out import carry_out
-from flotilla_cli.adopt.found import look
-from flotilla_cli.adopt.helm import Release
+from flotilla_cli.adopt.found import Found, look
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.steps import Plan
+from flotilla_cli.adopt.survey import report, survey
+from flotilla_cli.adopt.undo import runs_out
 from flotilla_cli.adopt.undo import undo as way_back
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
 from flotilla_cli.install.apply import InstallError
-from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_common.clock import SystemClock
+from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.kube.interface import Api
+
+RUN_OUT_SECONDS = 20.0
+"""How long the way back waits for leases: they last 15 s by default. Services that work renew them all the time."""
 
 
 @click.command()
@@ -21,32 +25,23 @@ from flotilla_common.clock import SystemClock
 @click.option("--dry-run", is_flag=True, help="Print the plan, and change nothing.")
 @click.option("--undo", is_flag=True, help="Give the cluster back: everything as it was before, OpenKruise included.")
 @click.option("--leave-unserved", is_flag=True, help="Even if objects exist of kinds that Flotilla does not serve yet.")
-@click.option(
-    "--release", default="", metavar="NAME", help="Make objects of the same names those of this helm release."
-)
-@click.option("--release-namespace", default=NAMESPACE, show_default=True, help="The namespace of that release.")
-def adopt(
-    kubeconfig: str,
-    context: str,
-    dry_run: bool,
-    undo: bool,
-    leave_unserved: bool,
-    release: str,
-    release_namespace: str,
-) -> None:
+def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserved: bool) -> None:
     """Take a cluster over from OpenKruise: stop it, and make room for Flotilla.
 
-    CRDs, objects, revisions and pods stay as they are. Safe to repeat. Next: `flotilla install` or the chart.
+    CRDs, objects, revisions and pods stay as they are. Safe to repeat. Next: `flotilla install`, or the chart with
+    `helm install --take-ownership`.
     """
-    if undo and (release or leave_unserved):
-        raise click.UsageError("--release and --leave-unserved do not go with --undo")
-    named = Release(release, release_namespace) if release else None
+    if undo and leave_unserved:
+        raise click.UsageError("--leave-unserved does not go with --undo")
 
     async def run(target: Target) -> None:
         clock = SystemClock()
         async with open_api(target) as api:
-            found = await look(api, clock.now())
-            made = way_back(found) if undo else plan(found, named, leave_unserved=leave_unserved)
+            found = await (_look_back(api, clock) if undo and not dry_run else look(api, clock.now()))
+            made = way_back(found) if undo else plan(found, leave_unserved=leave_unserved)
+            if dry_run and not undo:
+                for line in report(await survey(api, found)):
+                    click.echo(line)
             _introduce(made)
             if dry_run:
                 _list(made)
@@ -58,6 +53,14 @@ def adopt(
             asyncio.run(run(target_of(kubeconfig, context)))
         except InstallError as error:
             raise click.ClickException(str(error)) from error
+
+
+async def _look_back(api: Api, clock: Clock) -> Found:
+    """Services that were killed leave leases, which run out."""
+    deadline = clock.monotonic() + RUN_OUT_SECONDS
+    while runs_out(found := await look(api, clock.now())) and clock.monotonic() < deadline:
+        await clock.sleep(1.0)
+    return found
 
 
 def _introduce(made: Plan) -> None:

@@ -7,7 +7,7 @@ hashes, statuses. The nodes come last: a fake kubelet must meet pods that run al
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import (
     CLAIM,
     CONFIG_MAP,
-    CRD,
     MUTATING,
     NAMESPACE,
     NODE,
@@ -31,13 +30,15 @@ from flotilla_common.api.resources import (
 from flotilla_common.clock import SystemClock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api
+from tests.support import openkruise_chart
 from tests.support.cluster import Cluster, eventually
+from tests.support.helm import Helm, helm
+from tests.support.midway import SPACE, midway
 from tests.support.workspace import moment
 
 Json = dict[str, Any]
 SYSTEM = "kruise-system"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-_BOTH = ("v1alpha1", "v1beta1")
 KINDS = {  # kind: plural, scope, whether its objects are converted by the webhook (install.md §2)
     "AdvancedCronJob": ("advancedcronjobs", "Namespaced", False),
     "BroadcastJob": ("broadcastjobs", "Namespaced", False),
@@ -59,26 +60,40 @@ KINDS = {  # kind: plural, scope, whether its objects are converted by the webho
     "WorkloadSpread": ("workloadspreads", "Namespaced", True),
 }
 _ONE_VERSION = ("EphemeralJob", "NodePodProbe", "PodProbeMarker")
+_LATER_BETA = (
+    "CloneSet",
+    "ContainerRecreateRequest",
+    "PersistentPodState",
+    "PodUnavailableBudget",
+    "ResourceDistribution",
+    "UnitedDeployment",
+    "WorkloadSpread",
+)
+"""Kinds that got v1beta1 after the release of 1.9.0."""
 _CORE = {"Pod": POD, "PersistentVolumeClaim": CLAIM, "ConfigMap": CONFIG_MAP}
 _SERVERS = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp")
 
 
-def resource(kind: str) -> Resource:
+def resource(kind: str, *, released: bool = False) -> Resource:
     """The resource of a kind in its storage version."""
     plural, scope, _ = KINDS[kind]
     group = "policy.kruise.io" if kind == "PodUnavailableBudget" else "apps.kruise.io"
-    return Resource(group, "v1alpha1" if kind in _ONE_VERSION else "v1beta1", plural, kind, scope == "Namespaced")
+    return Resource(group, _versions(kind, released=released)[-1], plural, kind, scope == "Namespaced")
 
 
-def definitions() -> list[Json]:
+def definitions(*, released: bool = False) -> list[Json]:
     """The CRDs of all kinds, which take any field."""
-    return [_definition(kind) for kind in KINDS]
+    return [_definition(kind, released=released) for kind in KINDS]
 
 
-def _definition(kind: str) -> Json:
+def _versions(kind: str, *, released: bool) -> tuple[str, ...]:
+    return ("v1alpha1",) if kind in _ONE_VERSION or (released and kind in _LATER_BETA) else ("v1alpha1", "v1beta1")
+
+
+def _definition(kind: str, *, released: bool) -> Json:
     plural, scope, converts = KINDS[kind]
-    where = resource(kind)
-    versions = ("v1alpha1",) if kind in _ONE_VERSION else _BOTH
+    where = resource(kind, released=released)
+    versions = _versions(kind, released=released)
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     service = {"namespace": SYSTEM, "name": "kruise-webhook-service", "path": "/convert"}
     webhook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1", "v1beta1"]}
@@ -90,7 +105,9 @@ def _definition(kind: str) -> Json:
             "group": where.group,
             "scope": scope,
             "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
-            "conversion": {"strategy": "Webhook", "webhook": webhook} if converts else {"strategy": "None"},
+            "conversion": {"strategy": "Webhook", "webhook": webhook}
+            if converts and len(versions) > 1
+            else {"strategy": "None"},
             "versions": [
                 {
                     "name": version,
@@ -105,23 +122,50 @@ def _definition(kind: str) -> Json:
     }
 
 
-async def leave(cluster: Cluster, folder: Path) -> None:
-    """Bring the cluster into the state of the golden files, with stand-ins for OpenKruise's processes."""
+async def leave(cluster: Cluster, folder: Path, *, released: bool = False) -> Helm:
+    """Bring the cluster into the state of the golden files, with stand-ins for OpenKruise's processes. With `released`
+    it is the OpenKruise of the 1.9.0 release, which has fewer versions. Returns helm, which knows its release."""
     async with admin(cluster.kubeconfig, SystemClock()) as api:
-        for name in (SYSTEM, "golden", "golden-b"):
+        runner = await install(cluster, folder, released=released)
+        for name in ("golden", "golden-b", SPACE):
             await ensure(api, NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        for definition in definitions():
-            await ensure(api, CRD, definition)
-        cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        await eventually(lambda: "default" in cluster.kubectl("get", "sa", "-n", "golden", "-o", "name"))
-        golden = _golden(folder)
-        await _Loader(api).load(golden)
+        await eventually(lambda: "default" in cluster.kubectl("get", "sa", "-n", SPACE, "-o", "name"))
+        golden = read(folder, released=released)
+        golden += midway(golden)
+        await Loader(api).load(golden)
         labels = {one["metadata"]["name"]: one["metadata"]["labels"] for one in golden if one["kind"] == "NodeImage"}
         for index, name in enumerate(sorted(labels)):  # a NodeImage has the labels of its node
             document = kwok.node(index)
             document["metadata"] |= {"name": name, "labels": labels[name]}
             await ensure(api, NODE, document)
-        await _install(cluster, api, folder)
+        admit(cluster, runner)
+        return runner
+
+
+async def install(cluster: Cluster, folder: Path, *, released: bool = False) -> Helm:
+    """`helm install` of OpenKruise, without its admission. Returns helm."""
+    runner = await helm(cluster.kubeconfig)
+    chart = cluster.plane.places.state_dir / "openkruise"
+    openkruise_chart.write(chart, definitions(released=released), _configurations(folder))
+    where = (openkruise_chart.RELEASE, str(chart), "-n", openkruise_chart.RELEASE_NAMESPACE)
+    runner.run("install", *where, "--set", "admission=false")
+    await eventually(lambda: all(map(_established, cluster.read("crd")["items"])))
+    return runner
+
+
+def _established(definition: Json) -> bool:
+    found = {one["type"]: one["status"] for one in definition["status"]["conditions"] or ()}
+    return found.get("Established") == "True"
+
+
+def admit(cluster: Cluster, runner: Helm) -> None:
+    """OpenKruise works: its pods run, its manager leads, and nothing is written that it does not admit."""
+    chart = cluster.plane.places.state_dir / "openkruise"
+    lead(cluster)
+    cluster.kubectl("rollout", "status", "-n", SYSTEM, "deploy/kruise-controller-manager", "--timeout=60s")
+    cluster.kubectl("rollout", "status", "-n", SYSTEM, "ds/kruise-daemon", "--timeout=60s")
+    where = (openkruise_chart.RELEASE, str(chart), "-n", openkruise_chart.RELEASE_NAMESPACE)
+    runner.run("upgrade", *where, "--set", "admission=true")
 
 
 def lead(cluster: Cluster, seconds: int = 1) -> None:
@@ -136,17 +180,24 @@ def lead(cluster: Cluster, seconds: int = 1) -> None:
     cluster.kubectl("apply", "-f", "-", stdin=msgspec.json.encode(lease).decode())
 
 
-def _golden(folder: Path) -> list[Json]:
+def read(folder: Path, *, released: bool = False) -> list[Json]:
     """All objects, in time moved so that the newest moment of any is now: what expires has not expired."""
-    files = [path for path in sorted(folder.glob("*.yaml")) if "webhookconfigurations" not in path.name]
-    texts = [path.read_text(encoding="utf-8") for path in files]
+    other = "v1beta1" if released else "v1alpha1"
+    later = {f"{KINDS[kind][0]}.{other}.yaml" for kind in _LATER_BETA}
+    files = [path for path in folder.glob("*.yaml") if "webhookconfigurations" not in path.name]
+    texts = [path.read_text(encoding="utf-8") for path in sorted(files) if path.name not in later]
     newest = max(moment(found) for text in texts for found in _TIME.findall(text))
     later = SystemClock().now() - newest
     moved = [_TIME.sub(lambda found: rfc3339(moment(found[0]) + later), text) for text in texts]
-    return [item for text in moved for item in msgspec.yaml.decode(text.encode())["items"]]
+    found: list[Json] = [item for text in moved for item in msgspec.yaml.decode(text.encode())["items"]]
+    for item in found if released else ():
+        for owner in item["metadata"].get("ownerReferences", ()):
+            if owner["kind"] in _LATER_BETA:
+                owner["apiVersion"] = resource(owner["kind"], released=True).api_version
+    return found
 
 
-class _Loader:
+class Loader:
     """Objects, each after those whose uids it names: owners, and whatever else."""
 
     def __init__(self, api: Api) -> None:
@@ -169,13 +220,17 @@ class _Loader:
         return msgspec.json.decode(text)
 
     async def _create(self, own: str, golden: Json) -> None:
+        self._uids[own] = (await self.create(golden))["metadata"]["uid"]
+
+    async def create(self, golden: Json) -> Json:
+        """Create one object with its status; what the apiserver made of it."""
         where = _resource_of(golden)
         namespace, name = golden["metadata"].get("namespace", ""), golden["metadata"]["name"]
         made = msgspec.json.decode(await self.api.create(where, namespace, msgspec.json.encode(_fresh(golden))))
-        self._uids[own] = made["metadata"]["uid"]
         if golden.get("status") and where != CLAIM:
             body = msgspec.json.encode({"status": _status(golden, made)})
             await self.api.patch(where, namespace, name, body, PatchType.MERGE, subresource="status")
+        return made
 
 
 def _fresh(golden: Json) -> Json:
@@ -192,7 +247,9 @@ def _resource_of(document: Json) -> Resource:
     kind = document["kind"]
     if kind == "ControllerRevision":
         return REVISION
-    return _CORE[kind] if kind in _CORE else resource(kind)
+    if kind in _CORE:
+        return _CORE[kind]
+    return msgspec.structs.replace(resource(kind), version=document["apiVersion"].rpartition("/")[2])
 
 
 def _status(golden: Json, made: Json) -> Json:
@@ -203,50 +260,17 @@ def _status(golden: Json, made: Json) -> Json:
     for part in (status, *status.get("conditions", ())):
         if "observedGeneration" in part:
             part["observedGeneration"] = generation
-    images = {one["name"]: one["image"] for one in golden["spec"].get("containers", ())} if "spec" in golden else {}
+    images = {one["name"]: one.get("image") for one in golden.get("spec", {}).get("containers", ())}
     for one in status.get("containerStatuses", ()):
         one["image"] = images[one["name"]]
     return status
 
 
-async def _install(cluster: Cluster, api: Api, folder: Path) -> None:
-    """OpenKruise itself, its admission last."""
-    cluster.kubectl("apply", "-f", "-", stdin="---\n".join(msgspec.yaml.encode(one).decode() for one in _processes()))
-    lead(cluster)
-    cluster.kubectl("rollout", "status", "-n", SYSTEM, "deploy/kruise-controller-manager", "--timeout=60s")
-    cluster.kubectl("rollout", "status", "-n", SYSTEM, "ds/kruise-daemon", "--timeout=60s")
+def _configurations(folder: Path) -> Iterator[Json]:
+    """The webhook configurations, as its chart has them."""
     for where in (MUTATING, VALIDATING):
         [golden] = msgspec.yaml.decode((folder / f"{where.plural}.yaml").read_bytes())["items"]
         for entry in golden["webhooks"]:
             entry["clientConfig"].pop("caBundle")
-        meta = {key: value for key, value in golden["metadata"].items() if key not in _SERVERS}
-        await ensure(api, where, golden | {"metadata": meta})
-
-
-def _processes() -> list[Json]:
-    labels = {"control-plane": "controller-manager"}
-    everything = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list"]}]
-    own = {"apiGroups": ["example.com"], "resources": ["games"], "verbs": ["get", "list", "watch"]}
-    pods = {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["create", "delete", "get"]}
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
-    return [
-        role | {"metadata": {"name": "kruise-manager-role"}, "rules": [*everything, pods, own]},
-        _workload("Deployment", "kruise-controller-manager", "kruise-manager", labels, {"replicas": 2}),
-        _workload("DaemonSet", "kruise-daemon", "kruise-daemon", {"control-plane": "daemon"}, {}),
-        _account("kruise-manager"),
-        _account("kruise-daemon"),
-    ]
-
-
-def _account(name: str) -> Json:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": SYSTEM}}
-
-
-def _workload(kind: str, name: str, account: str, labels: Json, more: Json) -> Json:
-    pod: Json = {"serviceAccountName": account, "containers": [{"name": "manager", "image": "busybox:1"}]}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": SYSTEM, "annotations": {"meta.helm.sh/release-name": "kruise"}},
-        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}} | more,
-    }
+        meta = {"name": golden["metadata"]["name"], "annotations": {"template": ""}}
+        yield golden | {"metadata": meta}

@@ -14,6 +14,7 @@ from flotilla_common.api.resources import CONFIG_MAP, Resource
 
 LABEL = "flotilla.kruise.io/before-take-over"
 _KEY = "object.json"
+_ADDRESSES = ("clusterIP", "clusterIPs")
 _SERVERS = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 
 
@@ -63,5 +64,9 @@ def is_as_before(document: Json, live: Json | None) -> bool:
 
 
 def _stripped(live: Json) -> Json:
+    """Without what the apiserver says. A Service that is made anew gets another address."""
     metadata = {key: value for key, value in member(live, "metadata").items() if key not in _SERVERS}
-    return {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}
+    rest = {key: value for key, value in live.items() if key not in ("status", "spec")} | {"metadata": metadata}
+    if "spec" not in live:
+        return rest
+    return rest | {"spec": {key: value for key, value in member(live, "spec").items() if key not in _ADDRESSES}}

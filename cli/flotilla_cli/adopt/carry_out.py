@@ -1,23 +1,31 @@
 """Doing the steps of a plan, one after the other."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
 from flotilla_cli.adopt import before
 from flotilla_cli.adopt.found import each, get, resource_of
+from flotilla_cli.adopt.interlock import STANDSTILL
 from flotilla_cli.adopt.leader import held_by
-from flotilla_cli.adopt.steps import Available, PodsGone, Quiet, Rewritten, Step, Until, Verb, Write
+from flotilla_cli.adopt.steps import Available, Noticed, PodsGone, Quiet, Rewritten, Step, Until, Verb, Write
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
 from flotilla_cli.install.kinds import Place
 from flotilla_common.api.documents import Json, mappings, member, text
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api, ApiError
 
 PATIENCE_SECONDS = 180.0
 """How long pods may take to end or to become ready, and a lease to run out."""
+
+FORGETTING_SECONDS = 15.0
+"""How long apiservers may take to notice that a policy is gone. They look every second, each for itself."""
+
+OVERDUE_SECONDS = 30.0
+"""A pod that should have ended so long ago, on a node that does not answer, is not waited for."""
 
 _APPLY = "application/apply-patch+yaml"
 _LOOK_SECONDS = 0.2
@@ -27,13 +35,24 @@ async def carry_out(api: Api, clock: Clock, steps: Sequence[Step], tell: Callabl
     """Do the steps in order; `tell` gets a line when each is done. Raises InstallError, Unreachable."""
     for step in steps:
         for write in step.writes:
-            try:
-                await _do(api, write)
-            except ApiError as error:
-                raise InstallError(f"{write.place}: {error.message}") from error
+            await _insist(api, clock, write)
         for until in step.until:
             await _wait(api, clock, until)
         tell(step.what)
+
+
+async def _insist(api: Api, clock: Clock, write: Write) -> None:
+    """Do a write. An apiserver goes by a policy that was removed for a moment more."""
+    deadline = clock.monotonic() + FORGETTING_SECONDS
+    while True:
+        try:
+            await _do(api, write)
+        except ApiError as error:
+            if STANDSTILL not in error.message or clock.monotonic() > deadline:
+                raise InstallError(f"{write.place}: {error.message}") from error
+        else:
+            return
+        await clock.sleep(_LOOK_SECONDS)
 
 
 async def _do(api: Api, write: Write) -> None:
@@ -41,6 +60,8 @@ async def _do(api: Api, write: Write) -> None:
     match write.verb:
         case Verb.PATCH:
             await api.patch(place.resource, place.namespace, place.name, body, PatchType.MERGE)
+        case Verb.STATUS:
+            await api.patch(place.resource, place.namespace, place.name, body, PatchType.MERGE, subresource="status")
         case Verb.APPLY:
             params = {"fieldManager": FIELD_MANAGER, "force": "true"}
             await api.patch(place.resource, place.namespace, place.name, body, _APPLY, params=params)
@@ -68,9 +89,16 @@ async def _delete(api: Api, place: Place) -> None:
 
 
 async def _wait(api: Api, clock: Clock, until: Until) -> None:
-    if isinstance(until, Rewritten):
-        await _rewrite(api, until.definition)
-        return
+    match until:
+        case Rewritten(definition):
+            await _rewrite(api, definition)
+        case Noticed(seconds):
+            await clock.sleep(seconds)
+        case PodsGone() | Quiet() | Available():
+            await _wait_for(api, clock, until)
+
+
+async def _wait_for(api: Api, clock: Clock, until: PodsGone | Quiet | Available) -> None:
     deadline = clock.monotonic() + PATIENCE_SECONDS
     while why := await _missing(api, clock, until):
         if clock.monotonic() > deadline:
@@ -92,7 +120,7 @@ async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available) 
     """What is still waited for; empty when nothing is."""
     match until:
         case PodsGone(owner):
-            left = await _pods(api, owner)
+            left = await _pods(api, clock.now(), owner)
             return f"pods of {owner} are left: {', '.join(left)}" if left else ""
         case Quiet(lease):
             holder = held_by(await get(api, lease) or {}, clock.now())
@@ -103,12 +131,27 @@ async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available) 
             return f"only {there} of {wanted} pods of {deployment} are available" if there < wanted else ""
 
 
-async def _pods(api: Api, owner: Place) -> list[str]:
-    """The pods of a Deployment or DaemonSet. Pods are asked for their owners: Flotilla's may have the same labels."""
+async def _pods(api: Api, now: datetime, owner: Place) -> list[str]:
+    """The pods of a Deployment or DaemonSet that may work still. Pods are asked for their owners: Flotilla's may have
+    the same labels."""
     found: list[str] = []
     for raw in (await api.list(POD, owner.namespace)).items:
-        meta = member(msgspec.json.decode(raw), "metadata")
-        references = mappings(meta.get("ownerReferences"))
-        if any(owner.name in (text(one.get("name")), text(one.get("name")).rpartition("-")[0]) for one in references):
-            found.append(text(meta.get("name")))
+        pod = msgspec.json.decode(raw)
+        references = mappings(member(pod, "metadata").get("ownerReferences"))
+        owned = any(
+            owner.name in (text(one.get("name")), text(one.get("name")).rpartition("-")[0]) for one in references
+        )
+        if owned and not await _is_lost(api, now, pod):
+            found.append(text(member(pod, "metadata").get("name")))
     return found
+
+
+async def _is_lost(api: Api, now: datetime, pod: Json) -> bool:
+    """Whether a pod is to end on a node that does not answer. Its kubelet ends it before anything else when it comes
+    back; until then one dead node must not hold up the others."""
+    ends = text(member(pod, "metadata").get("deletionTimestamp"))
+    if not ends or now < datetime.fromisoformat(ends) + timedelta(seconds=OVERDUE_SECONDS):
+        return False
+    node = await get(api, Place(NODE, "", text(member(pod, "spec").get("nodeName"))))
+    conditions = mappings(member(node or {}, "status").get("conditions"))
+    return not any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

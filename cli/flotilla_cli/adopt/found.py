@@ -14,11 +14,12 @@ from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.meta import metadata_of
-from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, SECRET, Resource
+from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, POD, SECRET, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
 
 _PAGE = 500
+_CHARTS_PODS = "app.kubernetes.io/part-of=flotilla"
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     before: Mapping[Place, Json] = {}  # what an earlier run kept
     counts: Mapping[str, int] = {}  # objects of kinds that Flotilla does not serve, by the name of their CRD
     leases: Sequence[Json] = ()  # all of the system namespace
+    pods: Sequence[str] = ()  # of Flotilla's chart, there
     releases: Sequence[Json] = ()  # metadata of the records in which helm keeps the release of OpenKruise
     policies: bool = True  # the apiserver serves ValidatingAdmissionPolicies
 
@@ -79,6 +81,7 @@ async def look(api: Api, now: datetime) -> Found:
     wanted = [MANAGER, DAEMON, LEADER, *CONFIGURATIONS, *own_places(), *policy_places(), *definitions]
     objects = {place: live for place in dict.fromkeys(wanted) if (live := await get(api, place)) is not None}
     maps = await api.list(CONFIG_MAP, NAMESPACE, label_selector=before.LABEL)
+    kept = dict(before.read(msgspec.json.decode(raw)) for raw in maps.items)
     counts = {
         place.name: len(await _names(api, resource_of(live)))
         for place, live in objects.items()
@@ -87,10 +90,11 @@ async def look(api: Api, now: datetime) -> Found:
     return Found(
         now=now,
         objects=objects,
-        before=dict(before.read(msgspec.json.decode(raw)) for raw in maps.items),
+        before=kept,
         counts=counts,
         leases=[msgspec.json.decode(raw) for raw in (await api.list(LEASE, NAMESPACE)).items],
-        releases=await _releases(api, objects.get(MANAGER)),
+        pods=[place.name for place in await each(api, POD, NAMESPACE, label_selector=_CHARTS_PODS)],
+        releases=await _releases(api, kept.get(MANAGER) or objects.get(MANAGER)),
         policies=await _serves_policies(api),
     )
 
@@ -105,12 +109,14 @@ async def get(api: Api, place: Place) -> Json | None:
         return None
 
 
-async def each(api: Api, resource: Resource) -> list[Place]:
+async def each(api: Api, resource: Resource, namespace: str = "", label_selector: str = "") -> list[Place]:
     """Where all objects of a resource are; nothing but metadata is read."""
     found: list[Place] = []
     token = ""
     while True:
-        page = await api.list(resource, limit=_PAGE, token=token, metadata_only=True)
+        page = await api.list(
+            resource, namespace, label_selector=label_selector, limit=_PAGE, token=token, metadata_only=True
+        )
         metas = [metadata_of(raw) for raw in page.items]
         found += [Place(resource, meta.namespace, meta.name) for meta in metas]
         token = page.next_token

@@ -1,15 +1,14 @@
-"""What helm knows of OpenKruise, and what it shall know of Flotilla.
+"""What helm knows of OpenKruise.
 
 The CRDs are templates of OpenKruise's chart: uninstalling the release, or upgrading it to a chart without them, would
 delete them with all objects of all users. Helm finds a release by the labels of its records, so records with another
-owner are out of its reach until the label is put back.
+owner are out of its reach until the label is put back. Flotilla's chart is a release of its own, and takes the objects
+that both have (`helm install --take-ownership`).
 """
 
 from collections.abc import Iterator
 
-import msgspec
-
-from flotilla_cli.adopt.found import Found, own_places
+from flotilla_cli.adopt.found import Found
 from flotilla_cli.adopt.steps import Step, patch
 from flotilla_cli.install.kinds import Place
 from flotilla_common.api.documents import Json, member, text
@@ -18,19 +17,6 @@ from flotilla_common.api.resources import SECRET
 KEEP = {"helm.sh/resource-policy": "keep"}
 OUT_OF_REACH = "flotilla-keeps-this-away-from-helm"
 """In place of `helm` as the owner of a record."""
-
-
-class Release(msgspec.Struct, frozen=True):
-    """The release that Flotilla's chart is going to be."""
-
-    name: str
-    namespace: str
-
-    @property
-    def metadata(self) -> Json:
-        """By which helm knows that an object is the release's."""
-        annotations = {"meta.helm.sh/release-name": self.name, "meta.helm.sh/release-namespace": self.namespace}
-        return {"annotations": annotations, "labels": {"app.kubernetes.io/managed-by": "Helm"}}
 
 
 def protect(found: Found) -> Iterator[Step]:
@@ -54,18 +40,3 @@ def relabel(found: Found, owner: str, other: str, what: str) -> Iterator[Step]:
         body: Json = {"metadata": {"labels": {"owner": other}}}
         writes = tuple(patch(Place(SECRET, meta["namespace"], meta["name"]), body) for meta in records)
         yield Step(what.format(count=len(records), name=name), writes)
-
-
-def hand_over(found: Found, release: Release) -> Iterator[Step]:
-    """Objects of the same names become those of Flotilla's release, or helm would not touch them."""
-    places = [
-        place for place in own_places() if (live := found.objects.get(place)) is not None and not _is_of(live, release)
-    ]
-    if places:
-        writes = tuple(patch(place, {"metadata": release.metadata}) for place in places)
-        yield Step(f"make {len(places)} objects those of helm release {release.name}", writes)
-
-
-def _is_of(live: Json, release: Release) -> bool:
-    meta = member(live, "metadata")
-    return all(wanted.items() <= member(meta, field).items() for field, wanted in release.metadata.items())

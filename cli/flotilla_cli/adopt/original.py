@@ -2,7 +2,7 @@
 
 from flotilla_cli.install.kinds import Place
 from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.resources import LEASE, MUTATING, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 
@@ -24,6 +24,20 @@ TAKEN = "flotilla.kruise.io/taken-over"
 
 HOLDER = "flotilla"
 """Who holds Lease kruise-manager while the cluster is Flotilla's."""
+
+
+def namespaces(configuration: Json) -> set[str]:
+    """Where the entries of a webhook configuration have their Service."""
+    clients = [member(entry, "clientConfig", "service") for entry in mappings(configuration.get("webhooks"))]
+    return {text(client["namespace"]) for client in clients if "namespace" in client}
+
+
+def gates(manager: Json) -> str:
+    """The feature gates that its Deployment names."""
+    containers = mappings(member(manager, "spec", "template", "spec").get("containers"))
+    words = [word for one in containers for key in ("command", "args") for word in map(text, sequence(one.get(key)))]
+    flag = "--feature-gates="
+    return next((word.removeprefix(flag) for word in words if word.startswith(flag)), "")
 
 
 def is_theirs(workload: Json) -> bool:

@@ -9,9 +9,21 @@ from collections.abc import Iterator
 
 from flotilla_cli.adopt import before, helm, interlock, rights
 from flotilla_cli.adopt.found import Found, is_served, stored_version
-from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN, is_theirs
+from flotilla_cli.adopt.original import (
+    CONFIGURATIONS,
+    DAEMON,
+    HOLDER,
+    LEADER,
+    MANAGER,
+    ROLE,
+    TAKEN,
+    gates,
+    is_theirs,
+    namespaces,
+)
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Step, Verb, Write, patch
 from flotilla_cli.install.kinds import place_of
+from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.webhooks import mutating_entries, validating_entries
@@ -23,7 +35,7 @@ LEASE_SECONDS = 10 * 365 * 24 * 3600
 _TAKEN_ANNOTATION = {"metadata": {"annotations": {TAKEN: "true"}}}
 
 
-def plan(found: Found, release: helm.Release | None = None, *, leave_unserved: bool = False) -> Plan:
+def plan(found: Found, *, leave_unserved: bool = False) -> Plan:
     """What is to be done, and what speaks against it."""
     refused = list(_refusals(found, leave_unserved=leave_unserved))
     if refused:
@@ -38,7 +50,6 @@ def plan(found: Found, release: helm.Release | None = None, *, leave_unserved: b
         *_seal(found),
         *_stop_conversion(found),
         *_reduce_rights(found),
-        *(helm.hand_over(found, release) if release else ()),
     ]
     return Plan(tuple(steps), tuple(_notes(found)))
 
@@ -51,6 +62,12 @@ def unserved(found: Found) -> dict[str, int]:
 def _refusals(found: Found, *, leave_unserved: bool) -> Iterator[str]:
     if not found.definitions and MANAGER not in found.objects:
         yield "there is no OpenKruise on this cluster: flotilla install is all that it needs"
+    elsewhere = {name for place in CONFIGURATIONS for name in namespaces(found.objects.get(place, {}))} - {NAMESPACE}
+    if elsewhere:
+        yield (
+            f"OpenKruise is installed in namespace {', '.join(sorted(elsewhere))}: only one in {NAMESPACE} can be "
+            "taken over. Move it there with its own chart first"
+        )
     if (left := unserved(found)) and not leave_unserved:
         listed = ", ".join(f"{count} {name}" for name, count in left.items())
         yield (
@@ -62,6 +79,8 @@ def _refusals(found: Found, *, leave_unserved: bool) -> Iterator[str]:
 def _notes(found: Found) -> Iterator[str]:
     for name, count in unserved(found).items():
         yield f"{name}: {count} objects stay as they are, and no controller looks after them"
+    if MANAGER in found.objects and (named := gates(found.original(MANAGER))):
+        yield f"OpenKruise ran with --feature-gates={named}: give Flotilla the same"
     if not found.policies:
         yield (
             "this apiserver serves no ValidatingAdmissionPolicy: nothing keeps OpenKruise's manager from being scaled "
@@ -89,8 +108,8 @@ def _rewrite(found: Found) -> Iterator[Step]:
 
 
 def _open_admission(found: Found) -> Iterator[Step]:
-    gates = Gates.parse("AllAlpha=true,AllBeta=true")
-    ours = {entry["name"] for entry in (*mutating_entries(gates), *validating_entries(gates))}
+    every = Gates.parse("AllAlpha=true,AllBeta=true")
+    ours = {entry["name"] for entry in (*mutating_entries(every), *validating_entries(every))}
     for place in CONFIGURATIONS:
         if (live := found.objects.get(place)) is None:
             continue

@@ -12,6 +12,7 @@ class Verb(StrEnum):
     """How an object is written."""
 
     PATCH = "patch"  # a merge patch
+    STATUS = "patch status of"  # a merge patch, of the status
     APPLY = "apply"  # server-side, by force
     RESTORE = "restore"  # the whole object as it was; made anew if it is gone
     DELETE = "delete"  # may be gone already
@@ -49,7 +50,13 @@ class Rewritten(msgspec.Struct, frozen=True):
     definition: Json
 
 
-Until = PodsGone | Quiet | Available | Rewritten
+class Noticed(msgspec.Struct, frozen=True):
+    """Until every apiserver has noticed a change of a CRD: so many seconds, as nothing tells."""
+
+    seconds: float
+
+
+Until = PodsGone | Quiet | Available | Rewritten | Noticed
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -2,20 +2,26 @@
 
 The same care the other way round: first nobody is asked any more, then the apiserver lets OpenKruise work again, then
 its objects come back, and its admission entries come last, when its webhook runs.
+
+An OpenKruise that knows fewer versions than Flotilla (1.9.0 stores CloneSets in v1alpha1) cannot read what Flotilla
+wrote. Only Flotilla's webhook can convert that back, so there the way has two halves, the first while it still runs.
 """
 
 from collections.abc import Iterator
 
 from flotilla_cli.adopt import before, helm
-from flotilla_cli.adopt.found import Found, own_places, policy_places
+from flotilla_cli.adopt.found import Found, own_places, policy_places, stored_version
 from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER
-from flotilla_cli.adopt.steps import Available, Plan, Step, Verb, Write, patch
+from flotilla_cli.adopt.steps import Available, Noticed, Plan, Rewritten, Step, Verb, Write, patch
 from flotilla_cli.install.kinds import Place
 from flotilla_cli.install.rbac import NAMESPACE
-from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.resources import CONFIG_MAP, CRD
 from flotilla_common.api.resources import NAMESPACE as NAMESPACES
+
+NOTICE_SECONDS = 3.0
+"""How long apiservers may take to store objects as a changed CRD says. They watch CRDs, and need far less."""
 
 _LATE = (*CONFIGURATIONS, MANAGER, DAEMON)
 
@@ -24,9 +30,15 @@ def undo(found: Found) -> Plan:
     """What is to be done, and what speaks against it."""
     if not found.before:
         return Plan(refused=("nothing to go back to: this cluster was not taken over",))
-    if running := list(_running(found)):
+    running = list(_running(found))
+    if strange := list(_in_strange_versions(found)):
+        return _convert_back(found, strange, running)
+    if running:
         names = ", ".join(running)
         return Plan(refused=(f"services of Flotilla still work here (leases {names}): stop them first",))
+    if found.pods:
+        names = ", ".join(sorted(found.pods))
+        return Plan(refused=(f"pods of Flotilla are still here ({names}): helm uninstall --no-hooks takes them away",))
     notes = [
         f"{place.name} stays: it came with Flotilla, and objects may be left of it"
         for place in found.definitions
@@ -45,6 +57,46 @@ def undo(found: Found) -> Plan:
     return Plan(tuple(steps), tuple(notes))
 
 
+def runs_out(found: Found) -> bool:
+    """Whether nothing but leases is in the way, which may be those of services that have ended."""
+    return bool(found.before) and any(_running(found)) and not found.pods and not any(_in_strange_versions(found))
+
+
+def _in_strange_versions(found: Found) -> Iterator[Place]:
+    """CRDs with objects in versions that the CRD did not have before."""
+    for place, live in found.definitions.items():
+        if place in found.before:
+            known = {text(version["name"]) for version in mappings(member(found.before[place], "spec").get("versions"))}
+            if set(sequence(member(live, "status").get("storedVersions"))) - known:
+                yield place
+
+
+def _convert_back(found: Found, places: list[Place], running: list[str]) -> Plan:
+    """The first half of the way back, while Flotilla's webhook is there to convert."""
+    names = ", ".join(place.name for place in places)
+    if not running:
+        why = (
+            f"objects of {names} are stored in a version that this OpenKruise does not know, and nobody converts them: "
+            "start Flotilla again, run this, stop Flotilla, and run this once more"
+        )
+        return Plan(refused=(why,))
+    steps = tuple(step for place in places for step in _store_as_before(found, place))
+    return Plan(steps, ("this is the first half. Then stop Flotilla's services, and run the command again",))
+
+
+def _store_as_before(found: Found, place: Place) -> Iterator[Step]:
+    live, before_it = found.definitions[place], found.before[place]
+    stored = stored_version(before_it)
+    versions = [
+        version | {"storage": version["name"] == stored} for version in mappings(member(live, "spec").get("versions"))
+    ]
+    changed = live | {"spec": member(live, "spec") | {"versions": versions}}
+    write = patch(place, {"spec": {"versions": versions}})
+    yield Step(f"{place.name}: store in {stored} again", (write,), (Noticed(NOTICE_SECONDS), Rewritten(changed)))
+    status = Write(Verb.STATUS, place, {"status": {"storedVersions": [stored]}})
+    yield Step(f"{place.name}: all objects are stored in {stored}", (status,))
+
+
 def _running(found: Found) -> Iterator[str]:
     for lease in found.leases:
         name = text(member(lease, "metadata").get("name"))
@@ -58,6 +110,17 @@ def _open_admission(found: Found) -> Iterator[Step]:
         if live is not None and mappings(live.get("webhooks")) and not _is_back(found, place):
             body: Json = {"metadata": {"annotations": {"template": ""}}, "webhooks": []}
             yield Step(f"take Flotilla's entries out of {place}", (patch(place, body),))
+        if live is None and place in found.before:
+            yield Step(
+                f"make {place}, without entries: OpenKruise does not start without it", (_emptied(found, place),)
+            )
+
+
+def _emptied(found: Found, place: Place) -> Write:
+    kept = found.before[place]
+    meta = member(kept, "metadata")
+    annotations = member(meta, "annotations") | {"template": ""}
+    return Write(Verb.RESTORE, place, kept | {"metadata": meta | {"annotations": annotations}, "webhooks": []})
 
 
 def _unlock(found: Found) -> Iterator[Step]:

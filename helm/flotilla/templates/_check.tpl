@@ -1,5 +1,6 @@
 {{- /* What the schema cannot say. Better said now than looked for later. */ -}}
 {{- define "flotilla.check" -}}
+{{- include "flotilla.checkOriginal" . }}
 {{- include "flotilla.checkServices" . }}
 {{- include "flotilla.checkSettings" (dict "root" . "where" "settings" "given" .Values.settings) }}
 {{- include "flotilla.checkGates" . }}

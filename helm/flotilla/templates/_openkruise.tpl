@@ -33,3 +33,17 @@ nodeSelector: {{ .Values.manager.nodeSelector | default $older.nodeSelector | de
 nodeAffinity: {{ .Values.manager.nodeAffinity | default $older.nodeAffinity | default dict | toJson }}
 tolerations: {{ .Values.manager.tolerations | default $older.tolerations | default list | toJson }}
 {{- end }}
+
+{{- /* Its manager, as JSON, if it is on the cluster. `helm template` sees no cluster. */ -}}
+{{- define "flotilla.originalManager" -}}
+{{- with lookup "apps/v1" "Deployment" .Values.installation.namespace "kruise-controller-manager" }}{{ toJson . }}{{ end }}
+{{- end }}
+
+{{- /* Two managers must not write the same objects. */ -}}
+{{- define "flotilla.checkOriginal" -}}
+{{- with include "flotilla.originalManager" . }}
+{{- if int (dig "spec" "replicas" 1 (fromJson .)) }}
+{{- fail "OpenKruise works on this cluster: flotilla adopt takes it over first (docs/taking-over.md)" }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,4 +1,8 @@
-"""OpenKruise in the middle of rollouts, taken over by Flotilla, and given back."""
+"""OpenKruise in the middle of rollouts, taken over by Flotilla, and given back.
+
+It is the one of the 1.9.0 release, which stores CloneSets and others in v1alpha1: Flotilla reads them through its own
+conversion, and converts what it wrote before OpenKruise comes back.
+"""
 
 import subprocess
 import sys
@@ -9,9 +13,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import POD, REVISION
-from tests.support import openkruise
+from tests.support import midway, openkruise
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Recorder
@@ -35,7 +38,7 @@ Json = dict[str, Any]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
     async with control_plane(tmp_path_factory.mktemp("plane"), nodes=0) as running:
-        await openkruise.leave(running, GOLDEN)
+        await openkruise.leave(running, GOLDEN, released=True)
         yield running
 
 
@@ -52,9 +55,7 @@ def essence(document: Json) -> Json:
     """What of an object is somebody's wish."""
     meta = document["metadata"]
     kept = {field: meta.get(field) for field in ("name", "labels")}
-    annotations = {
-        key: value for key, value in meta.get("annotations", {}).items() if not key.startswith("deployment.")
-    }
+    annotations = {key: value for key, value in meta.get("annotations", {}).items() if not key.startswith(COUNTERS)}
     rest = {key: value for key, value in document.items() if key not in ("metadata", "status")}
     return rest | kept | {"annotations": annotations}
 
@@ -67,11 +68,13 @@ def installation(cluster: Cluster) -> dict[str, Json]:
 
 
 def objects(cluster: Cluster) -> dict[str, Json]:
-    """All objects of all kinds of OpenKruise, as they are stored."""
+    """All objects of all kinds of OpenKruise that rest, as they are stored."""
     found: dict[str, Json] = {}
     for kind in openkruise.KINDS:
-        where = openkruise.resource(kind)
+        where = openkruise.resource(kind, released=True)
         for item in cluster.read(f"{where.plural}.{where.version}.{where.group}", "-A")["items"]:
+            if item["metadata"].get("namespace") == midway.SPACE:
+                continue
             for field in ("resourceVersion", "generation"):
                 item["metadata"].pop(field, None)
             found[f"{kind} {item['metadata']['name']}"] = item
@@ -91,10 +94,15 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 5), ("jobs", 11)):
+    for name, objects in (("cloneset", 6), ("jobs", 11)):
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
+
+
+def stored(cluster: Cluster) -> list[str]:
+    """The versions in which CloneSets may be stored."""
+    return cluster.read("crd", "clonesets.apps.kruise.io")["status"]["storedVersions"]
 
 
 def take(cluster: Cluster) -> None:
@@ -103,6 +111,7 @@ def take(cluster: Cluster) -> None:
     assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
     assert "4 broadcastjobs.apps.kruise.io" in adopt(cluster, "--dry-run").stderr
     planned = adopt(cluster, "--dry-run", "--leave-unserved")
+    assert "CloneSet golden/clone: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
     assert "scale Deployment kruise-controller-manager in kruise-system from 2 to 0" in planned.stdout, planned.stderr
     assert cluster.read(MANAGER, *SYSTEM)["spec"]["replicas"] == 2
     done = adopt(cluster, "--leave-unserved")
@@ -139,10 +148,9 @@ def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
 async def test_take_over_and_back(cluster: Cluster):
     before, found = installation(cluster), objects(cluster)
     rights = cluster.read(ROLE)["rules"]
-    watched = (POD, REVISION, catalogue.called("cloneset").resource)
-    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched, namespace="golden") as recorder:
+    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, REVISION) as recorder:
         assert recorder.until(recorder.begun, PATIENCE)
-        space = Workspace(cluster, recorder, "golden")
+        space, underway = (Workspace(cluster, recorder, name) for name in ("golden", midway.SPACE))
         began = space.now()
         take(cluster)
         check_standstill(cluster)
@@ -154,19 +162,65 @@ async def test_take_over_and_back(cluster: Cluster):
             assert lines(space, began) == []
             assert lines(space, began, "ControllerRevision") == []
             check_objects(found, objects(cluster))
-            rolled_out(space)
+            went_on(underway, began)
+            await rolled_out(space)
+            await unhooked(underway)
             await services.healthy()
+            assert stored(cluster) == ["v1alpha1", "v1beta1"]
+            half = adopt(cluster, "--undo")
+            assert "this is the first half" in half.stdout, half.stderr
+            assert stored(cluster) == ["v1alpha1"]
+            assert "still work here" in adopt(cluster, "--undo", "--dry-run").stderr
 
-    assert "still work here" in adopt(cluster, "--undo").stderr
-    await eventually(lambda: adopt(cluster, "--undo").returncode == 0)
+    back = adopt(cluster, "--undo")
+    assert back.returncode == 0, back.stderr + back.stdout
     assert installation(cluster) == before
     assert cluster.read(MANAGER, *SYSTEM)["status"]["availableReplicas"] == 2
     assert "not taken over" in adopt(cluster, "--undo").stderr
+    clone = cluster.read("clonesets.v1alpha1.apps.kruise.io", "clone", "-n", "golden")
+    assert clone["spec"]["updateStrategy"]["partition"] == 0
+    assert clone["status"]["updatedReadyReplicas"] == 4
     for version in ("v1alpha1", "v1beta1"):
         assert len(cluster.read(f"broadcastjobs.{version}.apps.kruise.io", "-n", "golden")["items"]) == 4
 
 
-def rolled_out(space: Workspace) -> None:
+def went_on(space: Workspace, since: int) -> None:
+    """What was under way goes on by itself: one pod becomes ready, the grace period of another ends; no hook is
+    forgotten, and nothing is begun anew."""
+    names = (midway.DONE, midway.GRACE)
+    space.until(lambda: all(state(space.pod(name)) == "Updated" and is_ready(space.pod(name)) for name in names))
+    after = {name: space.pod(name) for name in names}
+    assert {name: (image(pod), restarts(pod)) for name, pod in after.items()} == {
+        midway.DONE: (midway.IMAGE, 0),
+        midway.GRACE: (midway.IMAGE, 1),
+    }
+    assert state(space.pod(midway.DELETED)) == "PreparingDelete"
+    assert state(space.pod(midway.HELD)) == "PreparingUpdate"
+    assert {line.split()[0] for line in lines(space, since)} == {"MODIFIED"}
+    assert {line.split()[1] for line in lines(space, since)} == set(names)
+
+
+async def unhooked(space: Workspace) -> None:
+    """Users let go: the update begins, and the pod that was to go is replaced."""
+    before = space.pod(midway.HELD)
+    space.label(midway.HELD, "drain-")
+    space.until(lambda: state(space.pod(midway.HELD)) == "Updated")
+    after = space.pod(midway.HELD)
+    assert (image(after), restarts(after)) == (midway.IMAGE, restarts(before) + 1)
+    space.label(midway.DELETED, "guard-")
+    await eventually(lambda: served(space, updatedReadyReplicas=4, replicas=4))
+    assert midway.DELETED not in space.pods
+    assert {midway.DONE, midway.GRACE, midway.HELD} < space.pods.keys()
+
+
+def served(space: Workspace, **fields: int) -> bool:
+    """The CloneSet has these counts, for what it is told now."""
+    live = space.read("clone", "clone")
+    seen = live["status"]["observedGeneration"] == live["metadata"]["generation"]
+    return seen and all(live["status"][name] == value for name, value in fields.items())
+
+
+async def rolled_out(space: Workspace) -> None:
     """The rollout that the partition held goes on with the pods that are left, in place; nobody else is touched."""
     pods = {name: pod for name, pod in space.pods.items() if name.startswith("clone-")}
     left = {name for name, pod in pods.items() if revision_of(pod) == CURRENT}
@@ -174,7 +228,8 @@ def rolled_out(space: Workspace) -> None:
     assert len(left) == 2
     mark = space.now()
     space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}, "clone")
-    space.settled("clone", updatedReadyReplicas=4, updatedAvailableReplicas=4)
+    await eventually(lambda: served(space, updatedReadyReplicas=4, updatedAvailableReplicas=4))
+    space.catch_up()
     after = {name: space.pod(name) for name in pods}
     assert {revision_of(pod) for pod in after.values()} == {UPDATE}
     assert {image(pod) for pod in after.values()} == {"nginx:1.22.0"}

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from flotilla_cli.adopt import before, interlock, rights
-from flotilla_cli.adopt.found import Found, policy_places
-from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH, Release
+from flotilla_cli.adopt.found import Found, policy_places, resource_of
+from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
 from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Verb
-from flotilla_cli.adopt.undo import undo
-from flotilla_cli.install.kinds import Place, place_of
+from flotilla_cli.adopt.undo import runs_out, undo
+from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
 from tests.support import openkruise
 
@@ -185,19 +185,31 @@ def test_rights_of_users(rules: list[Json], left: list[Json]):
     assert rights.of_users(left) == left
 
 
-def test_helm_cannot_find_the_old_release_and_knows_the_new_one():
+def test_helm_cannot_find_the_old_release():
     record = {
         "name": "sh.helm.release.v1.kruise.v1",
         "namespace": "default",
         "labels": {"owner": "helm", "name": "kruise"},
     }
-    made = plan(openkruise_found(releases=[record]), Release("flotilla", "kruise-system"))
-    changed = writes(made)
+    changed = writes(plan(openkruise_found(releases=[record])))
     assert changed[Place(SECRET, "default", record["name"])] == {"metadata": {"labels": {"owner": OUT_OF_REACH}}}
-    assert changed[CLONE_SETS]["metadata"]["annotations"]["meta.helm.sh/release-name"] == "flotilla"
-    assert (
-        changed[STATEFUL_SETS].get("metadata") is None
-    )  # not in Flotilla's chart: its only patch is of the conversion
+
+
+def test_an_openkruise_in_another_namespace_is_refused():
+    service = {"name": "kruise-webhook-service", "namespace": "platform"}
+    entry = {"name": "mpod.kb.io", "clientConfig": {"service": service}}
+    there = {CONFIGURATIONS[0]: configuration(CONFIGURATIONS[0]) | {"webhooks": [entry]}}
+    made = plan(openkruise_found(objects=there))
+    assert made.steps == ()
+    assert "installed in namespace platform" in made.refused[0]
+
+
+def test_gates_of_openkruise_are_named():
+    container = {"command": ["/manager"], "args": ["--v=4", "--feature-gates=CloneSetShortHash=true"]}
+    manager = workload("kruise-controller-manager")
+    manager["spec"]["template"]["spec"]["containers"] = [container]
+    made = plan(openkruise_found(objects={MANAGER: manager}))
+    assert made.notes == ("OpenKruise ran with --feature-gates=CloneSetShortHash=true: give Flotilla the same",)
 
 
 def test_a_policy_needs_no_second_write_for_what_the_apiserver_adds():
@@ -220,15 +232,68 @@ def test_the_way_back_leaves_everything_as_it_was():
     assert [write.place for write in made.steps[-2].writes] == list(CONFIGURATIONS)
 
 
+def test_openkruise_finds_configurations_that_went_with_the_chart():
+    found = openkruise_found()
+    taken = after(found, plan(found))
+    left = {place: live for place, live in taken.objects.items() if place not in CONFIGURATIONS}
+    made = undo(msgspec.structs.replace(taken, objects=left))
+    order = [write.place for step in made.steps for write in step.writes]
+    empty = {write.place: write.body for write in made.steps[0].writes + made.steps[1].writes}
+    assert {place: body["webhooks"] for place, body in empty.items()} == {place: [] for place in CONFIGURATIONS}
+    assert max(map(order.index, CONFIGURATIONS)) < order.index(MANAGER)
+    back = after(msgspec.structs.replace(taken, objects=left), made)
+    assert all(before.is_as_before(taken.before[place], back.objects[place]) for place in CONFIGURATIONS)
+
+
+def test_a_service_may_come_back_under_another_address():
+    place = Place(SERVICE, "kruise-system", "kruise-webhook-service")
+    live: Json = {"metadata": {"name": place.name, "namespace": place.namespace}, "spec": {"clusterIP": "10.96.0.7"}}
+    _, kept = before.read(before.kept(place, live).body)
+    assert kept["spec"] == {}
+    assert before.is_as_before(kept, live | {"spec": {"clusterIP": "10.96.0.8"}})
+
+
 def test_there_is_no_way_back_while_flotilla_works():
     found = openkruise_found()
     taken = after(found, plan(found))
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": (NOW - timedelta(seconds=5)).isoformat()}
     lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
     assert "flotilla-cloneset-0" in undo(msgspec.structs.replace(taken, leases=[lease])).refused[0]
+    left = msgspec.structs.replace(taken, leases=[lease])
+    assert runs_out(left)
+    assert not runs_out(taken)
+    assert not runs_out(msgspec.structs.replace(left, pods=["flotilla-webhook-x"]))
+    charts = msgspec.structs.replace(taken, pods=["flotilla-bus-0"])
+    assert "pods of Flotilla are still here (flotilla-bus-0)" in undo(charts).refused[0]
     late = NOW + timedelta(seconds=11)
     assert undo(msgspec.structs.replace(taken, leases=[lease], now=late)).refused == ()
     assert "not taken over" in undo(found).refused[0]
+
+
+def of_the_release(stored: list[str]) -> Found:
+    """An OpenKruise 1.9.0 that was taken over, with CRDs of Flotilla since; and in what CloneSets may be stored."""
+    old = {place_of(document): document for document in openkruise.definitions(released=True)}
+    found = openkruise_found(objects=old)
+    taken = after(found, plan(found))
+    new = next(one for one in openkruise.definitions() if place_of(one) == CLONE_SETS)
+    ours = {CLONE_SETS: new | {"status": {"storedVersions": stored}}}
+    return msgspec.structs.replace(taken, objects=taken.objects | ours)
+
+
+def test_objects_are_converted_back_while_flotilla_works():
+    found = of_the_release(["v1alpha1", "v1beta1"])
+    assert "nobody converts them" in undo(found).refused[0]
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": NOW.isoformat()}
+    lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
+    made = undo(msgspec.structs.replace(found, leases=[lease]))
+    assert "first half" in made.notes[0]
+    [change, status] = [write for step in made.steps for write in step.writes]
+    versions = {version["name"]: version["storage"] for version in change.body["spec"]["versions"]}
+    assert versions == {"v1alpha1": True, "v1beta1": False}
+    [rewritten] = [until for step in made.steps for until in step.until if isinstance(until, Rewritten)]
+    assert resource_of(rewritten.definition).version == "v1alpha1"
+    assert (status.verb, status.body) == (Verb.STATUS, {"status": {"storedVersions": ["v1alpha1"]}})
+    assert undo(of_the_release(["v1alpha1"])).refused == ()
 
 
 @pytest.mark.parametrize(

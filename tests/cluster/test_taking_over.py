@@ -1,0 +1,138 @@
+"""OpenKruise on real nodes is taken over with helm, and given back: no container is restarted, no work begun anew."""
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest_asyncio
+
+from flotilla_cli.cluster.admin import admin
+from flotilla_cli.cluster.realnodes.images import SERVER
+from flotilla_common.clock import SystemClock
+from tests.support import openkruise, openkruise_pods
+from tests.support.cluster import eventually
+from tests.support.helm import CHART, NAMESPACE, Helm, push_images, settings
+from tests.support.nodes import RealCluster
+from tests.support.openkruise_pods import RESTARTED, SPACE, WAITING
+from tests.support.workspace import image, is_ready
+
+GOLDEN = Path(__file__).parents[1] / "integration" / "adopt" / "golden"
+VALUES = {"profile": "compact", "featureGates": "CloneSetShortHash=true"}
+Json = dict[str, Any]
+
+
+class Container(NamedTuple):
+    """By which one knows that nothing was restarted."""
+
+    pod: str
+    id: str
+    restarts: int
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def helm(cluster: RealCluster) -> AsyncIterator[Helm]:
+    """OpenKruise in the middle of a rollout, a pull and two restarts."""
+    push_images(cluster)
+    await openkruise_pods.push_images(cluster, SERVER)
+    runner = await openkruise.install(cluster, GOLDEN)
+    cluster.kubectl("create", "namespace", SPACE)
+    async with admin(cluster.kubeconfig, SystemClock()) as api:
+        loader = openkruise.Loader(api)
+        await loader.load(openkruise_pods.at_real_nodes(openkruise.read(GOLDEN)))
+        await eventually(lambda: len(containers(cluster)) == 4 and all(map(is_ready, pods(cluster).values())))
+        job = await loader.create(openkruise_pods.pull_job())
+        found = pods(cluster)
+        requests = [openkruise_pods.request(found[name], killed=name == RESTARTED) for name in (RESTARTED, WAITING)]
+        for document in (*openkruise_pods.node_images(cluster.names, job), *requests):
+            await loader.create(document)
+    cluster.kubectl("exec", "-n", SPACE, RESTARTED, "--", "kill", "1")
+    await eventually(lambda: has_restarted(cluster, RESTARTED))
+    openkruise.admit(cluster, runner)
+    yield runner
+
+
+def pods(cluster: RealCluster) -> dict[str, Json]:
+    return {pod["metadata"]["name"]: pod for pod in cluster.read("pods", "-n", SPACE)["items"]}
+
+
+def containers(cluster: RealCluster) -> dict[str, Container]:
+    """The containers that run, by their pods."""
+    found: dict[str, Container] = {}
+    for name, pod in pods(cluster).items():
+        for one in pod["status"].get("containerStatuses", ()):
+            if "running" in one["state"]:
+                found[name] = Container(pod["metadata"]["uid"], one["containerID"], one["restartCount"])
+    return found
+
+
+def has_restarted(cluster: RealCluster, pod: str) -> bool:
+    found = containers(cluster).get(pod)
+    return found is not None and found.restarts == 1 and is_ready(pods(cluster)[pod])
+
+
+def adopt(cluster: RealCluster, *flags: str) -> str:
+    command = [sys.executable, "-m", "flotilla_cli", "adopt", *flags, "--kubeconfig", str(cluster.kubeconfig)]
+    reply = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert reply.returncode == 0, reply.stderr + reply.stdout
+    return reply.stdout
+
+
+def status(cluster: RealCluster, kind: str, name: str) -> Mapping[str, Any]:
+    return cluster.read(kind, name, "-n", SPACE).get("status", {})
+
+
+def completed(cluster: RealCluster) -> bool:
+    """Both requests are, and the image is everywhere."""
+    phases = {status(cluster, "crr", f"restart-{name}").get("phase") for name in (RESTARTED, WAITING)}
+    return phases == {"Completed"} and status(cluster, "imagepulljob", "pull").get("succeeded") == 3
+
+
+def updated(cluster: RealCluster) -> bool:
+    found = status(cluster, "clone", "clone")
+    return found["updatedReadyReplicas"] == 4 == found["updatedAvailableReplicas"]
+
+
+async def test_taken_over_and_given_back(helm: Helm, cluster: RealCluster) -> None:
+    before = containers(cluster)
+    release = ("flotilla", str(CHART), "-n", NAMESPACE, "--take-ownership", *settings(VALUES))
+    assert "flotilla adopt takes it over first" in helm.run("install", *release, check=False)
+    said = adopt(cluster, "--dry-run")
+    assert f"CloneSet {SPACE}/clone: 2 of 4 pods updated, partition 2" in said
+    assert f"ImagePullJob {SPACE}/pull: {openkruise_pods.PULLED} on 0 of 3 nodes, 2 pulling" in said
+    adopt(cluster)
+    helm.run("install", *release, "--wait", "--timeout", "120s")
+    await eventually(lambda: completed(cluster))
+    after = containers(cluster)
+    assert after.pop(WAITING).restarts == before.pop(WAITING).restarts + 1
+    assert after == before
+    await rolled_out(cluster, set(before) - {RESTARTED})
+    await given_back(helm, cluster)
+
+
+async def rolled_out(cluster: RealCluster, left: set[str]) -> None:
+    """The rollout goes on in place with the pods that the partition held; nobody else is touched."""
+    before = containers(cluster)
+    change = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+    cluster.kubectl("patch", "clone", "clone", "-n", SPACE, "--type=merge", "-p", change)
+    await eventually(lambda: updated(cluster))
+    after = containers(cluster)
+    assert {name: one.pod for name, one in after.items()} == {name: one.pod for name, one in before.items()}
+    assert {name for name, one in after.items() if one != before[name]} == left
+    assert {after[name].restarts for name in left} == {1}
+    assert {image(pod) for pod in pods(cluster).values()} == {"nginx:1.22.0"}
+
+
+async def given_back(helm: Helm, cluster: RealCluster) -> None:
+    """OpenKruise works again, and containers run on."""
+    before = containers(cluster)
+    assert "kruise-1.9.0" not in helm.run("list", "-A")
+    helm.run("uninstall", "flotilla", "-n", NAMESPACE, "--no-hooks", "--wait", "--timeout", "120s")
+    adopt(cluster, "--undo")
+    assert "kruise-1.9.0" in helm.run("list", "-A")
+    for workload in ("deploy/kruise-controller-manager", "ds/kruise-daemon"):
+        cluster.kubectl("rollout", "status", "-n", NAMESPACE, workload, "--timeout=60s")
+    assert len(cluster.read("crd")["items"]) == len(openkruise.KINDS)
+    assert containers(cluster) == before

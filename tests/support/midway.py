@@ -1,0 +1,106 @@
+"""The golden CloneSet once more, caught in the middle of everything (common.md §8, §9; cloneset.md §4).
+
+Its four pods, in the namespace `midway`:
+
+    4rfr8   updated in place, the kubelet is done: nobody has set InPlaceUpdateReady back
+    6p27j   in the grace period before its containers change
+    kscj8   marked for deletion, held by the preDelete hook
+    tmj6v   chosen for an update, held by the inPlaceUpdate hook
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.clock import SystemClock
+
+Json = dict[str, Any]
+SPACE = "midway"
+DONE, GRACE, DELETED, HELD = "clone-4rfr8", "clone-6p27j", "clone-kscj8", "clone-tmj6v"
+REVISION = "clone-54465bc649"
+IMAGE = "nginx:1.22.0"
+OLD_IMAGE = "nginx:1.20"
+GRACE_SECONDS = 3
+STATE = "lifecycle.apps.kruise.io/state"
+_OTHER_UID = "-ffff-"
+_OLD_ID = "docker.io/library/nginx@sha256:7ebb9478fdb6bf328baaaa9d0ad95450c2edac85e27879c00047b783016b1f39"
+
+
+def midway(golden: Sequence[Json]) -> list[Json]:
+    """The copies, made from all golden objects."""
+    copies = [_copied(item) for item in golden if is_of_clone(item)]
+    for item in copies:
+        if item["kind"] == "CloneSet":
+            _hooks(item["spec"])
+        if item["kind"] == "Pod":
+            _changed(item)
+    return copies
+
+
+def is_of_clone(item: Json) -> bool:
+    """The golden CloneSet, and what it owns; its pull jobs are others' business."""
+    meta = item["metadata"]
+    owners = {(owner["kind"], owner["name"]) for owner in meta.get("ownerReferences", ())}
+    return ("CloneSet", "clone") in owners | {(item["kind"], meta["name"])} and item["kind"] != "ImagePullJob"
+
+
+def _copied(item: Json) -> Json:
+    """With uids of its own."""
+    text = msgspec.json.encode(item).decode()
+    for uid in _uids(item):
+        text = text.replace(uid, uid[:8] + _OTHER_UID + uid[14:])
+    copy: Json = msgspec.json.decode(text)
+    copy["metadata"]["namespace"] = SPACE
+    return copy
+
+
+def _uids(item: Json) -> Iterator[str]:
+    yield item["metadata"]["uid"]
+    yield from (owner["uid"] for owner in item["metadata"].get("ownerReferences", ()))
+
+
+def _hooks(spec: Json) -> None:
+    hook = {"labelsHandler": {"guard": "on"}}
+    spec["lifecycle"] = {"preDelete": hook, "inPlaceUpdate": {"labelsHandler": {"drain": "on"}}}
+    strategy = spec["updateStrategy"].get("rollingUpdate", spec["updateStrategy"])
+    strategy |= {"partition": 0, "maxUnavailable": 3}
+    strategy["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": GRACE_SECONDS}
+
+
+def _changed(pod: Json) -> None:
+    name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+    if name in (DONE, GRACE):
+        labels[STATE] = "Updating"
+        _updating(pod, grace=name == GRACE)
+        _not_ready(pod)
+    elif name == DELETED:
+        labels |= {STATE: "PreparingDelete", "guard": "on", "apps.kruise.io/specified-delete": "true"}
+    else:
+        labels |= {STATE: "PreparingUpdate", "drain": "on"}
+
+
+def _updating(pod: Json, *, grace: bool) -> None:
+    """What the in-place engine has written: in the grace period containers are as they were."""
+    annotations = pod["metadata"]["annotations"]
+    now = rfc3339(SystemClock().now())
+    state: Json = {"revision": REVISION, "updateTimestamp": now, "lastContainerStatuses": None, "updateImages": True}
+    if grace:
+        later = {"revision": REVISION, "containerImages": {"nginx": IMAGE}, "graceSeconds": GRACE_SECONDS}
+        annotations["apps.kruise.io/inplace-update-grace"] = json.dumps(later)
+        annotations.pop("apps.kruise.io/runtime-containers-meta")
+        pod["spec"]["containers"][0]["image"] = OLD_IMAGE
+        pod["status"]["containerStatuses"][0]["imageID"] = _OLD_ID
+    else:
+        record = [{"timestamp": now, "containers": ["nginx"]}]
+        state |= {"lastContainerStatuses": {"nginx": {"imageID": _OLD_ID}}, "containerBatchesRecord": record}
+    annotations["apps.kruise.io/inplace-update-state"] = json.dumps(state)
+
+
+def _not_ready(pod: Json) -> None:
+    for condition in pod["status"]["conditions"]:
+        if condition["type"] in ("InPlaceUpdateReady", "Ready"):
+            condition["status"] = "False"
+            condition["reason"] = "StartInPlaceUpdate" if condition["type"] != "Ready" else "ReadinessGatesNotReady"

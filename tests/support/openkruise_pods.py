@@ -1,0 +1,96 @@
+"""The golden CloneSet `clone` on real nodes: its pods run there, as OpenKruise left them in the middle of a rollout.
+
+Two of four pods are updated, and the partition holds the rest. On the updated ones requests to restart their container
+are under way, one of them all but done; and an image is on its way to the nodes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.clock import SystemClock
+from tests.support.midway import is_of_clone
+from tests.support.nodes import RealCluster
+
+Json = dict[str, Any]
+SPACE = "golden"
+IMAGES = ("nginx:1.20", "nginx:1.22.0", "nginx:1.23.1")
+PULLED = "nginx:1.23.1"
+RESTARTED, WAITING = "clone-4rfr8", "clone-6p27j"
+_NODES = {"node1": "real-0", "node2": "real-1", "node3": "real-2"}
+_GATES = ("InPlaceUpdateReady", "KruisePodReady")
+
+
+def at_real_nodes(golden: Sequence[Json]) -> list[Json]:
+    """The CloneSet with its revisions, claims and pods. What kubelets say of pods is left to them."""
+    found = [item for item in golden if is_of_clone(item)]
+    for item in found:
+        if item["kind"] == "Pod":
+            item["spec"]["nodeName"] = _NODES[item["spec"]["nodeName"]]
+            item["metadata"]["annotations"].pop("apps.kruise.io/runtime-containers-meta")
+            conditions = item["status"]["conditions"]
+            item["status"] = {"conditions": [one for one in conditions if one["type"] in _GATES]}
+    return found
+
+
+def pull_job() -> Json:
+    """An image that one node pulls, one is asked for, and one not yet."""
+    now = rfc3339(SystemClock().now())
+    spec: Json = {
+        "image": PULLED,
+        "imagePullPolicy": "IfNotPresent",
+        "parallelism": 2,
+        "completionPolicy": {"type": "Always"},
+        "pullPolicy": {"backoffLimit": 1, "timeoutSeconds": 60},
+    }
+    status = {"startTime": now, "desired": 3, "active": 2, "succeeded": 0, "failed": 0}
+    return _object("ImagePullJob", "pull", SPACE) | {"spec": spec, "status": status}
+
+
+def node_images(nodes: Sequence[str], job: Json) -> list[Json]:
+    """What the job has asked of the nodes so far, and what the first has said."""
+    made = [_object("NodeImage", node, "") | {"spec": {}, "status": {"desired": 0}} for node in nodes]
+    owner = {field: job[field] for field in ("apiVersion", "kind")}
+    owner |= {field: job["metadata"][field] for field in ("name", "namespace", "uid")}
+    policy = job["spec"]["pullPolicy"] | {"ttlSecondsAfterFinished": 900}
+    name, _, tag = PULLED.partition(":")
+    now = rfc3339(SystemClock().now())
+    asked = {"tag": tag, "createdAt": now, "ownerReferences": [owner], "pullPolicy": policy}
+    for image in made[:2]:
+        image["spec"] = {"images": {name: {"tags": [asked | {"imagePullPolicy": "IfNotPresent"}]}}}
+    said = {"tag": tag, "phase": "Pulling", "progress": 0, "startTime": now}
+    made[0]["status"] = {"desired": 1, "pulling": 1, "imageStatuses": {name: {"tags": [said]}}}
+    return made
+
+
+def request(pod: Json, *, killed: bool) -> Json:
+    """A request for the pod's container on which OpenKruise's daemon works, as admission made it."""
+    [container] = pod["status"]["containerStatuses"]
+    meta = pod["metadata"]
+    context = {"containerID": container["containerID"], "restartCount": container["restartCount"]}
+    state: Json = {"name": container["name"], "phase": "Recreating" if killed else "Pending", "isKilled": killed}
+    made = _object("ContainerRecreateRequest", f"restart-{meta['name']}", SPACE)
+    made["metadata"]["labels"] = {
+        "crr.apps.kruise.io/active": "true",
+        "crr.apps.kruise.io/node-name": pod["spec"]["nodeName"],
+        "crr.apps.kruise.io/pod-uid": meta["uid"],
+    }
+    return made | {
+        "spec": {
+            "podName": meta["name"],
+            "containers": [{"name": container["name"], "statusContext": context}],
+            "strategy": {"failurePolicy": "Fail", "terminationGracePeriodSeconds": 1},
+        },
+        "status": {"phase": "Recreating", "containerRecreateStates": [state]},
+    }
+
+
+async def push_images(cluster: RealCluster, command: Sequence[str]) -> None:
+    """The images of the pods, and the one that is pulled, into the registry of the nodes."""
+    for name in IMAGES:
+        await cluster.registry.push(name, command)
+
+
+def _object(kind: str, name: str, namespace: str) -> Json:
+    meta = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": "apps.kruise.io/v1beta1", "kind": kind, "metadata": meta}

@@ -1,0 +1,91 @@
+"""What a dry run says of objects: their number by kind, and what is under way."""
+
+from typing import Any
+
+import pytest
+
+from flotilla_cli.adopt.survey import Line, report, under_way
+
+Json = dict[str, Any]
+
+
+def clone_set(**status: int) -> Json:
+    there = {"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4, "updatedReadyReplicas": 4}
+    return {"metadata": {"namespace": "shop", "name": "web"}, "spec": {"replicas": 4}, "status": there | status}
+
+
+@pytest.mark.parametrize(
+    ("live", "strategy", "said"),
+    [
+        pytest.param(clone_set(), {}, "", id="rests"),
+        pytest.param(
+            clone_set(updatedReplicas=2, updatedReadyReplicas=2),
+            {"rollingUpdate": {"partition": 2}},
+            "2 of 4 pods updated, partition 2",
+            id="held by its partition",
+        ),
+        pytest.param(
+            clone_set(updatedReplicas=2, updatedReadyReplicas=1),
+            {"partition": "50%", "paused": True},
+            "2 of 4 pods updated, 1 of 2 updated ones ready, partition 50%, paused",
+            id="v1alpha1, paused",
+        ),
+        pytest.param(
+            clone_set(updatedReadyReplicas=3, readyReplicas=3), {}, "3 of 4 updated ones ready", id="in place"
+        ),
+        pytest.param(clone_set(replicas=5, readyReplicas=5), {}, "5 pods, 4 wanted", id="scaled"),
+        pytest.param(clone_set(readyReplicas=3), {}, "3 of 4 ready", id="not ready"),
+    ],
+)
+def test_clone_sets(live: Json, strategy: Json, said: str):
+    live["spec"]["updateStrategy"] = strategy
+    assert under_way("CloneSet", live) == (f"CloneSet shop/web: {said}" if said else "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "said"),
+    [
+        pytest.param("ContainerRecreateRequest", {"podName": "web-x"}, {}, "pod web-x, not begun", id="request"),
+        pytest.param(
+            "ContainerRecreateRequest",
+            {"podName": "web-x"},
+            {"phase": "Recreating"},
+            "pod web-x, Recreating",
+            id="begun",
+        ),
+        pytest.param("ContainerRecreateRequest", {"podName": "web-x"}, {"phase": "Completed"}, "", id="over"),
+        pytest.param(
+            "ImagePullJob",
+            {"image": "nginx:1.27"},
+            {"desired": 3, "succeeded": 1, "active": 2},
+            "nginx:1.27 on 1 of 3 nodes, 2 pulling",
+            id="pulls",
+        ),
+        pytest.param("ImagePullJob", {}, {"completionTime": "2026-11-24T00:00:00Z"}, "", id="pulled"),
+        pytest.param("ImageListPullJob", {}, {"desired": 2, "completed": 1}, "1 of 2 images done", id="list"),
+        pytest.param("NodeImage", {}, {"desired": 2, "pulling": 1}, "1 of 2 images being pulled", id="node"),
+        pytest.param("NodeImage", {}, {"desired": 2, "pulling": 0}, "", id="idle node"),
+        pytest.param("SidecarSet", {}, {}, "", id="not served"),
+    ],
+)
+def test_other_kinds(kind: str, spec: Json, status: Json, said: str):
+    live = {"metadata": {"name": "x"}, "spec": spec, "status": status}
+    assert under_way(kind, live) == (f"{kind} x: {said}" if said else "")
+
+
+def test_the_report():
+    lines = [
+        Line("CloneSet", served=True, count=12, under_way=["CloneSet shop/web: 2 of 4 pods updated"]),
+        Line("NodeImage", served=True, count=None),
+        Line("EphemeralJob", served=False, count=0),
+        Line("SidecarSet", served=False, count=3),
+    ]
+    assert list(report(lines)) == [
+        "Flotilla goes on with:",
+        "  CloneSet                      12",
+        "  NodeImage                 cannot be read now",
+        "stays as it is, and no controller looks after it:",
+        "  SidecarSet                     3",
+        "under way, and goes on where it stands:",
+        "  CloneSet shop/web: 2 of 4 pods updated",
+    ]
