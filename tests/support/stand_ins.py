@@ -7,30 +7,34 @@ The programs are those of `flotilla up`, in the versions that compose.yaml names
 from collections.abc import Callable
 from pathlib import Path
 
-from flotilla_cli.cluster.programs import ETCD, KUBERNETES, KWOK
+import yaml
+
 from flotilla_cli.cluster.provision import machine
 from flotilla_cli.cluster.realnodes.debian import busybox
 from flotilla_cli.cluster.realnodes.images import Image, digest
 from flotilla_cli.image import nats, oci, tree
 from flotilla_cli.image.tree import Entry, File, Folder
+from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
 
+COMPOSE = Path(__file__).parents[2] / "compose.yaml"
 NATS = nats.NAMES[1]  # the one on Alpine
 REGISTRY = "registry:3"
 """Stands for the registry's own image: crane's registry, at the same port."""
 
 
+def public_images() -> dict[str, str]:
+    """The public images that compose.yaml names, and the program in each."""
+    services = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"].values()
+    names = {service["image"] for service in services if "build" not in service}
+    programs = {name: ImageName.parse(name).path.rpartition("/")[2] for name in names}
+    return {name: "nats-server" if name == NATS else program for name, program in programs.items()}
+
+
 def control_plane(program: Callable[[str], Path]) -> dict[str, Image]:
-    """The public images of compose.yaml, by name."""
-    named = {
-        f"quay.io/coreos/etcd:{ETCD.version}": "etcd",
-        f"registry.k8s.io/kwok/kwok:{KWOK.version}": "kwok",
-        **{
-            f"registry.k8s.io/{name}:{KUBERNETES.version}": name
-            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-        },
-    }
-    return {reference: _image(program(name)) for reference, name in named.items()} | {NATS: bus(program)}
+    """An image for each of them, by name."""
+    named = public_images().items()
+    return {name: bus(program) if name == NATS else _image(program(inside)) for name, inside in named}
 
 
 def bus(program: Callable[[str], Path]) -> Image:

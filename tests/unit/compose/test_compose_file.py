@@ -8,9 +8,11 @@ import yaml
 from flotilla_cli.cluster import components, kwok
 from flotilla_cli.cluster.components import Places, Ports
 from flotilla_cli.cluster.nats import ENVIRONMENT
+from flotilla_cli.cluster.programs import CONTROL_PLANE
 from flotilla_cli.compose import keys
 from flotilla_cli.image import build
 from flotilla_cli.services import installed
+from flotilla_common.api.images import ImageName
 from flotilla_common.control.plan import Json
 from tests.support import stand_ins
 
@@ -84,11 +86,14 @@ def test_nats_has_the_limits_of_every_bus() -> None:
     assert SERVICES["nats"]["command"] == [f"--config={ROOT_FOLDER / keys.BUS / 'nats.conf'}"]
 
 
-def test_images_are_of_the_versions_that_everything_is_tested_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stand_ins, "_image", lambda *_: None)
-    monkeypatch.setattr(stand_ins, "busybox", lambda: ROOT / "compose.yaml")
-    public = stand_ins.control_plane(Path)
-    assert {service["image"] for service in SERVICES.values()} == {build.reference(), *public}
+def test_images_are_of_the_versions_that_everything_is_tested_with() -> None:
+    for name, program in stand_ins.public_images().items():
+        tag = ImageName.parse(name).tag.removeprefix("v").removesuffix("-alpine")
+        assert tag == CONTROL_PLANE[program].product.dotted
+    assert {service["image"] for service in SERVICES.values() if "build" in service} == {build.reference()}
+    assert {SERVICES[name]["entrypoint"][0] for name in SERVICES if "build" not in SERVICES[name]} == {
+        *stand_ins.public_images().values()
+    }
 
 
 def test_every_service_runs_with_its_own_keys() -> None:
