@@ -17,6 +17,10 @@ from tests.support.shared_plane import shared_plane
 
 HERE = Path(__file__).parent
 SPREAD = (
+    "chart/test_accepted.py",
+    "chart/test_every_value.py",
+    "chart/test_openkruise_values.py",
+    "chart/test_rendering.py",
     "cloneset/test_claims.py",
     "cloneset/test_clients.py",
     "cloneset/test_lifecycle.py",

@@ -162,6 +162,10 @@ class TestInstall:
         assert write("cloneset", *create, name="flotilla-cloneset-member-x-1") == ""
         assert write("cloneset", *remove) == ""
         assert write("watcher", *create, name="flotilla-watcher-pods.core") == ""
+        all_services = f"--serviceaccount=kruise-system:{rbac.account(rbac.COMPACT)}"
+        role = ("--role=kruise-leader-election-role", all_services)
+        cluster.kubectl("create", "rolebinding", "compact", "-n", "kruise-system", *role)
+        await eventually(lambda: write(rbac.COMPACT, *create, name="flotilla-jobs-1") == "")
         cluster.kubectl("create", "-n", "kruise-system", "-f", "-", stdin=json.dumps(_lease("flotilla-jobs-0")))
 
     @pytest.mark.parametrize(("who", "may"), [("editor", True), ("viewer", False)])

@@ -1,19 +1,26 @@
-"""A private nats-server that a test may kill, pause, restart and wipe."""
+"""A private nats-server that a test may kill, pause, restart and wipe: from a container where there are any (see
+`containers`), else a process. Users, limits and configuration are the same, and so are the tests.
+"""
 
+import asyncio
 import os
 import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from flotilla_cli.cluster.bus_users import credentials_of
-from flotilla_cli.cluster.nats import NatsServer, start_nats
+from flotilla_cli.cluster.bus_users import BusUsers, credentials_of
+from flotilla_cli.cluster.nats import ENVIRONMENT, NatsServer, configure, nats_healthy, start_nats
+from flotilla_cli.cluster.ports import HOST, free_ports
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually, programs
+from tests.support.containers import DockerContainer, contained, container, inner
+from tests.support.stand_ins import NATS
 
 STORE = "nats"
 
@@ -39,49 +46,125 @@ def environment(server: NatsServer) -> dict[str, str]:
     return {**os.environ, **given}
 
 
+class Server(Protocol):
+    """A nats-server on one port, with its state in one folder."""
+
+    async def start(self) -> None:
+        """Return when it serves."""
+        ...
+
+    async def kill(self) -> None:
+        """kill -9, and wait until it is gone."""
+        ...
+
+    async def pause(self) -> None:
+        """Return when all of it stands still."""
+        ...
+
+    def resume(self) -> None: ...
+
+
+class ProcessServer:
+    """From a program of this machine."""
+
+    def __init__(self, folder: Path, port: int, monitor: int) -> None:
+        self._folder = folder
+        self._port = port
+        self._monitor = monitor
+        self._server: NatsServer | None = None
+
+    async def start(self) -> None:
+        self._server = await start_nats(self._folder, self._port, program=programs(), monitor_port=self._monitor)
+
+    async def kill(self) -> None:
+        await self._running.close(SystemClock(), grace=0)
+
+    async def pause(self) -> None:
+        os.kill(self._running.process.pid, signal.SIGSTOP)
+        tasks = Path(f"/proc/{self._running.process.pid}/task")
+        await eventually(lambda: all(") T " in (task / "stat").read_text() for task in tasks.iterdir()))
+
+    def resume(self) -> None:
+        os.kill(self._running.process.pid, signal.SIGCONT)
+
+    @property
+    def _running(self) -> NatsServer:
+        assert self._server is not None
+        return self._server
+
+
+class ContainerServer:
+    """From a container, which stays the same through all deaths of what runs in it."""
+
+    def __init__(self, started: DockerContainer, monitor: int) -> None:
+        self._container = inner(started)
+        self._monitor = monitor
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._container.start)
+        clock = SystemClock()
+        async with asyncio.timeout(60):
+            while not await nats_healthy(f"http://{HOST}:{self._monitor}"):
+                await clock.sleep(0.05)
+
+    async def kill(self) -> None:
+        await asyncio.to_thread(self._container.reload)
+        if self._container.status != "exited":  # killing is harmless, as it is for processes
+            await asyncio.to_thread(self._container.kill)
+            await asyncio.to_thread(self._container.wait)
+
+    async def pause(self) -> None:
+        await asyncio.to_thread(self._container.pause)
+
+    def resume(self) -> None:
+        self._container.unpause()
+
+
 class Broker:
     """One nats-server on one port, through its deaths."""
 
-    def __init__(self, state_dir: Path, server: NatsServer) -> None:
-        self._state_dir = state_dir
+    def __init__(self, folder: Path, port: int, server: Server) -> None:
+        self._folder = folder
         self._server = server
-        self.url = server.url
-        self.people = people(server)
+        self.url = f"nats://{HOST}:{port}"
+        self.people = BusAt(self.url, str(credentials_of(BusUsers(folder).credentials)))
+        self.kill = server.kill
+        self.start = server.start
+        self.pause = server.pause
+        self.resume = server.resume
 
     def bus(self, name: str = "test") -> NatsBus:
         """A client of its own, which may do everything; the caller closes it."""
         return NatsBus(self.people, name=name, clock=SystemClock())
 
-    async def kill(self) -> None:
-        """kill -9, and wait until it is gone."""
-        await self._server.close(SystemClock(), grace=0)
-
-    async def pause(self) -> None:
-        """SIGSTOP, and wait until all of it stands still."""
-        os.kill(self._server.process.pid, signal.SIGSTOP)
-        tasks = Path(f"/proc/{self._server.process.pid}/task")
-        await eventually(lambda: all(") T " in (task / "stat").read_text() for task in tasks.iterdir()))
-
-    def resume(self) -> None:
-        os.kill(self._server.process.pid, signal.SIGCONT)
-
-    async def start(self) -> None:
-        port = int(self.url.rpartition(":")[2])
-        self._server = await start_nats(self._state_dir, port, program=programs())
-
     async def wipe(self) -> None:
         """Kill it, remove everything that it stored, start it again."""
         await self.kill()
-        shutil.rmtree(self._state_dir / STORE)
+        shutil.rmtree(self._folder / STORE)
         await self.start()
 
 
 @asynccontextmanager
 async def broker(state_dir: Path) -> AsyncIterator[Broker]:
     """A nats-server for the time of the block."""
-    server = await start_nats(state_dir, program=programs())
-    running = Broker(state_dir, server)
+    port, monitor = free_ports(2)
+    async with _server(state_dir, port, monitor) as server:
+        await server.start()
+        yield Broker(state_dir, port, server)
+
+
+@asynccontextmanager
+async def _server(folder: Path, port: int, monitor: int) -> AsyncIterator[Server]:
+    if contained(NATS):
+        users = BusUsers(folder)
+        users.prepare()
+        config = configure(users, folder, HOST, port, monitor, SystemClock())
+        command = ["nats-server", "--config", str(config)]
+        with container(NATS, command, folder=folder, env=dict(ENVIRONMENT)) as started:
+            yield ContainerServer(started, monitor)
+        return
+    server = ProcessServer(folder, port, monitor)
     try:
-        yield running
+        yield server
     finally:
-        await running.kill()
+        await server.kill()

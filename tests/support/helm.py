@@ -45,7 +45,8 @@ class Helm:
     def template(self, *arguments: str) -> list[dict[str, Any]]:
         """The objects of the chart with these values."""
         printed = self.run("template", "flotilla", str(CHART), *arguments)
-        return [document for document in yaml.safe_load_all(printed) if document]
+        documents = yaml.load_all(printed, Loader=yaml.CSafeLoader)  # a tenth of the time of the one in Python
+        return [document for document in documents if document]
 
     def install(self, verb: str = "install", **values: Value) -> str:
         """Install or upgrade the chart, and wait until everything is ready."""

@@ -90,20 +90,23 @@ async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 60) 
 
 
 @asynccontextmanager
-async def webhook(folder: Path) -> AsyncIterator[Running]:
-    """A control plane with one node, its state in `folder`, and the service, which is ready."""
+async def webhook(folder: Path, *, external: bool = False) -> AsyncIterator[Running]:
+    """A control plane with one node, its state in `folder`, and the service, which is ready; with `external` it waits
+    for certificates from outside."""
     (port,) = free_ports(1)
     async with control_plane(folder / "plane", nodes=1) as cluster:
+        url = f"https://127.0.0.1:{port}"
         settings = Settings(
             kubeconfig=str(cluster.kubeconfig),
-            webhook_url=f"https://127.0.0.1:{port}",
+            webhook_url=url,
             webhook_port=port,
             webhook_cert_dir=str(folder / "certs"),
             protection_log_path=str(folder),
-            feature_gates=GATES,
+            feature_gates="EnableExternalCerts=true" if external else GATES,
         )
-        # The installation knows nothing of the gates that arm the pod rule, nor of the URL: the service sees to both.
-        items = json.loads(msgspec.json.encode(manifests(Gates.parse(""))))
+        # The installation knows nothing of the gates that arm the pod rule, nor of the URL: the service sees to both,
+        # unless certificates are from outside, when it writes nothing.
+        items = json.loads(msgspec.json.encode(manifests(Gates.parse(""), url if external else "")))
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
         await asyncio.to_thread(cluster.kubectl, "apply", "--server-side", "-f", "-", stdin=listed)
         api = KubeClient(await load_config(settings, reader=read_here), user_agent="kruise-manager/webhook")
@@ -122,7 +125,8 @@ async def webhook(folder: Path) -> AsyncIterator[Running]:
         service = asyncio.create_task(app.run(context))
         try:
             here = Running(cluster, port, health, folder / "protection.log")
-            await eventually(lambda: _ready(service, health))
+            if not external:
+                await eventually(lambda: _ready(service, health))
             yield here
         finally:
             service.cancel()

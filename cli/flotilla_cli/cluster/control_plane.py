@@ -17,19 +17,17 @@ from pathlib import Path
 
 import msgspec
 
-from flotilla_cli.cluster import components, credentials, kwok
-from flotilla_cli.cluster.admin import admin, ensure, not_ready
+from flotilla_cli.cluster import components, credentials, fake_nodes, kwok
+from flotilla_cli.cluster.admin import admin, not_ready
 from flotilla_cli.cluster.components import Places, Ports
 from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.ports import HOST
 from flotilla_cli.cluster.process import Process, tail
 from flotilla_cli.cluster.records import Records
-from flotilla_common.api.resources import NODE
 from flotilla_common.clock import Clock
 
 ORDER = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "volumes")
 READY_WITHIN = 90.0  # seconds; it takes 4 on an idle machine, and many times that under a parallel build
-NODES_WITHIN = 60.0  # seconds; it takes one
 POLL = 0.1
 
 
@@ -102,15 +100,11 @@ class ControlPlane:
 
     async def add_nodes(self, count: int) -> None:
         """Make fake nodes `node-0` … `node-<count-1>` where they do not exist, and wait until pods can go there."""
-        async with admin(self.kubeconfig, self._clock) as api:
-            for index in range(count):
-                await ensure(api, NODE, kwok.node(index))
-            deadline = self._clock.monotonic() + NODES_WITHIN
-            ours = {kwok.node(index)["metadata"]["name"] for index in range(count)}
-            while waiting := ours.intersection(kwok.unschedulable((await api.list(NODE)).items)):
-                if self._clock.monotonic() > deadline:
-                    raise ClusterError(f"{len(waiting)} nodes are not ready; see {self.records.log('kwok')}")
-                await self._clock.sleep(POLL)
+        try:
+            async with admin(self.kubeconfig, self._clock) as api:
+                await fake_nodes.add(api, count, self._clock)
+        except ClusterError as error:
+            raise ClusterError(f"{error}; see {self.records.log('kwok')}") from error
 
     async def stop(self, grace: float = 10) -> None:
         """Stop every component, clients first, so that nothing logs errors about a missing apiserver."""

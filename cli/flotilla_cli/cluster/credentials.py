@@ -3,7 +3,9 @@
 The apiserver makes its own serving certificate in the state folder; kubeconfigs trust exactly that one.
 """
 
+import base64
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -12,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from flotilla_cli.cluster.layout import write_private
 
-USERS = {  # user of each component, and its groups
+USERS: Mapping[str, tuple[str, str]] = {  # user of each component, and its groups
     "admin": ("admin", "system:masters"),
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),
@@ -22,12 +24,12 @@ USERS = {  # user of each component, and its groups
 }
 
 
-def write_tokens(path: Path) -> dict[str, str]:
+def write_tokens(path: Path, users: Mapping[str, tuple[str, str]] = USERS) -> dict[str, str]:
     """Make the token file once, and return the token of each component."""
     if not path.exists():
         rows = [
             f"{secrets.token_hex(24)},{user},{name}{f',{group}' if group else ''}"
-            for name, (user, group) in USERS.items()
+            for name, (user, group) in users.items()
         ]
         write_private(path, "\n".join(rows) + "\n")
     parts = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
@@ -45,13 +47,17 @@ def write_signing_key(path: Path) -> None:
     write_private(path, pem)
 
 
-def write_kubeconfig(path: Path, server: str, authority: Path, user: dict[str, str]) -> None:
-    """A kubeconfig with one context, named flotilla."""
+def write_kubeconfig(path: Path, server: str, authority: Path, user: dict[str, str], *, enclosed: bool = False) -> None:
+    """A kubeconfig with one context, named flotilla. It names the file of the authority, which need not be there yet;
+    `enclosed`, it contains it, and can be taken elsewhere."""
+    trusted = {"certificate-authority": str(authority)}
+    if enclosed:
+        trusted = {"certificate-authority-data": base64.b64encode(authority.read_bytes()).decode()}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "flotilla",
-        "clusters": [{"name": "flotilla", "cluster": {"server": server, "certificate-authority": str(authority)}}],
+        "clusters": [{"name": "flotilla", "cluster": {"server": server, **trusted}}],
         "users": [{"name": "flotilla", "user": user}],
         "contexts": [{"name": "flotilla", "context": {"cluster": "flotilla", "user": "flotilla"}}],
     }

@@ -22,6 +22,11 @@ TRY_NEXT = """\
   flotilla tail sample               # changes, decisions and writes, live
 """
 
+TRY_CHART = """\
+  flotilla image push{option}              # its image and NATS's, into the nodes' registry
+  helm install flotilla helm/flotilla --wait
+"""
+
 
 @contextmanager
 def shown(console: Console, title: str) -> Generator[Show]:

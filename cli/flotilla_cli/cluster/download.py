@@ -42,31 +42,23 @@ class Asset(msgspec.Struct, frozen=True):
 def assets(product: Product, machine: str) -> list[Asset]:
     """The files of a product's release for Linux on this machine (amd64, arm64)."""
     version, system = product.version, f"linux-{machine}"
-    match product.name:
-        case "kubernetes":
-            base = f"https://dl.k8s.io/release/{version}/bin/linux/{machine}"
-            return [Asset(name, f"{base}/{name}") for name in product.packages]
-        case "etcd":
-            base = f"https://github.com/etcd-io/etcd/releases/download/{version}"
-            return [Asset("etcd", f"{base}/etcd-{version}-{system}.tar.gz")]
-        case "kwok":
-            return [Asset("kwok", f"https://github.com/kubernetes-sigs/kwok/releases/download/{version}/kwok-{system}")]
-        case "containerd":
-            archive = f"https://github.com/containerd/containerd/releases/download/{version}"
-            archive += f"/containerd-{product.dotted}-{system}.tar.gz"
-            return [Asset(name, archive) for name in product.packages]
-        case "crane":
-            base = f"https://github.com/google/go-containerregistry/releases/download/{version}"
-            named = {"amd64": "x86_64"}.get(machine, machine)
-            return [Asset("crane", f"{base}/go-containerregistry_Linux_{named}.tar.gz")]
-        case "coredns":
-            base = f"https://github.com/coredns/coredns/releases/download/{version}"
-            return [Asset("coredns", f"{base}/coredns_{product.dotted}_linux_{machine}.tgz")]
-        case "helm":
-            return [Asset("helm", f"https://get.helm.sh/helm-{version}-{system}.tar.gz")]
-        case _:
-            base = f"https://github.com/nats-io/nats-server/releases/download/{version}"
-            return [Asset("nats-server", f"{base}/nats-server-{version}-{system}.tar.gz")]
+    if product.name == "kubernetes":
+        base = f"https://dl.k8s.io/release/{version}/bin/linux/{machine}"
+        return [Asset(name, f"{base}/{name}") for name in product.packages]
+    uname = {"amd64": "x86_64", "arm64": "aarch64"}[machine]
+    files = {  # of each project on GitHub, below its releases
+        "etcd": f"etcd-io/etcd/releases/download/{version}/etcd-{version}-{system}.tar.gz",
+        "kwok": f"kubernetes-sigs/kwok/releases/download/{version}/kwok-{system}",
+        "containerd": f"containerd/containerd/releases/download/{version}/containerd-{product.dotted}-{system}.tar.gz",
+        "crane": f"google/go-containerregistry/releases/download/{version}/go-containerregistry_Linux_"
+        f"{'x86_64' if machine == 'amd64' else machine}.tar.gz",
+        "coredns": f"coredns/coredns/releases/download/{version}/coredns_{product.dotted}_linux_{machine}.tgz",
+        "nats": f"nats-io/nats-server/releases/download/{version}/nats-server-{version}-{system}.tar.gz",
+        "compose": f"docker/compose/releases/download/{version}/docker-compose-linux-{uname}",
+    }
+    own = {"helm": f"https://get.helm.sh/helm-{version}-{system}.tar.gz"}
+    address = own.get(product.name) or f"https://github.com/{files[product.name]}"
+    return [Asset(program, address) for program in product.packages]
 
 
 @cache

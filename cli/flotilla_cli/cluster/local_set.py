@@ -37,6 +37,7 @@ class LocalSet(msgspec.Struct, frozen=True, kw_only=True):
     programs: dict[str, str]
     nodes: int  # fake ones
     real_nodes: int = 0
+    bare: bool = False  # a cluster only: no NATS, no services of ours
     address: str = HOST  # of the apiserver
     demo_done: bool = False
 

@@ -17,7 +17,6 @@ import msgspec
 
 from flotilla_cli.cluster.addresses import own_names
 from flotilla_cli.cluster.bus_users import BusUsers
-from flotilla_cli.cluster.certificates import Authority
 from flotilla_cli.cluster.layout import write_private
 from flotilla_cli.cluster.ports import HOST, free_ports
 from flotilla_cli.cluster.process import Process, until
@@ -103,18 +102,7 @@ async def start_nats(
     users = BusUsers(state_dir)
     users.prepare()
     if process is None:
-        config = state_dir / "nats.conf"
-        text = CONFIGURATION.format(
-            users=users.configuration.relative_to(state_dir),
-            tls="" if host == HOST else _tls(users.authority(clock), state_dir / "tls" / "server.pem", host, clock),
-            host=host,
-            local=HOST,
-            port=port,
-            monitor=monitor_port,
-            limits=LIMITS,
-            store=msgspec.json.encode(str(state_dir / "nats")).decode(),
-        )
-        write_private(config, text)
+        config = configure(users, state_dir, host, port, monitor_port, clock)
         write_private(state_dir / "nats.json", msgspec.json.encode([host, port, monitor_port]))
         argv = [str(program(NAME)), "--config", str(config)]
         process = records.spawn(NAME, argv, bound=bound, env=ENVIRONMENT)
@@ -132,11 +120,31 @@ async def start_nats(
     return server
 
 
-def _tls(authority: Authority, pair: Path, host: str, clock: Clock) -> str:
-    """The server's `tls` block, with a certificate for the names under which agents reach the host."""
-    authority.issue_server(pair, own_names("" if host in ANY else host), clock)
+def configure(users: BusUsers, state_dir: Path, host: str, port: int, monitor: int, clock: Clock) -> Path:
+    """Write the configuration of a server whose state lies in this folder, and the certificate that it needs on any
+    other host than the loopback address; returns the configuration's path."""
+    pair = None if host == HOST else state_dir / "tls" / "server.pem"
+    if pair is not None:
+        users.authority(clock).issue_server(pair, own_names("" if host in ANY else host), clock)
+    included = str(users.configuration.relative_to(state_dir))
+    write_private(state_dir / "nats.conf", configuration(included, host, port, monitor, state_dir / "nats", pair))
+    return state_dir / "nats.conf"
+
+
+def configuration(users: str, host: str, port: int, monitor: int, store: Path, pair: Path | None) -> str:
+    """A server's configuration. `users` is the file with the authorization block, relative to that of the
+    configuration; `pair` the key and certificate with which the server speaks TLS."""
     file = msgspec.json.encode(str(pair)).decode()
-    return f"tls {{ cert_file: {file}, key_file: {file} }}\n"
+    return CONFIGURATION.format(
+        users=users,
+        tls=f"tls {{ cert_file: {file}, key_file: {file} }}\n" if pair else "",
+        host=host,
+        local=HOST,
+        port=port,
+        monitor=monitor,
+        limits=LIMITS,
+        store=msgspec.json.encode(str(store)).decode(),
+    )
 
 
 def bracketed(host: str) -> str:

@@ -85,7 +85,14 @@ HELM = Product(
         f"{_CHARTUTIL}.k8sVersionMinor=36",
     ),
 )
-PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE, COREDNS, HELM)
+_COMPOSE = "github.com/docker/compose/v2"
+COMPOSE = Product(
+    "compose",
+    "v2.40.3",
+    {"docker-compose": f"{_COMPOSE}/cmd"},
+    (f"{_COMPOSE}/internal.Version=v2.40.3",),
+)
+PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE, COREDNS, HELM, COMPOSE)
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -134,4 +141,7 @@ SET = CONTROL_PLANE | REAL_NODES
 CHART = _named(Program("helm", HELM, (3, 18, 0), ("version", "--short")))
 """What tests of the chart need besides; no set needs it."""
 
-PROGRAMS = SET | CHART
+CONTAINERS = _named(Program("docker-compose", COMPOSE, (2, 24, 0), ("version",)))
+"""What tests of compose.yaml need besides."""
+
+PROGRAMS = SET | CHART | CONTAINERS

@@ -43,9 +43,10 @@ async def check(state_dir: Path, clock: Clock) -> list[Health]:
         return []
     records = Records(state_dir)
     nodes = [node_name(index) for index in range(local_set.real_nodes)]
-    daemons = [one for name in nodes for one in [name, *(part_name(name, part) for part in ON_NODES)]]
+    parts = PARTS if local_set.bare else ON_NODES
+    daemons = [one for name in nodes for one in [name, *(part_name(name, part) for part in parts)]]
     on_nodes = [SWITCH, REGISTRY, dns.NAME, *daemons]
-    names = [*ORDER, NATS, *local_set.services, *(on_nodes if nodes else [])]
+    names = [*ORDER, *([] if local_set.bare else [NATS, *local_set.services]), *(on_nodes if nodes else [])]
     return [await _line(name, local_set, records, clock, state_dir) for name in names]
 
 

@@ -22,7 +22,7 @@ from flotilla_cli.cluster.nats import NAME as NATS
 from flotilla_cli.cluster.nats import start_nats
 from flotilla_cli.cluster.ports import HOST, free_ports, is_free, require_free
 from flotilla_cli.cluster.process import MARK, Process, marked, stop
-from flotilla_cli.cluster.programs import CONTROL_PLANE, SET
+from flotilla_cli.cluster.programs import CHART, CONTROL_PLANE, SET
 from flotilla_cli.cluster.progress import Progress
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.cluster.realnodes import cgroups, debian
@@ -39,10 +39,12 @@ GRACE = 10.0  # seconds that a process has to end by itself
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for. A port of 0: a free one. `nodes`: fake ones; None: ten, or none beside real ones."""
+    """What the user asked for. A port of 0: a free one. `nodes`: fake ones; None: ten, or none beside real ones.
+    `bare`: a cluster without Flotilla, for its chart."""
 
     nodes: int | None = None
     real_nodes: int = 0
+    bare: bool = False
     assets: Path | None = None
     apiserver_port: int = 0
     nats_port: int = 0
@@ -66,6 +68,21 @@ async def start(state_dir: Path, wishes: Wishes, clock: Clock, progress: Progres
     if local_set.real_nodes:
         with progress.step(f"Start {local_set.real_nodes} real nodes") as say:
             await nodes.start(plane, local_set.real_nodes, say)
+    if local_set.bare:
+        return local_set
+    return await _flotilla(state_dir, local_set, program, nodes, clock, progress)
+
+
+async def _flotilla(
+    state_dir: Path,
+    local_set: LocalSet,
+    program: Callable[[str], Path],
+    nodes: RealNodes,
+    clock: Clock,
+    progress: Progress,
+) -> LocalSet:
+    """NATS, the installation, the services and the node agents on a cluster that runs."""
+    records = Records(state_dir)
     agents = Agents(state_dir, nodes, local_set.real_nodes, clock)
     with progress.step("Start NATS"):
         agents.enrol()
@@ -98,7 +115,8 @@ def settled(wishes: Wishes, old: LocalSet | None) -> Wishes:
     real = max(wishes.real_nodes, old.real_nodes if old else 0)
     usual = 0 if real else FAKE_NODES
     fake = usual if wishes.nodes is None else wishes.nodes
-    return msgspec.structs.replace(wishes, nodes=max(fake, old.nodes if old else 0), real_nodes=real)
+    bare = wishes.bare and (old is None or old.bare)
+    return msgspec.structs.replace(wishes, nodes=max(fake, old.nodes if old else 0), real_nodes=real, bare=bare)
 
 
 async def _programs(wishes: Wishes, clock: Clock, progress: Progress) -> Callable[[str], Path]:
@@ -107,7 +125,7 @@ async def _programs(wishes: Wishes, clock: Clock, progress: Progress) -> Callabl
             return await provide(CONTROL_PLANE, clock, wishes.assets, say)
     debian.require_root()
     with progress.step("Get the Kubernetes control plane, nats-server, containerd, kubelet and crane") as say:
-        program = await provide(SET, clock, wishes.assets, say)
+        program = await provide(SET | CHART if wishes.bare else SET, clock, wishes.assets, say)
         await asyncio.to_thread(debian.install, say)
     return program
 
@@ -164,7 +182,8 @@ async def _plan(
     old = state.read(state_dir)
     address = (await nodes.connect()).host if nodes else HOST
     if old and _can_continue(old, records) and not _differs(old, wishes, address):
-        return msgspec.structs.replace(old, nodes=wishes.nodes or 0, real_nodes=wishes.real_nodes)
+        numbers = {"nodes": wishes.nodes or 0, "real_nodes": wishes.real_nodes}
+        return msgspec.structs.replace(old, **numbers, bare=wishes.bare)
     if old:
         await stop_all(state_dir, clock, lambda _: None)
         address = (await nodes.connect()).host if nodes else HOST
@@ -192,9 +211,10 @@ def _fresh(
         nats_monitor=free[4],
         webhook_port=wishes.webhook_port or free[5],
         services=dict(zip(names, free[6:], strict=True)),
-        programs={name: str(program(name)) for name in CONTROL_PLANE},
+        programs={name: str(program(name)) for name in (CONTROL_PLANE | CHART if wishes.bare else CONTROL_PLANE)},
         nodes=wishes.nodes or 0,
         real_nodes=wishes.real_nodes,
+        bare=wishes.bare,
         address=address,
         demo_done=demo_done,
     )

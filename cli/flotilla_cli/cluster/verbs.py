@@ -47,11 +47,13 @@ state_option = click.option(
 @click.option("--port", type=click.IntRange(1024, 65535), help="The apiserver's port.  [default: a free one]")
 @click.option("--nats-port", type=click.IntRange(1024, 65535), help="NATS's port.  [default: a free one]")
 @click.option("--webhook-port", type=click.IntRange(1024, 65535), help="The webhook's port.  [default: a free one]")
+@click.option("--bare", is_flag=True, help="The cluster only, with real nodes and without Flotilla: for its chart.")
 @click.option("--demo/--no-demo", default=None, help="Show the in-place update.  [default: the first time]")
 def up(
     state: Path | None,
     nodes: int | None,
     real_nodes: int | None,
+    bare: bool,
     assets: Path | None,
     port: int | None,
     nats_port: int | None,
@@ -62,8 +64,11 @@ def up(
 
     Safe to repeat: what runs is left alone, what died is started again.
     """
+    if bare and (demo or not real_nodes):
+        raise click.UsageError("--bare goes with --real-nodes, and has nothing to show in a demo")
     wishes = work.Wishes(
         nodes=nodes,
+        bare=bare,
         real_nodes=real_nodes or 0,
         assets=assets.resolve() if assets else None,
         apiserver_port=port or 0,
@@ -123,7 +128,7 @@ async def _up(folder: Path, wishes: work.Wishes, demo_wanted: bool | None) -> No
             started = await work.start(folder, wishes, clock, Progress(clock, console))
         except (ClusterError, ApiError, Unreachable) as error:
             raise _half_way(error, folder) from error
-        if demo_wanted or (demo_wanted is None and not started.demo_done):
+        if demo_wanted or (demo_wanted is None and not started.demo_done and not started.bare):
             await _demo(started, clock, console)
             local_set.write(folder, msgspec.structs.replace(started, demo_done=True))
     _what_next(started, folder)
@@ -171,13 +176,14 @@ async def _down(folder: Path, *, keep: bool) -> None:
 
 def _what_next(started: LocalSet, folder: Path) -> None:
     option = _state_option(folder)
-    homes = {"flotilla": Path(sys.executable).parent, "kubectl": Path(started.programs["kubectl"]).parent}
+    used = ("kubectl", "helm") if started.bare else ("kubectl",)
+    homes = {"flotilla": Path(sys.executable).parent, **{name: Path(started.programs[name]).parent for name in used}}
     missing = [str(home) for name, home in homes.items() if not shutil.which(name)]
     path = f"  export PATH={':'.join(missing)}:$PATH\n" if missing else ""
     click.echo(
         f"\nThe set is running. Use it with:\n\n  export KUBECONFIG={started.kubeconfig}\n{path}\n"
         "Try next:\n\n"
-        f"{demo_view.TRY_NEXT}"
+        f"{demo_view.TRY_CHART.format(option=option) if started.bare else demo_view.TRY_NEXT}"
         f"  flotilla status{option}\n"
         f"  flotilla down{option}     # stops everything, leaves nothing behind\n"
     )

@@ -4,6 +4,7 @@
 {{- include "flotilla.checkServices" . }}
 {{- include "flotilla.checkSettings" (dict "root" . "where" "settings" "given" .Values.settings) }}
 {{- include "flotilla.checkGates" . }}
+{{- include "flotilla.checkShards" . }}
 {{- end }}
 
 {{- define "flotilla.checkServices" -}}
@@ -56,6 +57,8 @@ log-format: manager.loggingFormat
 nats: nats.url
 shards: services.<name>.shards
 bus-copies: nats.replicas
+cri-socket: daemon.socketFile
+max-workers-for-pull-image: daemon.maxWorkersForPullImage
 {{- end }}
 
 {{- define "flotilla.checkGates" -}}

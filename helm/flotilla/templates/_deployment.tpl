@@ -16,8 +16,7 @@ spec:
   {{- end }}
   minReadySeconds: 3
   revisionHistoryLimit: {{ $.Values.revisionHistoryLimit }}
-  strategy:
-    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
+  strategy: {{ include "flotilla.strategy" . | nindent 4 }}
   selector:
     matchLabels: {{ include "flotilla.selector" .component | nindent 6 }}
   template: {{ include "flotilla.pod" . | nindent 4 }}

@@ -3,8 +3,15 @@
 {{ .Files.Get "files/services.yaml" }}
 {{- end }}
 
+{{- /* An image of OpenKruise's, which an upgrade with --reuse-values brings along, has nothing of ours in it. */ -}}
 {{- define "flotilla.image" -}}
-{{ .Values.manager.image.repository }}:{{ .Values.manager.image.tag | default .Chart.AppVersion }}
+{{- if include "flotilla.foreignImage" . }}flotilla/flotilla:{{ .Chart.AppVersion }}
+{{- else }}{{ .Values.manager.image.repository }}:{{ .Values.manager.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{- define "flotilla.foreignImage" -}}
+{{- if hasSuffix "/kruise-manager" .Values.manager.image.repository }}{{ .Values.manager.image.repository }}{{ end }}
 {{- end }}
 
 {{- define "flotilla.labels" -}}

@@ -16,10 +16,12 @@
 {{- $given := list }}
 {{- range $path := include "flotilla.ignoredValues" . | fromYamlArray }}
 {{- $at := $.Values }}
+{{- $there := true }}
 {{- range splitList "." $path }}
-{{- if not (empty $at) }}{{ $at = get $at . }}{{ end }}
+{{- $there = and $there (hasKey $at .) }}
+{{- if $there }}{{ $at = index $at . }}{{ end }}
 {{- end }}
-{{- if not (kindIs "invalid" $at) }}{{ $given = append $given $path }}{{ end }}
+{{- if $there }}{{ $given = append $given $path }}{{ end }}
 {{- end }}
 {{- $given | join "\n" }}
 {{- end }}

@@ -26,10 +26,11 @@ from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
 from flotilla_watcher.routes import routes
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
-GUARD_SECONDS = 1.0
-"""How often an idle stream is looked at: a wiped bus is filled again within two seconds."""
+GUARD_SECONDS = 2.0
+"""How often an idle stream is looked at: a wiped bus is filled again within three seconds. There are more than a dozen
+streams, and most of what the bus does while nothing happens is to answer this."""
 
-MARKER_BEATS = 5
+MARKER_BEATS = 2
 """The marker is repeated after this many looks, so that followers know within five seconds that we live."""
 
 PAUSE_SECONDS = 1.0

@@ -9,7 +9,16 @@ from typing import Any
 import promql_parser
 import pytest
 import yaml
+from prometheus_client.metrics import MetricWrapperBase
 
+from flotilla_common import service
+from flotilla_common.bus import nats
+from flotilla_common.control import metrics as control
+from flotilla_common.kube import client
+from flotilla_common.mirror import metrics as mirror
+from flotilla_nodeagent import metrics as nodeagent
+from flotilla_watcher import metrics as watcher
+from flotilla_webhook.metrics import process_metrics
 from tests.unit.docs.test_docs import metric_names
 
 ROOT = Path(__file__).parents[3]
@@ -80,6 +89,17 @@ def test_a_query_asks_for_what_there_is(where: str) -> None:
         for label in part.modifier.labels
     }
     assert matched | grouped <= known
+
+
+def test_labels_are_those_of_the_code() -> None:
+    """The table in docs/operations.md, by which queries are judged, against the metrics themselves."""
+    modules = (control, mirror, nats, service, client, watcher, nodeagent)
+    metrics = [one for module in modules for one in vars(module).values() if isinstance(one, MetricWrapperBase)]
+    metrics += [one for one in vars(process_metrics()).values() if isinstance(one, MetricWrapperBase)]
+    exposed = {name: set(one._labelnames) for one in metrics for name in (one._name, f"{one._name}_total")}
+    known = exposed.keys() & LABELS.keys()
+    assert len(known) > 35
+    assert {name: LABELS[name] for name in known} == {name: exposed[name] for name in known}
 
 
 def test_names_are_those_of_different_things() -> None:

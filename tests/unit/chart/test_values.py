@@ -71,13 +71,6 @@ def test_older_names_have_no_default() -> None:
     assert not set(IGNORED) & set(LEAVES)
 
 
-@pytest.mark.parametrize("name", LEAVES)
-def test_every_value_is_read(name: str) -> None:
-    """A value that no template reads would be a promise that nobody keeps."""
-    last = name.rpartition(".")[2]
-    assert any(last in text for text in TEMPLATES.values())
-
-
 @pytest.mark.parametrize("name", SCHEMA["properties"])
 def test_every_value_is_on_the_page(name: str) -> None:
     assert f"`{name}" in PAGE or name == "global"

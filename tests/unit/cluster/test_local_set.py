@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from flotilla_cli import connection
 from flotilla_cli.cluster import local_set, services
+from flotilla_cli.cluster import status as health
 from flotilla_cli.cluster import up as work
 from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.errors import ClusterError
@@ -21,6 +22,7 @@ from flotilla_cli.cluster.ports import free_ports, is_free, require_free
 from flotilla_cli.cluster.process import Process, boot_id, start_ticks
 from flotilla_cli.cluster.records import Records
 from flotilla_cli.main import main
+from flotilla_common.clock import SystemClock
 
 SET = LocalSet(
     kubeconfig="/state/kubeconfig",
@@ -130,3 +132,26 @@ def test_taken_ports_are_refused() -> None:
         assert not is_free(port)
         with pytest.raises(ClusterError, match="--port"):
             require_free(port, "the apiserver", "--port")
+
+
+def test_a_bare_set_stays_bare_until_it_is_brought_up_without_that_wish() -> None:
+    bare = work.Wishes(real_nodes=3, bare=True)
+    assert work.settled(bare, None).bare
+    assert work.settled(bare, msgspec.structs.replace(SET, bare=True)).bare
+    assert not work.settled(work.Wishes(), msgspec.structs.replace(SET, bare=True)).bare
+    assert not work.settled(bare, SET).bare
+
+
+@pytest.mark.parametrize("words", [["--bare"], ["--bare", "--real-nodes", "1", "--demo"]], ids="-".join)
+def test_bare_is_a_wish_for_real_nodes_and_no_demo(words: list[str], tmp_path: Path) -> None:
+    reply = CliRunner().invoke(main, ["up", "--state", str(tmp_path / "set"), *words])
+    assert reply.exit_code == 2
+    assert "--bare goes with --real-nodes" in reply.output
+    assert not (tmp_path / "set").exists()
+
+
+async def test_a_bare_set_is_well_without_services(tmp_path: Path) -> None:
+    local_set.write(tmp_path, msgspec.structs.replace(SET, bare=True, real_nodes=1))
+    names = {line.name for line in await health.check(tmp_path, SystemClock())}
+    assert {"etcd", "real-0-kubelet", "registry"} <= names
+    assert not names & {"nats-server", "watcher", "real-0-nodeagent"}

@@ -79,15 +79,22 @@ async def ensure(
 ) -> Registry:
     """The set's registry, started if it does not run, with the images of every set in it."""
     registry = Registry(address)
-    current = records.alive(NAME)
-    if current is None or f"--address={address}" not in current.argv:
-        await records.stop([NAME], clock, grace=0)
-        blobs = state_dir / "registry"
-        blobs.mkdir(parents=True, exist_ok=True)
-        argv = [str(program("crane")), "registry", "serve", f"--address={address}", f"--disk={blobs}"]
-        current = records.spawn(NAME, argv, bound=bound)
-    problem = f"The image registry did not start. End of {current.log}"
-    await until(registry.serves, current, clock, READY_WITHIN, problem)
+    await serve(registry, state_dir, records, program, clock, bound=bound)
     for reference, command in images.NAMED.items():
         await registry.push(reference, command)
     return registry
+
+
+async def serve(
+    registry: Registry, state_dir: Path, records: Records, program: Callable[[str], Path], clock: Clock, *, bound: bool
+) -> None:
+    """Return when the registry answers at its address; it is started if it does not run."""
+    current = records.alive(NAME)
+    if current is None or f"--address={registry.address}" not in current.argv:
+        await records.stop([NAME], clock, grace=0)
+        blobs = state_dir / "registry"
+        blobs.mkdir(parents=True, exist_ok=True)
+        argv = [str(program("crane")), "registry", "serve", f"--address={registry.address}", f"--disk={blobs}"]
+        current = records.spawn(NAME, argv, bound=bound)
+    problem = f"The image registry did not start. End of {current.log}"
+    await until(registry.serves, current, clock, READY_WITHIN, problem)

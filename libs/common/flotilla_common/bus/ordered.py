@@ -22,16 +22,16 @@ from flotilla_common.bus.interface import BusError, Message, OnMessage
 from flotilla_common.bus.jetstream import LAST_PER_SUBJECT, JetStream, StreamInfo, StreamMissing, consumer_config
 from flotilla_common.clock import Clock
 
-HEARTBEAT_SECONDS = 1.0
+HEARTBEAT_SECONDS = 2.0
 """The server says this often that an idle consumer lives."""
 
-SILENCE_SECONDS = 3.0
+SILENCE_SECONDS = 6.0
 """Without any word for this long the consumer counts as dead."""
 
-CHECK_SECONDS = 0.5
+CHECK_SECONDS = 1.0
 """How often liveness is looked at."""
 
-INFO_SECONDS = 5.0
+INFO_SECONDS = 10.0
 """How often the stream is compared with the one that we read."""
 
 RESUME_SECONDS = 60.0

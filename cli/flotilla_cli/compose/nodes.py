@@ -1,0 +1,33 @@
+"""The container of compose.yaml that makes fake nodes: `python -m flotilla_cli.compose.nodes KUBECONFIG COUNT`.
+
+First it waits for the apiserver, whose own image holds nothing that could ask for its health. When it has ended, pods
+can be made.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from flotilla_cli.cluster import fake_nodes
+from flotilla_cli.cluster.admin import admin, not_ready
+from flotilla_cli.compose.keys import BOOT
+from flotilla_common.clock import Clock, SystemClock
+
+POLL = 0.5
+
+
+async def make(kubeconfig: Path, count: int, clock: Clock) -> None:
+    """Return when the apiserver serves and the nodes take pods. Raises ClusterError when kwok does not take them."""
+    said = ""
+    while problem := await not_ready(kubeconfig, clock):
+        if problem != said:
+            print(problem, flush=True)
+        said = problem
+        await clock.sleep(POLL)
+    async with admin(kubeconfig, clock) as api:
+        await fake_nodes.add(api, count, clock)
+        await fake_nodes.retake(api, count, clock, BOOT)
+
+
+if __name__ == "__main__":
+    asyncio.run(make(Path(sys.argv[1]), int(sys.argv[2]), SystemClock()))

@@ -1,0 +1,78 @@
+"""No value is a promise that nobody keeps: each, changed, changes what the chart makes."""
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.support.helm import CHART, Helm
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+NEEDS = {
+    "autoscaling.webhook.": "autoscaling.webhook.enabled=true",
+    "certManager.issuerRef": "certManager.enabled=true",
+    "compact.": "profile=compact",
+    "daemon.credentialProvider.": "daemon.credentialProvider.enable=true",
+    "externalCerts.": r"featureGates=EnableExternalCerts=true",
+    "monitoring.": "monitoring.enabled=true,monitoring.dashboards=true",
+}
+"""What has to be switched on for values that begin so."""
+OTHER = {
+    "featureGates": "PodWebhook=false",
+    "installation.namespace": "elsewhere",
+    "certManager.issuerRef": {"name": "corp"},
+    "daemon.log.level": "debug",
+    "manager.log.level": "debug",
+    "manager.image.tag": "v9",
+    "monitoring.interval": "1m",
+    "nats.image.tag": "v9",
+    "nats.storage.size": "1Gi",
+    "nats.url": "tls://x:4222",
+    "networkPolicy.apiserver": ["10.0.0.1/32"],
+    "networkPolicy.nodes": ["10.0.0.0/16"],
+    "services": {"jobs": {"replicas": 7}},
+    "settings": {"kube-max-writes": 7},
+}
+"""Values that have a form of their own."""
+BY_TYPE = {"string": "/other", "object": {"a": "b"}, "array": [{"a": "b"}]}
+
+
+def leaves(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
+    """All values that have a default."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in schema.get("properties", {}).items():
+        inner = {path + name: value} if "default" in value else leaves(value, f"{path}{name}.")
+        found |= inner
+    return found
+
+
+def another(name: str, value: dict[str, Any]) -> Any:
+    """A value that is allowed, and not the default."""
+    if name in OTHER:
+        return OTHER[name]
+    default = value["default"]
+    if "enum" in value:
+        return next(one for one in value["enum"] if one and one != default)
+    if value["type"] == "boolean":
+        return not default
+    if value["type"] == "integer":
+        return default - 1 if default == value.get("maximum") else default + 1
+    return BY_TYPE[value["type"]]
+
+
+LEAVES = leaves(SCHEMA)
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_value_has_an_effect(chart: Helm, name: str) -> None:
+    needs = [needed for begin, needed in NEEDS.items() if name.startswith(begin) and f"{name}=" not in needed]
+    base = tuple(part for needed in needs for part in ("--set", needed))
+    given = ("--set-json", f"{name}={json.dumps(another(name, LEAVES[name]))}")
+    assert made(chart, *base) != made(chart, *base, *given)
+
+
+@cache
+def made(chart: Helm, *given: str) -> str:
+    """What helm prints; with the same values it does so once."""
+    return chart.run("template", "flotilla", str(CHART), *given)

@@ -1,0 +1,389 @@
+"""What the chart makes of its values, fact by fact."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flotilla_cli.install import rbac
+from tests.support.chart import ABSENT, at, rendered
+from tests.support.helm import CHART, Helm
+
+SERVICES = {"flotilla-cloneset", "flotilla-jobs", "flotilla-watcher", "flotilla-webhook"}
+NO_CRDS = "crds.managed=false"
+
+VALUE_SETS = {
+    "default": (),
+    "compact": ("profile=compact",),
+    "three servers": ("nats.replicas=3",),
+    "a bus of one's own": ("nats.url=tls://nats.messaging:4222",),
+    "everything": (
+        "monitoring.enabled=true,monitoring.dashboards=true,certManager.enabled=true,autoscaling.webhook.enabled=true",
+        "daemon.credentialProvider.enable=true,daemon.kubeletLogins=true,manager.hostNetwork=true",
+        "networkPolicy.apiserver={10.0.0.1/32},networkPolicy.nodes={10.0.0.0/16},installation.namespace=elsewhere",
+    ),
+    "as little as can be": (
+        "crds.managed=false,daemon.enabled=false,podDisruptionBudget.enabled=false,networkPolicy.enabled=false",
+        "preDeleteGuard.enabled=false,priorityClassName=,featureGates=",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VALUE_SETS)
+def test_helm_finds_nothing_wrong(chart: Helm, name: str) -> None:
+    given = [part for value in VALUE_SETS[name] for part in ("--set", value)]
+    assert "0 chart(s) failed" in chart.run("lint", "--strict", str(CHART), *given)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "name", "path", "expected"),
+    [
+        # Services, one by one
+        ("services.cloneset.replicas=5", "Deployment", "flotilla-cloneset", "spec.replicas", 5),
+        ("services.cloneset.replicas=5", "Deployment", "flotilla-jobs", "spec.replicas", 2),
+        ("services.cloneset.replicas=0", "Deployment", "flotilla-cloneset", "spec.replicas", 0),
+        ("manager.replicas=1", "PodDisruptionBudget", "flotilla-webhook", "", ABSENT),
+        ("manager.replicas=2", "PodDisruptionBudget", "flotilla-webhook", "spec.maxUnavailable", 1),
+        (
+            "services.jobs.nodeSelector.disk=fast",
+            "Deployment",
+            "flotilla-jobs",
+            "spec.template.spec.nodeSelector.disk",
+            "fast",
+        ),
+        (
+            "services.jobs.podAnnotations.a=b",
+            "Deployment",
+            "flotilla-jobs",
+            "spec.template.metadata.annotations.a",
+            "b",
+        ),
+        ("revisionHistoryLimit=7", "Deployment", "flotilla-jobs", "spec.revisionHistoryLimit", 7),
+        # The webhook by load
+        ("autoscaling.webhook.enabled=true", "Deployment", "flotilla-webhook", "spec.replicas", ABSENT),
+        ("autoscaling.webhook.enabled=true", "HorizontalPodAutoscaler", "flotilla-webhook", "spec.maxReplicas", 6),
+        ("autoscaling.webhook.enabled=true", "Deployment", "flotilla-jobs", "spec.replicas", 2),
+        ("manager.hostNetwork=true", "Deployment", "flotilla-webhook", "spec.template.spec.hostNetwork", True),
+        ("manager.hostNetwork=true", "Deployment", "flotilla-cloneset", "spec.template.spec.hostNetwork", ABSENT),
+        ("manager.webhook.port=9443", "Service", "kruise-webhook-service", "spec.ports.0.targetPort", 9443),
+        # Namespaces
+        ("installation.namespace=x", "Namespace", "x", "metadata.labels.control-plane", "openkruise"),
+        ("installation.namespace=default", "Namespace", "default", "", ABSENT),
+        ("installation.createNamespace=false", "Namespace", "kruise-system", "", ABSENT),
+        (
+            "daemon.enabled=true",
+            "Namespace",
+            "kruise-system",
+            "metadata.labels.pod-security\\.kubernetes\\.io/enforce",
+            "privileged",
+        ),
+        (
+            "daemon.enabled=false",
+            "Namespace",
+            "kruise-system",
+            "metadata.labels.pod-security\\.kubernetes\\.io/enforce",
+            "restricted",
+        ),
+        # The node agent
+        ("featureGates=KruiseDaemon=false", "DaemonSet", "flotilla-nodeagent", "", ABSENT),
+        ("featureGates=KruiseDaemon=false", "ServiceAccount", "flotilla-nodeagent", "", ABSENT),
+        ("featureGates=AllBeta=false", "DaemonSet", "flotilla-nodeagent", "", ABSENT),
+        (r"featureGates=AllBeta=false\,KruiseDaemon=true", "DaemonSet", "flotilla-nodeagent", "kind", "DaemonSet"),
+        ("daemon.enabled=false", "DaemonSet", "flotilla-nodeagent", "", ABSENT),
+        # The bus
+        ("nats.replicas=3", "StatefulSet", "flotilla-bus", "spec.replicas", 3),
+        ("nats.replicas=3", "PodDisruptionBudget", "flotilla-bus", "spec.maxUnavailable", 1),
+        ("nats.replicas=1", "PodDisruptionBudget", "flotilla-bus", "", ABSENT),
+        ("nats.url=tls://x:4222", "StatefulSet", "flotilla-bus", "", ABSENT),
+        ("nats.url=tls://x:4222", "NetworkPolicy", "flotilla-bus", "", ABSENT),
+        # The rest
+        ("preDeleteGuard.enabled=false", "Job", "flotilla-finalizer", "", ABSENT),
+        ("serviceAccount.annotations.a=b", "ServiceAccount", "flotilla-cloneset", "metadata.annotations.a", "b"),
+        (
+            "settings.keep-managed-fields=true",
+            "MutatingAdmissionPolicy",
+            "flotilla-pods-without-managed-fields",
+            "",
+            ABSENT,
+        ),
+    ],
+)
+def test_a_value_does_what_it_says(chart: Helm, values: str, kind: str, name: str, path: str, expected: object) -> None:
+    found = rendered(chart, NO_CRDS, values).of(kind).get(name, ABSENT)
+    assert (_at(found, path) if path else found) == expected
+
+
+def _at(document: object, path: str) -> object:
+    """As `at`; names with dots are written with backslashes."""
+    for part in path.replace("\\.", "\0").split("."):
+        document = at(document, part) if "\0" not in part else _named(document, part.replace("\0", "."))
+    return document
+
+
+def _named(document: object, name: str) -> object:
+    return document.get(name, ABSENT) if isinstance(document, dict) else ABSENT
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ("manager.replcas=2", "at '/manager': additional properties 'replcas' not allowed"),
+        ("manager.replicas=two", "at '/manager/replicas': got string, want integer"),
+        ("manager.replicas=-1", "at '/manager/replicas': minimum: got -1, want 0"),
+        ("profile=tiny", "at '/profile': value must be one of 'split', 'compact'"),
+        ("nats.replicas=2", "at '/nats/replicas': value must be one of 1, 3"),
+        ("nats.url=nats.messaging", "at '/nats/url': 'nats.messaging' does not match pattern"),
+        ("manager.log.level=verbose", "at '/manager/log/level': 'verbose' does not match pattern"),
+        ("networkPolicy.apiserver={10.0.0.1}", "at '/networkPolicy/apiserver/0': '10.0.0.1' does not match pattern"),
+        (
+            "webhookConfiguration.timeoutSeconds=60",
+            "at '/webhookConfiguration/timeoutSeconds': maximum: got 60, want 30",
+        ),
+        ("services.cloneset.replica=2", "at '/services/cloneset': additional properties 'replica' not allowed"),
+        ("services.clonesets.replicas=2", "services.clonesets: there is no such service; there are cloneset, jobs"),
+        ("services.webhook.shards=2", "services.webhook.shards: this service has no shards"),
+        ("services.webhook.enabled=false", "services.webhook.enabled: it cannot be left out"),
+        ("services.watcher.enabled=false", "services.watcher.enabled: node agents hear nothing without the watcher"),
+        ("settings.kube-max-write=2", "settings.kube-max-write: there is no such setting"),
+        ("services.jobs.settings.x=2", "services.jobs.settings.x: there is no such setting"),
+        ("settings.metrics-port=1", "settings.metrics-port: the chart sets it; give manager.metrics.port"),
+        ("featureGates=NoSuchGate=true", "featureGates: there is no gate NoSuchGate"),
+        ("featureGates=PodWebhook", "featureGates: PodWebhook has no value; write PodWebhook=true"),
+        ("featureGates=PodWebhook=maybe", "featureGates: PodWebhook=maybe is neither true nor false"),
+    ],
+)
+def test_a_slip_is_refused_with_its_name(chart: Helm, values: str, said: str) -> None:
+    assert said in chart.run("template", "flotilla", str(CHART), "--set", values, check=False)
+
+
+def test_a_service_that_does_not_run_has_no_rights(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "services.jobs.enabled=false")
+    assert made.names("Deployment") == SERVICES - {"flotilla-jobs"}
+    assert "flotilla-jobs" not in made.names("ServiceAccount") | made.names("ClusterRole")
+    assert "kruise-daemon-secret-rolebinding" not in made.names("RoleBinding")
+    bound = json.dumps([*made.of("ClusterRoleBinding").values(), *made.of("RoleBinding").values()])
+    assert "flotilla-jobs" not in bound
+    assert "flotilla-cloneset" in bound
+
+
+def test_one_process_has_the_rights_of_all(chart: Helm) -> None:
+    split, compact = rendered(chart, NO_CRDS), rendered(chart, NO_CRDS, "profile=compact")
+    assert compact.names("Deployment") == {"flotilla-compact"}
+    assert compact.names("ServiceAccount") & SERVICES == set()
+    roles = {
+        (one["kind"], name, one["roleRef"]["name"])
+        for kind in ("ClusterRoleBinding", "RoleBinding")
+        for name, one in split.of(kind).items()
+    }
+    for kind, name, role in roles:
+        bound = compact.one(kind, name)
+        assert bound["roleRef"]["name"] == role
+        assert [subject["name"] for subject in bound["subjects"]] in (
+            ["flotilla-compact"],
+            ["flotilla-bus"],
+            ["flotilla-finalizer"],
+        )
+
+
+def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "profile=compact")
+    pod = made.one("Deployment", "flotilla-compact")["spec"]["template"]
+    assert pod["spec"]["containers"][0]["command"] == ["flotilla"]
+    assert made.args("Deployment", "flotilla-compact")[:5] == ["run", "cloneset", "jobs", "watcher", "webhook"]
+    service = made.one("Service", "kruise-webhook-service")["spec"]
+    assert service["selector"].items() <= pod["metadata"]["labels"].items()
+    assert {source["secret"]["name"] for source in at(pod, "spec.volumes.1.projected.sources")} == {
+        f"flotilla-bus-{name.removeprefix('flotilla-')}" for name in SERVICES
+    }
+    policy = made.one("ValidatingAdmissionPolicy", "flotilla-leases-of-their-own")
+    assert f":{rbac.account(rbac.COMPACT)}'" in at(policy, "spec.validations.0.expression")
+    assert "flotilla-jobs" not in made.args("Deployment", "flotilla-compact")
+
+
+def test_a_compact_set_may_leave_a_service_out(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "profile=compact", "services.jobs.enabled=false")
+    assert made.args("Deployment", "flotilla-compact")[:4] == ["run", "cloneset", "watcher", "webhook"]
+    assert "flotilla-jobs" not in made.names("ClusterRoleBinding")
+
+
+def test_the_webhooks_service_reaches_the_webhook_only(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS)
+    selector = made.one("Service", "kruise-webhook-service")["spec"]["selector"].items()
+    chosen = {pod["metadata"]["name"] for pod in made.pods() if selector <= pod["metadata"]["labels"].items()}
+    assert chosen == {"flotilla-webhook"}
+
+
+@pytest.mark.parametrize("namespace", ["default", "elsewhere"])
+def test_everything_is_in_the_namespace_that_is_named(chart: Helm, namespace: str) -> None:
+    made = rendered(
+        chart, "installation.namespace=elsewhere,monitoring.enabled=true,certManager.enabled=true", namespace=namespace
+    )
+    used = {one["metadata"]["namespace"] for one in made.objects if "namespace" in one["metadata"]}
+    assert used == {"elsewhere", "kruise-daemon-config"}
+    assert "kruise-system" not in json.dumps(made.objects)
+    assert made.names("Namespace") == {"kruise-daemon-config"} | ({"elsewhere"} if namespace == "default" else set())
+
+
+def test_definitions_come_with_the_chart_and_stay(chart: Helm) -> None:
+    assert rendered(chart, NO_CRDS).names("CustomResourceDefinition") == set()
+    definitions = rendered(chart).of("CustomResourceDefinition").values()
+    assert len(definitions) == len(list((CHART / "files" / "crds").iterdir()))
+    assert {one["metadata"]["annotations"]["helm.sh/resource-policy"] for one in definitions} == {"keep"}
+
+
+def test_webhook_entries_take_the_values_and_so_does_their_template(chart: Helm) -> None:
+    made = rendered(chart, "webhookConfiguration.timeoutSeconds=12,webhookConfiguration.aksIntegration=true")
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (configuration,) = made.of(kind).values()
+        annotations = configuration["metadata"]["annotations"]
+        assert {entry["timeoutSeconds"] for entry in configuration["webhooks"]} == {12}
+        assert json.loads(annotations["template"]) == configuration["webhooks"]
+        assert annotations["admissions.enforcer/disabled"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("values", "there"),
+    [
+        ("featureGates=KruisePodReadinessGate=true", False),
+        (r"featureGates=KruisePodReadinessGate=true\,EnableExternalCerts=true", True),
+        ("featureGates=KruisePodReadinessGate=true,certManager.enabled=true", True),
+        (r"featureGates=AllAlpha=true\,PodWebhook=false", False),
+        ("featureGates=AllAlpha=true", True),
+        ("featureGates=AllAlpha=true,manager.custom_resource_enable=CloneSet", False),
+        (r"featureGates=AllAlpha=true,manager.custom_resource_enable=CloneSet\,SidecarSet", True),
+        ("certManager.enabled=true", False),
+    ],
+)
+def test_pods_are_asked_about_where_a_gate_wants_it_and_the_webhook_may_not_say_so(
+    chart: Helm, values: str, there: bool
+) -> None:
+    made = rendered(chart, NO_CRDS, values)
+    (configuration,) = made.of("MutatingWebhookConfiguration").values()
+    assert any(entry["name"] == "mpod.kb.io" for entry in configuration["webhooks"]) == there
+
+
+def test_cert_manager_signs_for_the_service_and_its_authority_is_injected(chart: Helm) -> None:
+    made = rendered(chart, "certManager.enabled=true,installation.namespace=x")
+    assert "EnableExternalCerts=true" in made.settings()
+    certificate = made.one("Certificate", "kruise-webhook-certs")["spec"]
+    assert certificate["secretName"] == "kruise-webhook-certs"
+    assert {"kruise-webhook-service.x.svc", "localhost"} <= set(certificate["dnsNames"])
+    issuer = made.one("Issuer", certificate["issuerRef"]["name"])["spec"]
+    assert made.one("Certificate", "flotilla-webhook-ca")["spec"]["secretName"] == issuer["ca"]["secretName"]
+    injected = {
+        one["metadata"]["name"]
+        for one in made.objects
+        if one["metadata"].get("annotations", {}).get("cert-manager.io/inject-ca-from") == "x/kruise-webhook-certs"
+    }
+    converted = {
+        name
+        for name, one in made.of("CustomResourceDefinition").items()
+        if at(one, "spec.conversion.strategy") == "Webhook"
+    }
+    configurations = {"kruise-mutating-webhook-configuration", "kruise-validating-webhook-configuration"}
+    assert len(converted) >= 2
+    assert injected == converted | configurations
+
+
+def test_another_issuer_signs_alone(chart: Helm) -> None:
+    made = rendered(
+        chart,
+        NO_CRDS,
+        "certManager.enabled=true,certManager.issuerRef.name=corp,certManager.issuerRef.kind=ClusterIssuer",
+    )
+    assert made.names("Issuer") == set()
+    assert {name: at(one, "spec.issuerRef.name") for name, one in made.of("Certificate").items()} == {
+        "kruise-webhook-certs": "corp"
+    }
+
+
+def test_all_pods_with_metrics_are_scraped(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "monitoring.enabled=true,monitoring.labels.release=prometheus")
+    service = made.one("Service", "flotilla-metrics")
+    monitor = made.one("ServiceMonitor", "controller-manager-metrics-monitor")
+    assert at(monitor, "spec.selector.matchLabels").items() <= service["metadata"]["labels"].items()
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    scraped = {
+        pod["metadata"]["name"]
+        for pod in made.pods()
+        if service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+        and any(port["name"] == "metrics" for port in pod["spec"]["containers"][0].get("ports", []))
+    }
+    assert scraped == SERVICES | {"flotilla-nodeagent"}
+    rules = made.one("PrometheusRule", "flotilla")["spec"]["groups"]
+    assert [group["name"] for group in rules] == [
+        "flotilla.services",
+        "flotilla.bus",
+        "flotilla.webhook",
+        "flotilla.nodes",
+    ]
+    assert rendered(chart, NO_CRDS).names("ServiceMonitor") == set()
+
+
+def test_dashboards_are_found_by_their_label(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "monitoring.dashboards=true")
+    boards = {name: one for name, one in made.of("ConfigMap").items() if "dashboard" in name}
+    stored = {path.name: json.loads(path.read_text()) for path in Path(CHART, "monitoring", "dashboards").iterdir()}
+    assert all(one["metadata"]["labels"]["grafana_dashboard"] == "1" for one in boards.values())
+    shown = {key: json.loads(text) for one in boards.values() for key, text in one["data"].items()}
+    assert shown == {f"flotilla-{name}": board for name, board in stored.items()}
+
+
+def test_only_who_is_named_reaches_webhook_metrics_and_bus(chart: Helm) -> None:
+    made = rendered(
+        chart,
+        NO_CRDS,
+        "networkPolicy.apiserver={10.1.0.1/32},networkPolicy.nodes={10.1.0.0/16},networkPolicy.monitoring.team=sre",
+    )
+    ingress = {name: one["spec"]["ingress"] for name, one in made.of("NetworkPolicy").items()}
+    assert ingress["flotilla-webhook"] == [
+        {"ports": [{"port": "https"}], "from": [{"ipBlock": {"cidr": "10.1.0.1/32"}}]}
+    ]
+    assert {"ports": [{"port": "health"}]} in ingress["flotilla-services"]
+    assert at(ingress["flotilla-services"], "1.from.0.namespaceSelector.matchLabels") == {"team": "sre"}
+    assert all(rule["from"] for rule in ingress["flotilla-bus"])
+    assert at(ingress["flotilla-bus"], "2.from.0.ipBlock.cidr") == "10.1.0.0/16"
+
+
+def test_every_pod_is_under_the_policies_that_let_it_work(chart: Helm) -> None:
+    """Ports that policies name exist in the pods that they are about, and clients of the bus are let in."""
+    made = rendered(chart, NO_CRDS)
+    clients = at(made.one("NetworkPolicy", "flotilla-bus"), "spec.ingress.0.from.0.podSelector.matchLabels").items()
+    for pod in made.pods():
+        ports = {port["name"] for port in pod["spec"]["containers"][0].get("ports", [])}
+        name, labels = pod["metadata"]["name"], pod["metadata"]["labels"].items()
+        assert clients <= labels
+        if name in SERVICES | {"flotilla-nodeagent"}:
+            assert {"health", "metrics"} <= ports
+        if name == "flotilla-webhook":
+            assert "https" in ports
+        if name == "flotilla-bus":
+            assert {"nats", "routes", "monitor"} <= ports
+
+
+def test_a_bus_of_ones_own_is_reached_with_its_secrets(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "nats.url=tls://nats.messaging:4222,nats.replicas=3")
+    assert "--nats=tls://nats.messaging:4222" in made.args("Deployment", "flotilla-cloneset")
+    assert "--nats-issuer=/var/run/flotilla/bus/issuer.seed" in made.args("Deployment", "flotilla-watcher")
+    assert "--nats=tls://nats.messaging:4222" in made.args("DaemonSet", "flotilla-nodeagent")
+    assert "bus-copies: 3" in made.settings()
+    assert not any(
+        "flotilla-bus" in name for kind in ("Role", "ServiceAccount", "Service") for name in made.names(kind)
+    )
+    alone = rendered(chart, NO_CRDS, "nats.url=tls://nats.messaging:4222,daemon.enabled=false")
+    assert not any("issuer" in argument for argument in alone.args("Deployment", "flotilla-watcher"))
+
+
+def test_three_servers_know_each_other(chart: Helm) -> None:
+    made = rendered(chart, NO_CRDS, "nats.replicas=3")
+    configuration = made.one("ConfigMap", "flotilla-bus")["data"]["nats.conf"]
+    assert [
+        f"flotilla-bus-{server}.flotilla-bus-servers.kruise-system.svc" in configuration for server in range(4)
+    ] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert "bus-copies: 3" in made.settings()
+    assert "cluster {" not in rendered(chart, NO_CRDS).one("ConfigMap", "flotilla-bus")["data"]["nats.conf"]

@@ -1,0 +1,58 @@
+"""Images under the names of public ones, for engines that pull nothing: each holds the program that it is named after.
+
+The programs are those of `flotilla up`, in the versions that compose.yaml names. The public images hold more than that
+(certificates, time zones; on Alpine a shell); of this only what compose.yaml uses is here.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from flotilla_cli.cluster.programs import ETCD, KUBERNETES, KWOK
+from flotilla_cli.cluster.provision import machine
+from flotilla_cli.cluster.realnodes.debian import busybox
+from flotilla_cli.cluster.realnodes.images import Image, digest
+from flotilla_cli.image import nats, oci, tree
+from flotilla_cli.image.tree import Entry, File, Folder
+from flotilla_common.control.plan import Json
+
+NATS = nats.NAMES[1]  # the one on Alpine
+REGISTRY = "registry:3"
+"""Stands for the registry's own image: crane's registry, at the same port."""
+
+
+def control_plane(program: Callable[[str], Path]) -> dict[str, Image]:
+    """The public images of compose.yaml, by name."""
+    named = {
+        f"quay.io/coreos/etcd:{ETCD.version}": "etcd",
+        f"registry.k8s.io/kwok/kwok:{KWOK.version}": "kwok",
+        **{
+            f"registry.k8s.io/{name}:{KUBERNETES.version}": name
+            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        },
+    }
+    return {reference: _image(program(name)) for reference, name in named.items()} | {NATS: bus(program)}
+
+
+def bus(program: Callable[[str], Path]) -> Image:
+    """nats-server, and the wget that Alpine has."""
+    wget = busybox()
+    assert wget is not None, "busybox-static is one of the packages that real nodes need"
+    return _image(program("nats-server"), {"usr/bin/wget": File(wget.read_bytes(), executable=True)})
+
+
+def registry(program: Callable[[str], Path]) -> Image:
+    """A registry that serves without being told anything."""
+    command = ["crane", "registry", "serve", "--address=0.0.0.0:5000", "--disk=/tmp"]
+    return _image(program("crane"), run={"Entrypoint": command})
+
+
+def _image(program: Path, more: tree.Tree | None = None, run: Json | None = None) -> Image:
+    """One layer, which is not compressed: it is read once, on this machine."""
+    files: dict[str, Entry] = {
+        f"usr/local/bin/{program.name}": File(program.read_bytes(), executable=True),
+        "tmp": Folder(0o1777),
+        **(more or {}),
+    }
+    content = tree.archive(files)
+    layer = oci.Layer(program.name, content, digest(content), len(content))
+    return oci.image([layer], machine(), {"Env": ["PATH=/usr/local/bin:/usr/bin"], **(run or {})})
