@@ -20,7 +20,13 @@ from tests.support.openkruise_pods import RESTARTED, SPACE, WAITING
 from tests.support.workspace import image, is_ready
 
 GOLDEN = Path(__file__).parents[1] / "integration" / "adopt" / "golden"
-VALUES = {"profile": "compact", "featureGates": "CloneSetShortHash=true"}
+VALUES = {
+    "profile": "compact",
+    "featureGates": "CloneSetShortHash=true",
+    "settings__lease-duration": "5s",
+    "settings__lease-retry-period": "1s",
+}
+"""Leases of pods that lost their rights shall run out soon."""
 Json = dict[str, Any]
 
 
