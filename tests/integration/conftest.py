@@ -33,7 +33,7 @@ SPREAD = (
     "recreate/test_restarts.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
-LONG = ("faults/", "test_install.py", "recreate/test_faults.py", "test_service_life.py")
+LONG = ("adopt/", "faults/", "test_install.py", "recreate/test_faults.py", "test_service_life.py")
 """Minutes each: they begin first, so that none is left alone at the end."""
 WHOLE_FILES = 3
 """Workers at files with planes of their own, as long as there is something else to do."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from flotilla_common.bus.interface import BusError, PublishRefused
+from flotilla_common.bus.ordered import CHECK_SECONDS, HEARTBEAT_SECONDS, SILENCE_SECONDS
 from tests.simulation.bus.client import SimulatedBus
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.bus.server import Server
@@ -82,7 +83,7 @@ def test_a_lost_last_delivery_shows_in_a_heartbeat() -> None:
     async def scene(bench: Bench) -> None:
         bench.server.faults = Planned({(Way.DELIVER, 1): LOST})
         await bench.write("a")
-        await asyncio.sleep(0.9)
+        await asyncio.sleep(HEARTBEAT_SECONDS - 0.1)
         assert bench.read == ""
         await asyncio.sleep(0.2)
         assert (bench.read, bench.follow.healthy, bench.reader.resets) == ("a", True, 0)
@@ -158,9 +159,9 @@ def test_a_consumer_without_heartbeats_is_replaced() -> None:
     async def scene(bench: Bench) -> None:
         bench.server.stall("reader", SPEC.name, noticed=True)
         await bench.write("a")
-        await asyncio.sleep(2.9)
+        await asyncio.sleep(SILENCE_SECONDS - 0.1)
         assert bench.read == ""
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(CHECK_SECONDS + 0.2)
         assert (bench.read, bench.reader.resets) == ("a", 0)
 
     play(scene)
@@ -192,7 +193,7 @@ def test_a_connection_that_stands_still_is_given_up_after_a_while() -> None:
     async def scene(bench: Bench) -> None:
         bench.bus.connection.freeze()
         await bench.write("a")
-        await asyncio.sleep(5)
+        await asyncio.sleep(SILENCE_SECONDS + CHECK_SECONDS + 1)
         assert (bench.read, bench.bus.connected, bench.follow.healthy) == ("", True, False)
         await asyncio.sleep(10)  # a question that the old connection swallowed is given up first
         assert (bench.read, bench.bus.connected, bench.reader.resets) == ("a", True, 0)
