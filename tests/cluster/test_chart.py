@@ -115,8 +115,9 @@ def test_other_numbers_of_shards_never_meet(flotilla: Release) -> None:
 
 
 def shards_at_once(pods: Iterable[Json]) -> set[str]:
-    """The numbers of shards that pods of the cloneset service know."""
-    known = [pod["spec"]["containers"][0] for pod in pods if pod["metadata"]["name"].startswith("flotilla-cloneset-")]
+    """The numbers of shards that pods of the cloneset service know which have not ended."""
+    named = [pod for pod in pods if pod["metadata"]["name"].startswith("flotilla-cloneset-")]
+    known = [pod["spec"]["containers"][0] for pod in named if pod["status"]["phase"] not in {"Succeeded", "Failed"}]
     given = [[word for word in container["args"] if word.startswith("--shards=")] for container in known]
     return {found[0].removeprefix("--shards=") if found else "1" for found in given}
 
