@@ -42,6 +42,7 @@ spec:
   completionPolicy: {type: Always}
   pullPolicy: {timeoutSeconds: 60, backoffLimit: 1}
 """
+PROXY = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CLONE_SETS = """
 apiVersion: apps.kruise.io/v1alpha1
 kind: CloneSet
@@ -152,10 +153,23 @@ def test_uninstalling_never_deletes_workloads(flotilla: Release, cluster: RealCl
     ).get("items")
 
 
-async def test_it_can_be_installed_again(flotilla: Release, space: Workspace) -> None:
-    """On the CRDs and objects that stayed, which belonged to a release in another namespace."""
+async def test_it_is_installed_again_with_three_servers_of_the_bus(flotilla: Release, space: Workspace) -> None:
+    """On the CRDs and objects that stayed, which belonged to a release in another namespace. One server may go."""
+    flotilla.helm.run("uninstall", "flotilla", "--no-hooks", "--wait", "--ignore-not-found")
     await eventually(lambda: not space.cluster.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found"))
-    place = ("-n", NAMESPACE, "--create-namespace", "--take-ownership")
-    flotilla.helm.run("install", "flotilla", str(CHART), *place, "--wait", "--timeout", "120s")
+    place = ("-n", NAMESPACE, "--create-namespace", "--take-ownership", "--set", "nats.replicas=3")
+    flotilla.helm.run("install", "flotilla", str(CHART), *place, "--wait", "--timeout", "180s")
     space.apply(CLONE_SETS)
     space.settled(availableReplicas=6)
+    assert set(copies(flotilla).values()) == {3}
+    space.set_image("nginx:latest")
+    flotilla.kubectl("delete", "pod", "flotilla-bus-1", "--force", "--grace-period=0")
+    space.settled(updatedAvailableReplicas=6)
+    await flotilla.healthy()
+
+
+def copies(flotilla: Release) -> dict[str, int]:
+    """On how many servers each stream is kept."""
+    page = flotilla.kubectl("get", "--raw", f"{PROXY}/flotilla-bus-0:8222/proxy/jsz?streams=true&config=true")
+    accounts = json.loads(page)["account_details"]
+    return {stream["name"]: stream["config"]["num_replicas"] for stream in accounts[0]["stream_detail"]}
