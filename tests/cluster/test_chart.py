@@ -1,7 +1,7 @@
 """The chart on three real nodes, as a user meets it: install, what the documents show, scale, upgrade, uninstall."""
 
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -20,8 +20,7 @@ from tests.support.cluster import eventually
 from tests.support.helm import CHART, NAMESPACE, Release, release
 from tests.support.nodes import RealCluster
 from tests.support.pull_jobs import ended
-from tests.support.recorder import Recorder
-from tests.support.workspace import PATIENCE, Json, Workspace, identity, image, restarts, watched
+from tests.support.workspace import Workspace, identity, image, restarts, watched
 
 __all__ = [
     "sample",
@@ -98,29 +97,6 @@ def test_an_upgrade_keeps_rollouts_running(flotilla: Release, space: Workspace) 
         assert {name: identity(pod) for name, pod in space.pods.items()} == before
     space.scale(9)
     space.settled(updatedAvailableReplicas=9)
-
-
-def test_other_numbers_of_shards_never_meet(flotilla: Release) -> None:
-    """Pods that know another number are all gone before the first new one comes, and compact waits for one shard."""
-    kubectl = flotilla.cluster.program("kubectl")
-    with Recorder(kubectl, flotilla.cluster.kubeconfig, POD, namespace=NAMESPACE) as seen:
-        assert seen.until(seen.begun, PATIENCE)
-        flotilla.helm.install("upgrade", services__cloneset__shards=4)
-        assert seen.until(lambda: shards_at_once(seen.objects.values()) == {"4"}, PATIENCE)
-        moments = [shards_at_once(pods.values()) for pods in seen.moments("Pod", NAMESPACE)]
-    assert [moment for moment in moments if len(moment) > 1] == []
-    assert {"1"} in moments
-    refused = flotilla.helm.run("upgrade", "flotilla", str(CHART), "--set", "profile=compact", check=False)
-    assert "profile: cloneset runs with 4 shards" in refused
-    flotilla.helm.install("upgrade")
-
-
-def shards_at_once(pods: Iterable[Json]) -> set[str]:
-    """The numbers of shards that pods of the cloneset service know which have not ended."""
-    named = [pod for pod in pods if pod["metadata"]["name"].startswith("flotilla-cloneset-")]
-    known = [pod["spec"]["containers"][0] for pod in named if pod["status"]["phase"] not in {"Succeeded", "Failed"}]
-    given = [[word for word in container["args"] if word.startswith("--shards=")] for container in known]
-    return {found[0].removeprefix("--shards=") if found else "1" for found in given}
 
 
 async def test_the_node_agent_restarts_a_container(flotilla: Release, space: Workspace) -> None:

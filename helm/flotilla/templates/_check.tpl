@@ -4,7 +4,6 @@
 {{- include "flotilla.checkServices" . }}
 {{- include "flotilla.checkSettings" (dict "root" . "where" "settings" "given" .Values.settings) }}
 {{- include "flotilla.checkGates" . }}
-{{- include "flotilla.checkShards" . }}
 {{- end }}
 
 {{- define "flotilla.checkServices" -}}

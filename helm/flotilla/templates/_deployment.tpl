@@ -16,7 +16,8 @@ spec:
   {{- end }}
   minReadySeconds: 3
   revisionHistoryLimit: {{ $.Values.revisionHistoryLimit }}
-  strategy: {{ include "flotilla.strategy" . | nindent 4 }}
+  strategy:
+    rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
   selector:
     matchLabels: {{ include "flotilla.selector" .component | nindent 6 }}
   template: {{ include "flotilla.pod" . | nindent 4 }}

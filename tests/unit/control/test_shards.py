@@ -533,3 +533,66 @@ async def test_a_resync_that_is_older_than_what_is_known_ends_the_process() -> N
     assert not await a.tick()
     with pytest.raises(VersionsWentBack):
         await a.tick()
+
+
+async def settle(*replicas: Replica) -> frozenset[int]:
+    """Some rounds of each; returns what they serve together."""
+    for _ in range(3):
+        for replica in replicas:
+            await replica.tick(2)
+    return frozenset[int]().union(*(replica.shards.serving for replica in replicas))
+
+
+async def test_replicas_with_another_number_take_over_when_the_last_old_one_ends() -> None:
+    """As a rolling update has them, one by one: what an old one gives up another old one takes."""
+    api = ScriptedApi()
+    a, b, c, d = Replica(api, "a", 4), Replica(api, "b", 4), Replica(api, "c", 2), Replica(api, "d", 2)
+    assert await settle(a, b) == {0, 1, 2, 3}
+    assert await settle(c) == frozenset()
+    await a.shards._hand_over([])
+    assert await c.tick(2) == frozenset()
+    assert await b.tick(2) == {0, 1, 2, 3}
+    assert await settle(b, c, d) == b.shards.serving
+    await b.shards._hand_over([])
+    assert await settle(c, d) == {0, 1}
+    assert len(c.shards.serving) == len(d.shards.serving) == 1
+
+
+async def test_a_killed_replica_with_another_number_is_waited_out() -> None:
+    api = ScriptedApi()
+    old, new = Replica(api, "a", 4), Replica(api, "b")
+    await old.tick()
+    await new.tick()
+    assert await new.tick(14) == frozenset()
+    assert await new.tick(2) == {0}
+
+
+async def test_of_two_numbers_that_begin_at_once_one_works() -> None:
+    api = ScriptedApi()
+    one, four = Replica(api, "a"), Replica(api, "b", 4)
+    await asyncio.gather(one.tick(), four.tick())
+    for _ in range(3):
+        assert [bool(replica.shards.serving) for replica in (one, four)].count(True) == 1
+        await asyncio.gather(one.tick(2), four.tick(2))
+
+
+async def test_a_replica_that_finds_another_number_on_the_first_shard_lets_go() -> None:
+    """It took a shard by what it had read just before the other took the first one."""
+    api = ScriptedApi()
+    four, one = Replica(api, "a", 4), Replica(api, "b")
+    assert await four.tick() == {0, 1, 2, 3}
+    first = api.objects["flotilla-cloneset-0"]
+    first["metadata"]["labels"][shards_module.NUMBER_LABEL] = "1"
+    first["spec"]["holderIdentity"] = "b"
+    assert await four.tick(2) == frozenset()
+    assert await one.tick(2) == {0}
+
+
+async def test_the_number_of_a_release_that_did_not_say_it_is_taken_for_ours() -> None:
+    api = ScriptedApi()
+    first, second = Replica(api, "a", 2), Replica(api, "b", 2)
+    await first.tick()
+    for lease in api.objects.values():
+        del lease["metadata"]["labels"][shards_module.NUMBER_LABEL]
+    assert await settle(second, first) == {0, 1}
+    assert len(second.shards.serving) == 1

@@ -3,6 +3,10 @@
 Keys are hashed to N shards, and each shard is one Lease (`control/leases.py` keeps two replicas from holding it at
 once). With one shard a service is a leader with hot standbys; with more, replicas share the work: every replica shows a
 member Lease, and takes no more than its fair share of shards.
+
+Replicas that know different numbers of shards would both write for some keys. So leases bear the number, and replicas
+of one number take nothing while those of another hold any: in a rolling update they take over when the last old one has
+ended. The first shard, which every number has, decides between replicas that begin at once.
 """
 
 import asyncio
@@ -21,6 +25,8 @@ from flotilla_common.mirror.table import VersionsWentBack, version_number, versi
 
 SERVICE_LABEL = "flotilla.kruise.io/service"
 ROLE_LABEL = "flotilla.kruise.io/role"
+NUMBER_LABEL = "flotilla.kruise.io/shards"
+"""How many shards the lease's holder knows."""
 
 RENEWALS_AT_ONCE = 8
 """How many leases are renewed side by side; there are a few per replica."""
@@ -64,11 +70,13 @@ class Shards:
         self._on_serving: OnServing | None = None
         self._taking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(service=service)
+        self._number = "" if names else str(count)  # shards with names are the same ones in every number
         names = names or [str(index) for index in range(count)]
         self.count = len(names)
         self._leases = [self._hold(f"flotilla-{service}-{name}", identity, "shard") for name in names]
         self._member = self._hold(f"flotilla-{service}-member-{identity}", identity, "member")
         self._peers: dict[str, LeaseHold] = {}
+        self._strangers: dict[str, LeaseHold] = {}  # leases with another number of shards, of either role
         self._identity = identity
         self._serving: dict[int, int] = {}  # shards that were resynced, and in which tenure
         self._retired = False
@@ -76,7 +84,9 @@ class Shards:
         self._went_back: VersionsWentBack | None = None  # seen by a resync
 
     def _hold(self, name: str, identity: str, role: str) -> LeaseHold:
-        labels = {SERVICE_LABEL: self._service, ROLE_LABEL: role}
+        labels = {SERVICE_LABEL: self._service, ROLE_LABEL: role} | (
+            {NUMBER_LABEL: self._number} if self._number else {}
+        )
         return LeaseHold(self._api, self._clock, self._namespace, name, identity, self._terms, labels)
 
     def on_change(self, gain: OnGain, serving: OnServing) -> None:
@@ -163,7 +173,7 @@ class Shards:
         except TimeoutError:
             self._log.warning("leases cannot be read", error=f"no answer in {self._terms.request:g} s")
             return False
-        share = self._fair_share()
+        share = 0 if self._gives_way() else self._fair_share()
         held = [index for index, lease in enumerate(self._leases) if lease.holder == self._identity]
         for index in held[share:]:
             self._serving.pop(index, None)
@@ -171,7 +181,7 @@ class Shards:
         await self._renew([self._leases[index] for index in held[:share]])
         kept = len(held[:share])
         for index, lease in enumerate(self._leases):
-            if kept < share and lease.stale and index not in held:
+            if kept < share and lease.stale and index not in held and (index == 0 or self._number_leads()):
                 kept += 1 if await lease.acquire_or_renew() else 0
         self._resync()
         await self._delete_dead_members()
@@ -242,6 +252,10 @@ class Shards:
                 self._peers.setdefault(name, self._hold(name, self._identity, "member")).observe(lease)
         for name in [name for name in self._peers if name not in seen]:
             del self._peers[name]
+        others = {name: lease for name, lease in seen.items() if self._is_strange(lease)}
+        for name, lease in others.items():
+            self._strangers.setdefault(name, self._hold(name, self._identity, "shard")).observe(lease)
+        self._strangers = {name: hold for name, hold in self._strangers.items() if name in others}
         self._expect_no_older(page.resource_version, known, seen)
 
     def _expect_no_older(self, version: str, known: Mapping[str, int], seen: Mapping[str, Lease]) -> None:
@@ -260,5 +274,20 @@ class Shards:
 
     def _fair_share(self) -> int:
         """How many shards this replica may hold, given the members that are alive."""
-        alive = 1 + sum(1 for peer in self._peers.values() if peer.holder and not peer.stale)
+        peers = [peer for name, peer in self._peers.items() if name not in self._strangers]
+        alive = 1 + sum(1 for peer in peers if peer.holder and not peer.stale)
         return -(-self.count // alive)
+
+    def _is_strange(self, lease: Lease) -> bool:
+        """Whether its holder knows another number of shards. Releases before this one did not say theirs."""
+        return lease.metadata.labels.get(NUMBER_LABEL, self._number) != self._number
+
+    def _gives_way(self) -> bool:
+        """Replicas that know another number of shards are at work, and ours does not lead."""
+        working = any(not other.stale for name, other in self._strangers.items() if name not in self._peers)
+        return working and not self._number_leads()
+
+    def _number_leads(self) -> bool:
+        """The first shard is held by somebody who knows as many shards as we. Shards with names need no leader."""
+        first = self._leases[0]
+        return not self._number or (not first.stale and first.name not in self._strangers)
