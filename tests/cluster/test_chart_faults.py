@@ -46,10 +46,15 @@ async def web(flotilla: Release) -> AsyncIterator[Rollout]:
         yield running
 
 
-def spread(flotilla: Release, replicas: int) -> bool:
+def spread(flotilla: Release, replicas: int, shards: int = SHARDS) -> bool:
     """All shards are held, as evenly as can be."""
     shares = Counter(flotilla.held("cloneset").values())
-    return len(shares) == replicas and sum(shares.values()) == SHARDS and max(shares.values()) == SHARDS // replicas
+    return len(shares) == replicas and sum(shares.values()) == shards and max(shares.values()) == shards // replicas
+
+
+def writes(audit: AuditLog) -> int:
+    """How many writes of pods our services made since the last look."""
+    return sum(write.object_ref.resource == "pods" and write.response_status.code < 300 for write in audit.ours())
 
 
 async def test_services_are_scaled(flotilla: Release, web: Rollout, audit: AuditLog) -> None:
@@ -63,12 +68,23 @@ async def test_services_are_scaled(flotilla: Release, web: Rollout, audit: Audit
         await eventually(lambda: spread(flotilla, 2), 30)
         await asyncio.gather(flotilla.scale("watcher", 2), flotilla.scale("webhook", 2))
 
-    audit.ours()
+    writes(audit)
     rollouts = await web.throughout(scale())
-    writes = [write for write in audit.ours() if write.object_ref.resource == "pods"]
-    done = Counter(write.what for write in writes if write.response_status.code < 300)
-    assert sum(done.values()) == rollouts * 200 * WRITES_PER_POD, done
-    await web.place.flotilla.healthy()
+    assert writes(audit) == rollouts * 200 * WRITES_PER_POD
+    await flotilla.healthy()
+
+
+async def test_the_number_of_shards_changes(flotilla: Release, web: Rollout, audit: AuditLog) -> None:
+    """In a rolling update: replicas of the new number stand by until the last old one has ended."""
+
+    async def upgrade() -> None:
+        await asyncio.to_thread(flotilla.helm.install, "upgrade", services__cloneset__shards=2, **OURS)
+        await eventually(lambda: spread(flotilla, 2, shards=2), 60)
+
+    writes(audit)
+    rollouts = await web.throughout(upgrade())
+    assert writes(audit) == rollouts * 200 * WRITES_PER_POD
+    await flotilla.healthy()
 
 
 async def test_everything_is_rolled(flotilla: Release, web: Rollout) -> None:
