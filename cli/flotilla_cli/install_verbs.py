@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from flotilla_cli.adopt.found import get
-from flotilla_cli.adopt.leader import held_by
-from flotilla_cli.adopt.original import LEADER
+from flotilla_cli.adopt.leader import at_work
+from flotilla_cli.adopt.original import LEADER, MANAGER
 from flotilla_cli.connection import Target, cluster_options, open_api, reported, target_of
 from flotilla_cli.install import policies
 from flotilla_cli.install.apply import InstallError, apply, established
@@ -111,11 +111,8 @@ async def _install(target: Target, wanted: Sequence[Json], *, dry_run: bool, set
 
 async def _refuse_beside_openkruise(api: Api, clock: Clock) -> None:
     """Two managers would write the same pods, and the apiserver would ask the webhook of only one."""
-    holder = held_by(await get(api, LEADER) or {}, clock.now())
-    if holder:
-        raise click.ClickException(
-            f"OpenKruise works on this cluster ({holder} holds {LEADER}): flotilla adopt takes it over first"
-        )
+    if seen := at_work(await get(api, LEADER) or {}, await get(api, MANAGER) or {}, clock.now()):
+        raise click.ClickException(f"OpenKruise works on this cluster ({seen}): flotilla adopt takes it over first")
 
 
 async def _uninstall(target: Target, *, force: bool, dry_run: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 from flotilla_cli.adopt import before, interlock, rights
 from flotilla_cli.adopt.found import Found, policy_places, resource_of
 from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
-from flotilla_cli.adopt.leader import held_by
+from flotilla_cli.adopt.leader import at_work, held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
 from flotilla_cli.adopt.plan import plan
 from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Verb
@@ -320,3 +320,11 @@ def test_who_held_what():
     assert taken.objects[DAEMON]["spec"]["template"]["spec"]["nodeSelector"] == {TAKEN: "true"}
     assert taken.objects[MANAGER]["spec"]["replicas"] == 0
     assert taken.before[MANAGER]["spec"]["replicas"] == 2
+
+
+def test_a_manager_between_two_leaders_is_at_work() -> None:
+    expired = {"spec": {"holderIdentity": "manager-0", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00Z"}}
+    manager = {"spec": {"replicas": 2}}
+    ours = {"spec": {"replicas": 2, "template": {"spec": {"serviceAccountName": "flotilla-webhook"}}}}
+    assert at_work(expired, manager, NOW) == "Deployment kruise-controller-manager in kruise-system has 2 replicas"
+    assert [at_work(expired, other, NOW) for other in ({}, {"spec": {"replicas": 0}}, ours)] == ["", "", ""]
