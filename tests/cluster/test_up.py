@@ -93,7 +93,7 @@ def shown(state: Path) -> str:
 
 def test_it_shows_an_in_place_update_of_real_containers(shown: str, state: Path) -> None:
     assert "All 5 pods kept their name, uid, node and IP, and run nginx:mainline." in shown
-    assert len(set(re.findall(r"real-\d kept", shown))) == 3
+    assert len(set(re.findall(r"(real-\d) +[\d.]+ +alpine → mainline", shown))) == 3
     parts = {"real-0", "real-0-containerd", "real-2-kubelet", "real-2-agent", "registry", "switch"}
     assert parts <= healthy(state).keys()
 
