@@ -596,3 +596,21 @@ async def test_the_number_of_a_release_that_did_not_say_it_is_taken_for_ours() -
         del lease["metadata"]["labels"][shards_module.NUMBER_LABEL]
     assert await settle(second, first) == {0, 1}
     assert len(second.shards.serving) == 1
+
+
+async def test_shards_beyond_the_number_are_removed_when_nobody_comes_back_for_them() -> None:
+    """A killed replica leaves its name on them: one that starts later would wait for it each time."""
+    api = ScriptedApi()
+    old, new = Replica(api, "a", 4), Replica(api, "b", 2)
+    await old.tick()
+    await new.tick()
+    assert await new.tick(16) == {0}
+    assert await new.tick(2) == {0, 1}
+    assert "flotilla-cloneset-3" in api.objects
+    for _ in range(30):
+        await new.tick(2)
+    assert {name for name in api.objects if "member" not in name} == {"flotilla-cloneset-0", "flotilla-cloneset-1"}
+    assert "flotilla-cloneset-member-a" not in api.objects
+    await new.shards._hand_over([])
+    later = Replica(api, "c", 2)
+    assert await later.tick() == {0, 1}

@@ -184,7 +184,7 @@ class Shards:
             if kept < share and lease.stale and index not in held and (index == 0 or self._number_leads()):
                 kept += 1 if await lease.acquire_or_renew() else 0
         self._resync()
-        await self._delete_dead_members()
+        await self._delete_what_is_left()
         return not any(lease.unanswered for lease in (*self._leases, self._member, *self._peers.values()))
 
     async def _renew(self, ours: Sequence[LeaseHold]) -> None:
@@ -199,10 +199,13 @@ class Shards:
         members = [self._member] if self.count > 1 else []
         await asyncio.gather(*(renew(lease) for lease in (*members, *ours)))
 
-    async def _delete_dead_members(self) -> None:
-        """Delete the member Leases of replicas that were killed: their names never come back."""
-        dead = [peer for peer in self._peers.values() if peer.forgotten]
-        for answer in await asyncio.gather(*(peer.remove() for peer in dead), return_exceptions=True):
+    async def _delete_what_is_left(self) -> None:
+        """Delete the leases that nobody comes back for: members that were killed, and shards beyond our number. The
+        latter would have every replica that starts wait for a holder that is no more."""
+        ours = {lease.name for lease in self._leases}
+        beyond = {name: lease for name, lease in self._strangers.items() if name not in ours}
+        left = [lease for lease in (self._peers | beyond).values() if lease.forgotten]
+        for answer in await asyncio.gather(*(lease.remove() for lease in left), return_exceptions=True):
             if isinstance(answer, ApiError):
                 self._log.warning("lease of a dead replica not deleted, trying again", error=str(answer))
             elif isinstance(answer, BaseException):
