@@ -111,11 +111,16 @@ async def _flotilla(
 
 
 def settled(wishes: Wishes, old: LocalSet | None) -> Wishes:
-    """The wishes with numbers of nodes. What a set has it keeps."""
+    """The wishes with numbers of nodes. What a set has it keeps, and a bare one stays bare: the chart may be on it, and
+    a second Flotilla must not come beside that. Raises ClusterError when a set with Flotilla shall be bare."""
     real = max(wishes.real_nodes, old.real_nodes if old else 0)
     usual = 0 if real else FAKE_NODES
     fake = usual if wishes.nodes is None else wishes.nodes
-    bare = wishes.bare and (old is None or old.bare)
+    bare = old.bare if old else wishes.bare
+    if wishes.bare and not bare:
+        raise ClusterError(
+            "This set has Flotilla on it. `flotilla down` removes it; or name another folder with --state."
+        )
     return msgspec.structs.replace(wishes, nodes=max(fake, old.nodes if old else 0), real_nodes=real, bare=bare)
 
 

@@ -134,12 +134,13 @@ def test_taken_ports_are_refused() -> None:
             require_free(port, "the apiserver", "--port")
 
 
-def test_a_bare_set_stays_bare_until_it_is_brought_up_without_that_wish() -> None:
-    bare = work.Wishes(real_nodes=3, bare=True)
+def test_a_bare_set_stays_bare_and_no_other_becomes_so() -> None:
+    bare, found = work.Wishes(real_nodes=3, bare=True), msgspec.structs.replace(SET, bare=True)
     assert work.settled(bare, None).bare
-    assert work.settled(bare, msgspec.structs.replace(SET, bare=True)).bare
-    assert not work.settled(work.Wishes(), msgspec.structs.replace(SET, bare=True)).bare
-    assert not work.settled(bare, SET).bare
+    assert work.settled(bare, found).bare
+    assert work.settled(work.Wishes(), found).bare
+    with pytest.raises(ClusterError, match="flotilla down"):
+        work.settled(bare, SET)
 
 
 @pytest.mark.parametrize("words", [["--bare"], ["--bare", "--real-nodes", "1", "--demo"]], ids="-".join)
