@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from flotilla_common.bus import connection as connections
 from flotilla_common.bus.connection import Connection, OpenBusError
 from flotilla_common.bus.trust import authority_of
 from flotilla_common.clock import SystemClock
@@ -17,6 +19,9 @@ from tests.support.cluster import eventually
 
 INFO = {"server_id": "x", "version": "2.15.0", "max_payload": 1048576, "headers": True}
 GUARDED = INFO | {"auth_required": True}
+
+
+ENCRYPTED = GUARDED | {"tls_required": True}
 
 
 class Server:
@@ -46,12 +51,46 @@ class Server:
             writer.close()
 
 
+class Faltering(Server):
+    """Breaks off one connection in the middle of its beginning."""
+
+    def __init__(self, number: int, at: bytes, ends: bool) -> None:
+        """`at`: what it hears last of connection `number`, which it then ends or leaves as it is."""
+        super().__init__(GUARDED)
+        self._number = number
+        self._at = at
+        self._ends = ends
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.met + 1 != self._number:
+            await super().serve(reader, writer)
+            return
+        self.met += 1
+        self._writers.append(writer)
+        info = GUARDED if self._at else ENCRYPTED
+        writer.write(b"INFO " + msgspec.json.encode(info) + b"\r\n")
+        await (reader.readuntil(self._at) if self._at else reader.read(1))
+        if self._ends:
+            writer.close()
+
+
 @asynccontextmanager
 async def meeting(
     info: dict[str, object], scheme: str = "nats", *, creds: str = "", allow_open: bool = False
 ) -> AsyncGenerator[tuple[Server, Connection]]:
     """A server, and a client that connects to it."""
-    there = Server(info)
+    async with visiting(Server(info), scheme, creds=creds, allow_open=allow_open) as both:
+        yield both
+
+
+Visited = TypeVar("Visited", bound=Server)
+
+
+@asynccontextmanager
+async def visiting(
+    there: Visited, scheme: str = "nats", *, creds: str = "", allow_open: bool = False
+) -> AsyncGenerator[tuple[Visited, Connection]]:
+    """The same with this server."""
     listening = await asyncio.start_server(there.serve, "127.0.0.1", 0)
     url = f"{scheme}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     connection = Connection([url], name="x", creds=creds, clock=SystemClock(), allow_open=allow_open)
@@ -140,3 +179,33 @@ def test_credentials_say_whose_certificate_the_bus_shows(tmp_path: Path, servers
 def test_credentials_that_say_nothing_of_it(tmp_path: Path, token: str) -> None:
     for creds in ("", token, str(tmp_path)):
         assert authority_of(creds, ["tls://10.0.0.1:4222"]) == ""
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["first", "again"])
+@pytest.mark.parametrize(
+    ("at", "ends"),
+    [(b"", True), (b"", False), (b"PING\r\n", True), (b"PING\r\n", False)],
+    ids=["handshake-ends", "handshake-hangs", "login-ends", "login-hangs"],
+)
+async def test_a_connection_that_breaks_off_at_its_beginning_is_begun_again(
+    number: int, at: bytes, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nats-py waits for ever for the end of one whose TLS handshake failed: the client is replaced then."""
+    monkeypatch.setattr(connections, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "GIVE_UP_SECONDS", 0.6)
+    monkeypatch.setattr(connections, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "CLOSE_SECONDS", 0.1)
+    attached: list[object] = []
+
+    async def on_client(client: object) -> None:
+        attached.append(client)
+
+    async with visiting(Faltering(number, at, ends)) as (server, connection):
+        await connection.attach(on_client)
+        connection.start()
+        if number == 2:
+            await eventually(lambda: connection.connected, 5)
+            server.cut()
+        await eventually(lambda: connection.connected and server.met > number, 8)
+        assert attached[-1] is connection.now()
+        assert connection.now().is_connected

@@ -1,8 +1,9 @@
 """The connection to NATS: one client that is there, is reconnecting, or is made anew after it gave up.
 
-nats-py reconnects by itself, but it closes for good on some protocol errors, and its reader can die quietly. So
-frequent pings notice a dead peer, and a closed client is replaced. Whoever holds subscriptions hears of both: `attach`
-callbacks run on every new client, `resumed` callbacks after every reconnect of the same one.
+nats-py reconnects by itself, but it closes for good on some protocol errors, its reader can die quietly, and it waits
+for ever for the end of a connection whose TLS handshake failed. So frequent pings notice a dead peer, and a client that
+is closed, or without a server for long, is replaced. Whoever holds subscriptions hears of both: `attach` callbacks run
+on every new client, `resumed` callbacks after every reconnect of the same one.
 
 A server that lets anybody in is refused, unless that is allowed: whoever is on the bus can have pods made. It gets no
 word from us but the end of the connection.
@@ -10,7 +11,7 @@ word from us but the end of the connection.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Protocol, cast
 
 import nats.errors
@@ -31,11 +32,18 @@ CONNECT_SECONDS = 2
 RECONNECT_SECONDS = 0.25
 """Between attempts: a restarted server is found again at once, and nobody is hurt by four attempts per second."""
 
+GIVE_UP_SECONDS = 15.0
+"""Without a server for so long, a client is replaced: one that hangs looks like one that tries. A busy machine may need
+several attempts, of two seconds each and three more where a login is judged."""
+
+LOOK_SECONDS = 1.0
+"""How often a client is looked at."""
+
 CANCEL_SECONDS = 0.25
 """How long a client that connects may take to notice that it is not wanted any more."""
 
 CLOSE_SECONDS = 1.0
-"""For the farewell. nats-py waits for ever for the end of a connection whose TLS handshake failed."""
+"""For the farewell, for which nats-py may wait for ever."""
 
 PING_SECONDS = 4
 """With two pings unanswered a paused or vanished server is noticed within 12 s."""
@@ -189,12 +197,15 @@ class Connection:
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=CANCEL_SECONDS)
         if self._client is not None:
-            try:
-                async with asyncio.timeout(CLOSE_SECONDS):
-                    await self._client.close()
-            except TimeoutError:
-                self._log.warning("the bus connection was given up without a farewell", seconds=CLOSE_SECONDS)
+            await self._farewell(self._client)
             self._client = None
+
+    async def _farewell(self, client: Client) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await client.close()
+        except TimeoutError:
+            self._log.warning("the bus connection was given up without a farewell", seconds=CLOSE_SECONDS)
 
     async def _keep(self) -> None:
         while not self._closing:  # nats-py may swallow a cancellation while it connects
@@ -212,8 +223,9 @@ class Connection:
             if self._closing:
                 return
             self._was_in = True
-            self._log.info("connected to the bus", server=str(client.connected_server_version))
-            self._ready.set()
+            if client.is_connected:  # nats-py takes the end of a connection for the answer to its first ping
+                self._log.info("connected to the bus", server=str(client.connected_server_version))
+                self._ready.set()
             for on_client in list(self._attached):
                 try:
                     await on_client(client)
@@ -221,9 +233,22 @@ class Connection:
                     self._log.warning("cannot subscribe", error=str(error))
                 except Exception:  # noqa: BLE001 - the others have to subscribe
                     self._log.exception("cannot subscribe")
-            await closed.wait()
+            await self._until_gone(client, closed)
             self._ready.clear()
             self._log.warning("the bus client gave up, making a new one", error=str(client.last_error or ""))
+            await self._farewell(client)
+
+    async def _until_gone(self, client: Client, closed: asyncio.Event) -> None:
+        """Until the client has closed itself, or was without a server for so long that it may hang."""
+        seen = self._clock.monotonic()
+        while not closed.is_set():
+            now = self._clock.monotonic()
+            seen = now if client.is_connected else seen
+            if now - seen > GIVE_UP_SECONDS:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await closed.wait()
 
     async def _connect(self, closed: asyncio.Event) -> Client:
         login = read_login(self._creds, self._name.partition("/")[0])
@@ -252,7 +277,7 @@ class Connection:
             for callback in list(self._resumed):
                 callback()
 
-        await client.connect(
+        connecting = client.connect(
             self._servers,
             name=self._name,
             error_cb=on_error,
@@ -271,7 +296,22 @@ class Connection:
             token=login.token,
             tls=Trust(authority) if authority else None,
         )
+        await self._in_time(client, connecting)
         return client
+
+    async def _in_time(self, client: Client, connecting: Coroutine[None, None, None]) -> None:
+        """Wait for a client to connect. Raises nats.errors.Error when it takes so long that it may hang."""
+        task = asyncio.get_running_loop().create_task(connecting)
+        try:
+            await asyncio.wait((task,), timeout=GIVE_UP_SECONDS)
+            if task.done():
+                await task
+                return
+        finally:
+            task.cancel()
+        await asyncio.wait((task,), timeout=CANCEL_SECONDS)
+        await self._farewell(client)
+        raise nats.errors.Error(f"no connection within {GIVE_UP_SECONDS:g} s: {self._trouble}")
 
     def _look(self, info: Mapping[str, object]) -> None:
         """Raises nats.errors.Error for a server that we do not log in to. nats-py leaves it to the server's INFO
