@@ -59,8 +59,18 @@ class ReadinessGate(Model):
     condition_type: str = ""
 
 
+class ClaimSource(Model):
+    claim_name: str = ""
+
+
+class Volume(Model):
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+
+
 class PodSpec(Model):
     node_name: str = ""
+    volumes: list[Volume] = []
     containers: list[Container] = []
     init_containers: list[Container] = []
     readiness_gates: list[ReadinessGate] = []
@@ -143,13 +153,27 @@ class Pod(Model, dict=True):
         return self.metadata.labels.get(STATE_LABEL, "")
 
 
+class ClaimSpec(Model):
+    access_modes: list[str] = []
+    storage_class_name: str | None = None
+    resources: Resources = Resources()
+
+
 class ClaimStatus(Model):
     phase: str = ""
+    capacity: dict[str, str | int | float] = {}
+    conditions: list[Condition] = []
 
 
 class PersistentVolumeClaim(Model):
     metadata: ObjectMeta = ObjectMeta()
+    spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
+
+
+class StorageClass(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    allow_volume_expansion: bool | None = None
 
 
 class NodeStatus(Model):

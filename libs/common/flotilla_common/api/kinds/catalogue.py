@@ -8,6 +8,8 @@ from flotilla_common.api.kinds.imagelistpulljob import kind as imagelistpulljob
 from flotilla_common.api.kinds.imagepulljob import kind as imagepulljob
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.kinds.nodeimage import kind as nodeimage
+from flotilla_common.api.kinds.persistentpodstate import kind as persistentpodstate
+from flotilla_common.api.kinds.statefulset import kind as statefulset
 from flotilla_common.api.resources import Resource
 
 KINDS: tuple[Kind, ...] = (
@@ -16,6 +18,8 @@ KINDS: tuple[Kind, ...] = (
     imagelistpulljob.KIND,
     imagepulljob.KIND,
     nodeimage.KIND,
+    persistentpodstate.KIND,
+    statefulset.KIND,
 )
 """All of them, by name. A new kind is a folder beside these and a line here; so read the list through the module, when
 it is needed."""

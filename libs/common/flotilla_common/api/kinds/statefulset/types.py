@@ -1,0 +1,102 @@
+"""Advanced StatefulSet in its hub and storage version, apps.kruise.io/v1beta1 (statefulset.md §2).
+
+Templates stay raw: they are hashed, diffed and copied as documents, never through a partial type.
+"""
+
+import msgspec
+
+from flotilla_common.api.meta import Condition, IntOrString, LabelSelector, Model, ObjectMeta
+from flotilla_common.api.resources import Resource
+from flotilla_common.api.rollout import InPlaceUpdateStrategy, Lifecycle, PriorityStrategy
+
+STATEFUL_SET = Resource("apps.kruise.io", "v1beta1", "statefulsets", "StatefulSet")
+
+
+class UnorderedUpdate(Model):
+    """Its presence alone lets pods be updated in another order than that of their ordinals."""
+
+    priority_strategy: PriorityStrategy | None = None
+
+
+class RollingUpdate(Model):
+    pod_update_policy: str = "ReCreate"  # ReCreate, InPlaceIfPossible, InPlaceOnly
+    partition: int = 0  # pods that stay on old revisions
+    max_unavailable: IntOrString = 1
+    paused: bool = False
+    unordered_update: UnorderedUpdate | None = None
+    in_place_update_strategy: InPlaceUpdateStrategy | None = None
+    min_ready_seconds: int = 0
+
+
+class UpdateStrategy(Model):
+    type: str = "RollingUpdate"  # RollingUpdate, OnDelete
+    rolling_update: RollingUpdate | None = None
+
+
+class ScaleStrategy(Model):
+    max_unavailable: IntOrString | None = None
+
+
+class Ordinals(Model):
+    start: int = 0
+
+
+class ClaimRetentionPolicy(Model):
+    """Retain or Delete: what becomes of claims."""
+
+    when_deleted: str = "Retain"
+    when_scaled: str = "Retain"
+
+
+class ClaimUpdateStrategy(Model):
+    type: str = "OnDelete"  # OnDelete, OnPodRollingUpdate
+
+
+class StatefulSetSpec(Model):
+    replicas: int = 1
+    selector: LabelSelector = LabelSelector()
+    template: msgspec.Raw = msgspec.Raw(b"{}")
+    volume_claim_templates: list[msgspec.Raw] = []
+    service_name: str = ""
+    pod_management_policy: str = "OrderedReady"  # OrderedReady, Parallel
+    revision_history_limit: int = 10
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    reserve_ordinals: list[IntOrString] = []
+    ordinals: Ordinals | None = None
+    scale_strategy: ScaleStrategy | None = None
+    lifecycle: Lifecycle | None = None
+    persistent_volume_claim_retention_policy: ClaimRetentionPolicy | None = None
+    volume_claim_update_strategy: ClaimUpdateStrategy = ClaimUpdateStrategy()
+
+
+class VolumeClaimStatus(Model, omit_defaults=False):
+    """How many claims of one template are as the template says; and of these, how many have that capacity."""
+
+    volume_claim_name: str = ""
+    compatible_replicas: int = 0
+    compatible_ready_replicas: int = 0
+
+
+class StatefulSetStatus(Model, omit_defaults=False):
+    """All counts are pods; written whole, so that zero counts are there (statefulset.md §2.2)."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    updated_ready_replicas: int = 0
+    updated_available_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: int | None = None
+    conditions: list[Condition] = []
+    label_selector: str = ""
+    volume_claims: list[VolumeClaimStatus] = []
+
+
+class StatefulSet(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()

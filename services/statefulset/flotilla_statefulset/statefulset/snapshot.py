@@ -1,0 +1,44 @@
+"""Everything that planning one StatefulSet needs to know, gathered before and frozen (DESIGN: plans are values).
+
+A snapshot can be taken from the mirrors, from a support bundle, or built by hand in a test; the planner never asks
+for more.
+"""
+
+from collections.abc import Collection, Container, Mapping
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod, StorageClass
+from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+from flotilla_common.control.subject import Subject
+from flotilla_common.gates import Gates
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the service that change decisions."""
+
+    system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
+    drop_field_owners: bool = True  # clear managedFields of pods that are updated in place (docs/adr/0006)
+    server_version: str = ""  # gitVersion of the apiserver: how cpu and memory are resized in place
+
+
+class StatefulSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One StatefulSet and its surroundings at one moment."""
+
+    statefulset: StatefulSet
+    pods: Collection[Pod] = ()  # those of the namespace with an owner reference to it, in any state
+    orphans: Collection[Pod] = ()  # pods that nobody controls, with a name like those of its pods
+    taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
+    claims: Mapping[str, PersistentVolumeClaim] = {}  # by name: those whose names its pods' claims may have
+    storage_classes: Collection[StorageClass] = ()  # needed only for volumes that are to grow
+    revisions: Collection[ControllerRevision] = ()  # of its namespace: its own, and nobody's
+    pull_jobs: Collection[ImagePullJob] | None = None  # those that it controls; None: images are not pulled ahead
+    gates: Gates = Gates()
+    options: Options = Options()
+    failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, update, …
+
+    @property
+    def subject(self) -> Subject:
+        """The StatefulSet, as events and the bus name it."""
+        return Subject.of(STATEFUL_SET, self.statefulset.metadata)
