@@ -1,0 +1,69 @@
+"""Which ordinals a StatefulSet's pods have (statefulset.md §4.2).
+
+The first `replicas` integers from `start` on that are not reserved. They are kept as runs of consecutive numbers, so
+that neither a range of two billion reserved ordinals nor ten thousand pods cost more than the runs between them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import msgspec
+
+MAX_ORDINAL = 2**31 - 1
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Consecutive ordinals, the last one included. `rank`: the position of the first one among all."""
+
+    first: int
+    last: int
+    rank: int
+
+
+class Ordinals:
+    """The ordinals that a set wants, in ascending order."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = tuple(runs)
+        self._starts = [run.first for run in runs]
+
+    @classmethod
+    def of(cls, start: int, replicas: int, reserved: Sequence[tuple[int, int]]) -> "Ordinals":
+        """`replicas` ordinals from `start` on, without the `reserved` (first, last), in any order."""
+        runs: list[Run] = []
+        rank, position = 0, start
+        for first, last in [*sorted(reserved), (MAX_ORDINAL + 1, MAX_ORDINAL + 1)]:
+            if rank == replicas:
+                break
+            free = min(first - position, replicas - rank)
+            if free > 0:
+                runs.append(Run(position, position + free - 1, rank))
+                rank += free
+            position = max(position, last + 1)
+        return cls(runs)
+
+    def __len__(self) -> int:
+        return self._runs[-1].rank + self._runs[-1].last - self._runs[-1].first + 1 if self._runs else 0
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(range(run.first, run.last + 1) for run in self._runs)
+
+    def __contains__(self, ordinal: int) -> bool:
+        return self.rank(ordinal) >= 0
+
+    def rank(self, ordinal: int) -> int:
+        """The position of the ordinal, from 0; -1 for one that is not wanted."""
+        at = bisect_right(self._starts, ordinal) - 1
+        if at < 0 or ordinal > self._runs[at].last:
+            return -1
+        return self._runs[at].rank + ordinal - self._runs[at].first
+
+
+def ordinal_of(pod_name: str, set_name: str) -> int:
+    """The ordinal in the name of a pod of the set; -1 if it is no such name."""
+    prefix, dash, digits = pod_name.rpartition("-")
+    if not dash or prefix != set_name or not (digits.isascii() and digits.isdigit()):
+        return -1
+    ordinal = int(digits)
+    return ordinal if ordinal <= MAX_ORDINAL and str(ordinal) == digits else -1
