@@ -4,9 +4,7 @@ A new pod asks for both of Flotilla's readiness gates by itself, so that the pod
 CloneSet pods; and it starts as PreparingNormal, so that nothing counts it as available before it has a node.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -17,10 +15,9 @@ from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.claims import ClaimTemplate
 from flotilla_common.workload.lifecycle import initial_labels, state_annotations
+from flotilla_common.workload.newpods import with_readiness_gates, with_volumes
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.recipe import short_hash
-
-KUBE_SYSTEM = "kube-system"
 
 
 def revision_labels(revision: str, *, short: bool) -> dict[str, str]:
@@ -66,13 +63,9 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
         }
         if meta.get("finalizers"):
             metadata["finalizers"] = sequence(meta["finalizers"])
-        gates = [*sequence(spec.get("readinessGates"))]
-        for gate in (keys.IN_PLACE_READY, keys.POD_READY) if self.ready_gate else (keys.IN_PLACE_READY,):
-            if {"conditionType": gate} not in gates:
-                gates.append({"conditionType": gate})
-        body: Json = {**spec, "readinessGates": gates}
-        if self.claims:
-            body["volumes"] = self._volumes(spec, instance_id)
+        names = (keys.IN_PLACE_READY, keys.POD_READY) if self.ready_gate else (keys.IN_PLACE_READY,)
+        volumes = [template.volume(self.cloneset.metadata.name, instance_id) for template in self.claims]
+        body = with_volumes(with_readiness_gates(spec, names), volumes)
         return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": metadata, "spec": body}
 
     def claim(self, template: ClaimTemplate, instance_id: str) -> Json:
@@ -80,18 +73,3 @@ class PodFactory(msgspec.Struct, frozen=True, kw_only=True):
         meta = self.cloneset.metadata
         labels = {**self.cloneset.spec.selector.match_labels, keys.INSTANCE_ID_LABEL: instance_id}
         return template.claim(meta.name, instance_id, meta.namespace, labels, [owner_reference(CLONE_SET, meta)])
-
-    def _volumes(self, spec: Mapping[str, Any], instance_id: str) -> list[Json]:
-        mine = {template.name for template in self.claims}
-        volumes = [template.volume(self.cloneset.metadata.name, instance_id) for template in self.claims]
-        return volumes + [volume for volume in sequence(spec.get("volumes")) if mapping(volume).get("name") not in mine]
-
-
-def decode_template(document: msgspec.Raw) -> Json:
-    """A pod template as a plain document; empty when it is none."""
-    return mapping(msgspec.json.decode(document))
-
-
-def revision_template(data: msgspec.Raw) -> Json:
-    """The pod template that a ControllerRevision stores, with the marker that says how to apply it."""
-    return mapping(mapping(decode_template(data).get("spec")).get("template"))

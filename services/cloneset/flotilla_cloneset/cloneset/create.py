@@ -5,12 +5,7 @@ from itertools import islice
 
 import msgspec
 
-from flotilla_cloneset.cloneset.bodies import (
-    KUBE_SYSTEM,
-    PodFactory,
-    decode_template,
-    revision_template,
-)
+from flotilla_cloneset.cloneset.bodies import PodFactory
 from flotilla_cloneset.cloneset.claims import instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.identity import fresh_ids
@@ -22,6 +17,7 @@ from flotilla_common.control.plan import Chain, Create, Event, Json
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claims import claim_templates
+from flotilla_common.workload.newpods import decode_template, revision_template, wanted_gates
 
 CREATES_PER_PASS = 32
 """Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
@@ -95,14 +91,13 @@ def _factory(context: PlanContext, revision: ControllerRevision) -> PodFactory:
     snapshot = context.snapshot
     meta = snapshot.cloneset.metadata
     update = revision.metadata.name == context.revisions.update.metadata.name
-    system = meta.namespace in (KUBE_SYSTEM, snapshot.options.system_namespace)
     return PodFactory(
         cloneset=snapshot.cloneset,
         template=decode_template(snapshot.cloneset.spec.template) if update else revision_template(revision.data),
         revision=revision.metadata.name,
         claims=claim_templates(snapshot.cloneset.spec.volume_claim_templates),
         short_label=snapshot.gates.on("CloneSetShortHash"),
-        ready_gate=snapshot.gates.on("PodWebhook") and not system,
+        ready_gate=bool(wanted_gates(snapshot.gates, meta.namespace, snapshot.options.system_namespace)),
         now=context.now,
     )
 

@@ -6,7 +6,6 @@ moves. Every function returns whether it planned a write.
 
 from collections.abc import Iterable, Sequence
 
-from flotilla_cloneset.cloneset.bodies import decode_template
 from flotilla_cloneset.cloneset.choose import choose
 from flotilla_cloneset.cloneset.claims import delete_claim, instance_id
 from flotilla_cloneset.cloneset.context import PlanContext
@@ -21,6 +20,7 @@ from flotilla_common.control.plan import Chain, Event
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
+from flotilla_common.workload.newpods import decode_template
 from flotilla_common.workload.podedit import PodEdit
 
 

@@ -1,0 +1,45 @@
+"""What workloads put into the pods that they create, beside what their templates say (common.md §6.1)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api import keys
+from flotilla_common.api.documents import mapping, sequence
+from flotilla_common.control.plan import Json
+from flotilla_common.gates import Gates
+
+KUBE_SYSTEM = "kube-system"
+
+
+def decode_template(document: msgspec.Raw) -> Json:
+    """A pod template as a plain document; empty when it is none."""
+    return mapping(msgspec.json.decode(document))
+
+
+def revision_template(data: msgspec.Raw) -> Json:
+    """The pod template that a ControllerRevision stores, with the marker that says how to apply it."""
+    return mapping(mapping(decode_template(data).get("spec")).get("template"))
+
+
+def wanted_gates(gates: Gates, namespace: str, system_namespace: str) -> tuple[str, ...]:
+    """The readiness gates that the pod webhook would give a pod of ours: new pods ask for them by themselves, so that
+    it need not stand in their path. It exempts the system namespaces."""
+    system = namespace in (KUBE_SYSTEM, system_namespace)
+    return (keys.POD_READY,) if gates.on("PodWebhook") and not system else ()
+
+
+def with_readiness_gates(spec: Mapping[str, Any], names: Iterable[str]) -> Json:
+    """The pod spec with these gates behind those that it has."""
+    gates = [*sequence(spec.get("readinessGates"))]
+    gates += [gate for name in names if (gate := {"conditionType": name}) not in gates]
+    return {**spec, "readinessGates": gates} if gates else dict(spec)
+
+
+def with_volumes(spec: Mapping[str, Any], volumes: Iterable[Json]) -> Json:
+    """The pod spec with these volumes, in place of its own of the same names."""
+    mine = list(volumes)
+    names = {volume["name"] for volume in mine}
+    others = [volume for volume in sequence(spec.get("volumes")) if mapping(volume).get("name") not in names]
+    return {**spec, "volumes": mine + others} if mine else dict(spec)
