@@ -165,10 +165,15 @@ class ClaimStatus(Model):
     conditions: list[Condition] = []
 
 
-class PersistentVolumeClaim(Model):
+class PersistentVolumeClaim(Model, dict=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
+
+    @Fact
+    def memo(self) -> dict[str, Any]:
+        """Room for what planners derive from this version of the claim."""
+        return {}
 
 
 class StorageClass(Model):

@@ -8,6 +8,9 @@ POD_NAME_LABEL, POD_INDEX_LABEL = "statefulset.kubernetes.io/pod-name", "apps.ku
 CLAIM_OWNER_ANNOTATION = "apps.kruise.io/owned-by-asts"
 SPECIFIED_DELETE_LABEL = "apps.kruise.io/specified-delete"
 PULLED_AHEAD, NOT_PULLED_AHEAD = "apps.kruise.io/pre-predownload-created", "apps.kruise.io/image-predownload-ignored"
+PULL_PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
+PULL_TIMEOUT_SECONDS = "apps.kruise.io/image-predownload-timeout-seconds"
+PULL_MIN_UPDATED_READY = "apps.kruise.io/image-predownload-min-updated-ready-pods"
 CLAIM_HASH_ANNOTATION = "kruise.io/cloneset-volumeclaimtemplate-hash"
 
 STATE_LABEL = "lifecycle.apps.kruise.io/state"

@@ -183,7 +183,7 @@ class Executor:
         self._journal.act(subject, action, outcome, latency=latency, trace=trace)
         if outcome.ok and action.on_success is not None:
             self._recorder.record(subject, action.on_success)
-        elif is_failure(outcome) and action.on_failure is not None:
+        elif is_failure(outcome) and action.on_failure is not None and not _silent(action, outcome):
             self._recorder.record(subject, action.on_failure, outcome.message)
 
     async def _request(self, action: Action, previous: str) -> bytes:
@@ -281,6 +281,12 @@ def _conditional(action: Patch, previous: str) -> Json:
         return action.body
     metadata: Json = action.body.get("metadata", {})
     return {**action.body, "metadata": {**metadata, **conditions}}
+
+
+def _silent(action: Action, outcome: Outcome) -> bool:
+    """The name of a create is taken, and its kind makes no event of that."""
+    taken = outcome.kind is OutcomeKind.ALREADY_EXISTS
+    return taken and isinstance(action, Create) and not action.tells_if_taken
 
 
 def _already_ours(action: Create, found: object, outcome: Outcome) -> Outcome:

@@ -56,6 +56,7 @@ class Create(Effect, kw_only=True, tag="create"):
 
     verb: ClassVar[str] = "create"
     body: Json
+    tells_if_taken: bool = True  # a name that somebody else has is told by `on_failure`
 
 
 class PatchType(StrEnum):

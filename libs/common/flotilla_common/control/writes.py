@@ -21,10 +21,20 @@ class Reported(TypedDict, total=False):
     on_failure: Event | None
 
 
-def create_of(resource: Resource, body: Json, *, cause: str, **reported: Unpack[Reported]) -> Create:
+def create_of(
+    resource: Resource, body: Json, *, cause: str, tells_if_taken: bool = True, **reported: Unpack[Reported]
+) -> Create:
     """POST the object, under the name and into the namespace that it says."""
     name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "")
-    return Create(resource=resource, namespace=namespace, name=name, cause=cause, body=body, **reported)
+    return Create(
+        resource=resource,
+        namespace=namespace,
+        name=name,
+        cause=cause,
+        body=body,
+        tells_if_taken=tells_if_taken,
+        **reported,
+    )
 
 
 def patch_of(

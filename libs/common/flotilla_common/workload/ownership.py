@@ -39,6 +39,20 @@ def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Ch
     ]
 
 
+def take_in(resource: Resource, owner: ObjectMeta, kind: Resource, objects: Iterable[Object]) -> list[Chain]:
+    """Make the owner, of `resource`, the controller of objects of `kind` that nobody controls and that need not refer
+    to it.
+
+    Nothing ties these to the owner yet, so a stale view of it might be all that claims them: each chain begins with a
+    patch of nothing, which the apiserver refuses unless the owner is exactly as it was planned with.
+    """
+    reference = owner_reference(resource, owner)
+    sure = patch_of(
+        resource, owner, cause=f"be sure that {owner.name} is there", body={}, subresource="status", on_version=True
+    )
+    return [(sure, *chain) for chain in adopt(reference, kind, objects)]
+
+
 def _others(uid: str, meta: ObjectMeta) -> list[Json]:
     return [msgspec.to_builtins(reference) for reference in meta.owner_references if reference.uid != uid]
 

@@ -1,11 +1,176 @@
-"""One pass over one StatefulSet, from snapshot to plan (statefulset.md §4.3)."""
+"""One pass over one StatefulSet, from snapshot to plan (statefulset.md §4.3).
+
+The steps, in order: revisions, ownership, wanted pods, unwanted pods, update; the refresh of single pods before these,
+whatever becomes of them; then history and status. Each step may end the pass for those behind it: that is how
+OrderedReady does one thing at a time. Nothing here waits, reads a clock or uses random numbers: the same snapshot gives
+the same plan.
+"""
 
 from datetime import datetime
 
-from flotilla_common.control.plan import Plan
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.resources import POD, REVISION
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.wording import named
+from flotilla_common.workload.ownership import release, take_in
+from flotilla_common.workload.revisions import RevisionChoice
+from flotilla_statefulset.statefulset.claims import Claims, own_claims, volumes_fit
+from flotilla_statefulset.statefulset.condemned import plan_condemned
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.numbers import targets
+from flotilla_statefulset.statefulset.pods import Criteria, Pods, sort_pods
+from flotilla_statefulset.statefulset.predownload import plan_predownload
+from flotilla_statefulset.statefulset.refresh import plan_refresh
+from flotilla_statefulset.statefulset.replicas import plan_replicas
+from flotilla_statefulset.statefulset.revisions import choose, orphans, surplus
+from flotilla_statefulset.statefulset.rollout import plan_update
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
+from flotilla_statefulset.statefulset.status import StatusPlan, is_complete, plan_status
+from flotilla_statefulset.statefulset.why import explain_progress
 
 
 def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
-    """Plan one pass."""
-    return Plan()
+    """Plan one pass. Never raises for what users can write into a StatefulSet: it becomes a reason."""
+    statefulset = snapshot.statefulset
+    if statefulset.spec.replicas < 0:
+        return _refused("InvalidReplicas", f"spec.replicas is {statefulset.spec.replicas}")
+    try:
+        selector = Selector.compile(statefulset.spec.selector)
+    except ValueError as error:
+        return _refused("InvalidSelector", f"spec.selector: {error}")
+    if selector.empty:
+        return _refused("InvalidSelector", "spec.selector is empty")
+    try:
+        revisions = choose(snapshot, selector)
+    except ValueError as error:
+        return _refused("InvalidTemplate", f"spec.template: {error}")
+    draft = Draft()
+    adopted = _adoptable(snapshot, selector)
+    context = _survey(snapshot, now, selector, revisions, adopted)
+    for problem in context.targets.problems:
+        draft.reason("InvalidNumber", problem)
+    if statefulset.metadata.deletion_timestamp is None:
+        _own(context, adopted, draft)
+        plan_predownload(context, draft)
+        _act(context, draft)
+        _forget_history(context, draft)
+    else:
+        draft.reason("Terminating", "the StatefulSet is being deleted: its pods are left to garbage collection")
+    for phase, text in snapshot.failures.items():
+        if (phase, text) not in draft.errors:
+            draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
+    return _finish(context, draft, plan_status(context, {**snapshot.failures, **dict(draft.errors)}))
+
+
+def _refused(code: str, text: str) -> Plan:
+    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
+    message = f"nothing is done: {text}"
+    return Plan(
+        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
+    )
+
+
+def _adoptable(snapshot: StatefulSetSnapshot, selector: Selector) -> list[Pod]:
+    """Pods of its names and labels that nobody controls: the set takes them in, at whatever revision (§4.3)."""
+    if snapshot.statefulset.metadata.deletion_timestamp is not None:
+        return []
+    return [
+        pod
+        for pod in snapshot.orphans
+        if pod.metadata.deletion_timestamp is None and selector.matches(pod.metadata.labels)
+    ]
+
+
+def _survey(
+    snapshot: StatefulSetSnapshot, now: datetime, selector: Selector, revisions: RevisionChoice, adopted: list[Pod]
+) -> PlanContext:
+    """Work out what there is and what is wanted."""
+    statefulset = snapshot.statefulset
+    want = targets(statefulset.spec, snapshot.gates)
+    criteria = Criteria(
+        uid=statefulset.metadata.uid,
+        name=statefulset.metadata.name,
+        selector=selector,
+        ordinals=want.ordinals,
+        update_revision=revisions.update.metadata.name,
+        current_revision=revisions.current.metadata.name,
+        min_ready_seconds=want.min_ready_seconds,
+        gates=snapshot.gates,
+        now=now,
+    )
+    pods = sort_pods(snapshot.pods, adopted, criteria)
+    claims = own_claims(statefulset, snapshot.claims, snapshot.gates)
+    if claims.templates:
+        _note_claims(pods, claims, criteria)
+    return PlanContext(
+        snapshot=snapshot,
+        now=now,
+        selector=selector,
+        revisions=revisions,
+        pods=pods,
+        claims=claims,
+        targets=want,
+    )
+
+
+def _note_claims(pods: Pods, claims: Claims, criteria: Criteria) -> None:
+    """Wanted pods whose volumes, or whose claims' owners, are not as they should be."""
+    pods.notable.update(
+        ordinal
+        for ordinal, pod in pods.by_ordinal.items()
+        if ordinal in criteria.ordinals
+        and (not volumes_fit(pod, ordinal, claims) or claims.misfits(ordinal, pod, scaled_away=False))
+    )
+
+
+def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
+    """Write the new revision, let go whom the labels left, take in whom nobody has."""
+    snapshot, meta = context.snapshot, context.statefulset.metadata
+    draft.stage((context.revisions.writes,))
+    raised = {write.name for write in context.revisions.writes}
+    loose = [one for one in orphans(snapshot, context.selector) if one.metadata.name not in raised]
+    draft.stage(take_in(STATEFUL_SET, meta, REVISION, loose))
+    draft.stage(release(meta.uid, POD, context.pods.strays))
+    draft.stage(take_in(STATEFUL_SET, meta, POD, adopted))
+    for pod in (*adopted, *context.pods.strays):
+        draft.touch(pod)
+    if adopted:
+        draft.reason("Adopting", f"taking in {named(adopted)}: nobody controls them", adopted)
+
+
+def _act(context: PlanContext, draft: Draft) -> None:
+    """Plan the steps as far as each lets the next one run, and the refresh in any case."""
+    start = len(draft.stages)
+    if plan_replicas(context, draft) and plan_condemned(context, draft):
+        plan_update(context, draft)
+    plan_refresh(context, draft, at=start)
+    explain_progress(context, draft)
+
+
+def _forget_history(context: PlanContext, draft: Draft) -> None:
+    live = {pod.revision for pod in context.snapshot.pods}
+    live |= {context.revisions.current.metadata.name, context.update_name}
+    deletes = surplus(context.snapshot, context.selector, live)
+    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+
+
+def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
+    counts, want = context.pods.counts, context.targets
+    numbers = {
+        "replicas": want.replicas,
+        "total": counts.replicas,
+        "ready": counts.ready,
+        "available": counts.available,
+        "updated": counts.updated,
+        "updatedAvailable": counts.updated_available,
+        "expectedUpdated": want.expected_updated,
+        "partition": want.partition,
+        "maxUnavailable": want.max_unavailable,
+        "unavailable": len(context.pods.unavailable),
+        "condemned": len(context.pods.condemned),
+    }
+    settled = not draft.stages and is_complete(context) and not context.pods.unsettled
+    return draft.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)

@@ -1,0 +1,195 @@
+"""The claims of a StatefulSet: one of each template per ordinal, found by name (statefulset.md §4.9).
+
+A claim outlives its pod. Whom it is to go with is said by owner references: with the set, with a pod that is scaled
+away, or with nobody. The apiserver's garbage collector does the rest.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+from flotilla_common.api.meta import OwnerReference
+from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.control.plan import Create, Event, Json, Patch
+from flotilla_common.control.writes import create_of, patch_of
+from flotilla_common.gates import Gates
+from flotilla_common.workload.claims import ClaimTemplate, claim_templates
+from flotilla_statefulset.ordinals import ordinal_of
+
+CLAIM_PHASE = "claim "
+"""What the phase of a claim's creation begins with; the claim's name follows."""
+
+_PLACE = "statefulset_place"
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """Whom claims go with."""
+
+    with_set: bool = False  # whenDeleted is Delete
+    with_scaled: bool = False  # whenScaled is Delete
+    enforced: bool = True  # gate StatefulSetAutoDeletePVC: owner references are put right
+
+    @classmethod
+    def of(cls, statefulset: StatefulSet, gates: Gates) -> "Retention":
+        """The set's policy; what is unknown retains."""
+        policy = statefulset.spec.persistent_volume_claim_retention_policy
+        on = gates.on("StatefulSetAutoDeletePVC")
+        if policy is None or not on:
+            return cls(enforced=on)
+        known = {policy.when_deleted, policy.when_scaled} <= {"Retain", "Delete"}
+        return cls(known and policy.when_deleted == "Delete", known and policy.when_scaled == "Delete")
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is of a set's claims."""
+
+    owner: StatefulSet
+    templates: tuple[ClaimTemplate, ...]
+    retention: Retention
+    by_ordinal: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by template
+
+    def of(self, ordinal: int) -> Mapping[str, PersistentVolumeClaim]:
+        """The claims of one ordinal, by template."""
+        return self.by_ordinal.get(ordinal, {})
+
+    def missing(self, ordinal: int) -> list[ClaimTemplate]:
+        """Templates that the ordinal has no claim of."""
+        there = self.of(ordinal)
+        return [template for template in self.templates if template.name not in there]
+
+    def terminating(self, ordinal: int) -> list[str]:
+        """Names of the ordinal's claims that are on their way out."""
+        return [one.metadata.name for one in self.of(ordinal).values() if one.metadata.deletion_timestamp is not None]
+
+    def stale(self, ordinal: int, pod_name: str, pod_uid: str = "") -> list[str]:
+        """Names of the ordinal's claims that are still to go with an earlier pod of that name."""
+        if not self.retention.with_scaled:
+            return []
+        return [
+            claim.metadata.name
+            for claim in self.of(ordinal).values()
+            if any(_is_pod(one, pod_name) and one.uid != pod_uid for one in claim.metadata.owner_references)
+        ]
+
+    def misfits(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
+        """The ordinal's claims whose owner references are not as the policy says."""
+        if not self.retention.enforced:
+            return []
+        wanted = self._wanted(scaled_away=scaled_away)
+        return [claim for claim in self.of(ordinal).values() if self._references(claim, pod.metadata.uid) != wanted]
+
+    def tie(self, claim: PersistentVolumeClaim, pod: Pod, *, scaled_away: bool) -> Patch:
+        """Put the owner references of a claim right, on exactly the claim that was read."""
+        mine = {self.owner.metadata.uid, pod.metadata.uid}
+        others = [msgspec.to_builtins(one) for one in claim.metadata.owner_references if one.uid not in mine]
+        with_set, with_pod = self._wanted(scaled_away=scaled_away)
+        kept = [self.set_reference()] if with_set else []
+        kept += [_reference(POD.api_version, POD.kind, pod.metadata.name, pod.metadata.uid)] if with_pod else []
+        return patch_of(
+            CLAIM,
+            claim.metadata,
+            cause="claim retention policy",
+            body={"metadata": {"ownerReferences": [*others, *kept] or None}},
+            on_version=True,
+        )
+
+    def create(self, template: ClaimTemplate, ordinal: int) -> Create:
+        """A claim that is missing."""
+        meta = self.owner.metadata
+        owners = [self.set_reference()] if self._wanted(scaled_away=False)[0] and self.retention.enforced else []
+        labels = self.owner.spec.selector.match_labels
+        body = template.claim(meta.name, str(ordinal), meta.namespace, labels, owners)
+        name, pod = body["metadata"]["name"], f"{meta.name}-{ordinal}"
+        return create_of(
+            CLAIM,
+            body,
+            cause=f"claim of {pod}",
+            phase=CLAIM_PHASE + name,
+            tells_if_taken=False,
+            on_success=Event(
+                reason="SuccessfulCreate", message=f"create Claim {name} Pod {pod} in StatefulSet {meta.name} success"
+            ),
+            on_failure=Event(
+                reason="FailedCreate",
+                message=f"create Claim {name} for Pod {pod} in StatefulSet {meta.name} failed error: ",
+                warning=True,
+            ),
+        )
+
+    def set_reference(self) -> Json:
+        """The reference of claims that go with the set."""
+        meta = self.owner.metadata
+        return _reference(STATEFUL_SET.api_version, STATEFUL_SET.kind, meta.name, meta.uid)
+
+    def _wanted(self, *, scaled_away: bool) -> tuple[bool, bool]:
+        """(with the set, with its pod)."""
+        with_pod = scaled_away and self.retention.with_scaled
+        return self.retention.with_set and not with_pod, with_pod
+
+    def _references(self, claim: PersistentVolumeClaim, pod_uid: str) -> tuple[bool, bool]:
+        owners = claim.metadata.owner_references
+        if not owners:
+            return False, False
+        uids = {one.uid for one in owners}
+        return self.owner.metadata.uid in uids, pod_uid in uids
+
+
+def own_claims(statefulset: StatefulSet, found: Mapping[str, PersistentVolumeClaim], gates: Gates) -> Claims:
+    """Sort what may be the set's claims by ordinal and template."""
+    templates = claim_templates(statefulset.spec.volume_claim_templates)
+    by_ordinal: dict[int, dict[str, PersistentVolumeClaim]] = {}
+    question = (statefulset.metadata.name, tuple(template.name for template in templates))
+    for claim in found.values() if templates else ():
+        template, ordinal = _place(claim, question)
+        if ordinal >= 0:
+            by_ordinal.setdefault(ordinal, {})[template] = claim
+    retention = Retention.of(statefulset, gates)
+    return Claims(owner=statefulset, templates=templates, retention=retention, by_ordinal=by_ordinal)
+
+
+def volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
+    """Whether the pod has a volume of each template, on its own claim."""
+    if not claims.templates:
+        return True
+    name = claims.owner.metadata.name
+    mounted = {one.name: one.persistent_volume_claim for one in pod.spec.volumes if one.persistent_volume_claim}
+    return all(
+        (source := mounted.get(template.name)) is not None
+        and source.claim_name == template.claim_name(name, str(ordinal))
+        for template in claims.templates
+    )
+
+
+def living(claims: Iterable[PersistentVolumeClaim]) -> Iterator[PersistentVolumeClaim]:
+    """Those that are not on their way out."""
+    return (claim for claim in claims if claim.metadata.deletion_timestamp is None)
+
+
+def _place(claim: PersistentVolumeClaim, question: tuple[str, Sequence[str]]) -> tuple[str, int]:
+    """(template, ordinal) of a claim, remembered with it; ordinal -1 if it is none of the set's."""
+    memo: tuple[object, tuple[str, int]] | None = claim.memo.get(_PLACE)
+    if memo is not None and memo[0] == question:
+        return memo[1]
+    name, templates = question
+    place = _find(claim.metadata.name, name, templates)
+    claim.memo[_PLACE] = (question, place)
+    return place
+
+
+def _find(claim_name: str, set_name: str, templates: Collection[str]) -> tuple[str, int]:
+    for template in templates:
+        ordinal = ordinal_of(claim_name, f"{template}-{set_name}")
+        if ordinal >= 0:
+            return template, ordinal
+    return "", -1
+
+
+def _is_pod(reference: OwnerReference, name: str) -> bool:
+    return reference.kind == POD.kind and reference.api_version == POD.api_version and reference.name == name
+
+
+def _reference(api_version: str, kind: str, name: str, uid: str) -> Json:
+    """Without `controller`: a claim may go with something, but nothing manages it."""
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}

@@ -1,0 +1,79 @@
+"""Pods that are not wanted any more, the highest ordinal first (statefulset.md §4.7).
+
+Their claims are tied to them before they go, where the policy says so: then garbage collection takes both.
+"""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain
+from flotilla_common.control.wording import named
+from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.delete import delete_chain, is_held
+from flotilla_statefulset.statefulset.pods import traits
+from flotilla_statefulset.statefulset.why import state_of
+
+CAUSE = "scale down"
+
+
+def plan_condemned(context: PlanContext, draft: Draft) -> bool:
+    """Plan the deletion of what is not wanted. False when the pass ends here."""
+    pods = [(ordinal, context.pods.by_ordinal[ordinal]) for ordinal in context.pods.condemned]
+    if not pods:
+        return True
+    _tie_leaving(context, pods, draft)
+    if context.targets.ordered:
+        _one(context, pods, draft)
+        return False
+    _all(context, pods, draft)
+    return True
+
+
+def _one(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
+    """OrderedReady: the highest, once the one before it is gone and all that stay are available."""
+    ordinal, pod = pods[0]
+    first_unhealthy = next((one for one, other in reversed(pods) if not traits(other).healthy), None)
+    kind = traits(pod)
+    leaving = kind.state == PREPARING_DELETE
+    late = context.pods.waiting.get(ordinal)
+    if kind.terminating:
+        text = f"waiting: {state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod after the other"
+        draft.reason("WaitingForTermination", text, [pod])
+    elif ordinal != first_unhealthy and not leaving and (not kind.usable or late is not None):
+        draft.waits.until(late)
+        text = f"waiting: {state_of(context, pod)}; podManagementPolicy OrderedReady deletes it when it is available"
+        draft.reason("WaitingForPod", text, [pod])
+    else:
+        _delete(context, [(ordinal, pod)], draft)
+
+
+def _all(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
+    """Parallel: all that are not on their way already."""
+    _delete(context, [(ordinal, pod) for ordinal, pod in pods if not traits(pod).terminating], draft)
+
+
+def _delete(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
+    held = [pod for _, pod in pods if is_held(context, pod)]
+    chains: list[Chain] = []
+    for ordinal, pod in pods:
+        if len(chains) >= MAX_CHAINS_PER_PASS:
+            break
+        if draft.touch(pod):
+            chains.append(delete_chain(context, pod, CAUSE, before=_ties(context, ordinal, pod)))
+    if held:
+        draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {named(held)}", held)
+    if going := [pod for _, pod in pods if pod not in held]:
+        draft.reason("Deleting", f"deleting {named(going)}: {CAUSE}", going)
+    draft.stage(chains, slow_start=1 if len(chains) > 1 else 0)
+
+
+def _tie_leaving(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
+    """Claims of pods that somebody else deleted, and that do not come back."""
+    leaving = [(ordinal, pod) for ordinal, pod in pods if traits(pod).terminating]
+    draft.stage([ties for ordinal, pod in leaving if (ties := _ties(context, ordinal, pod))], stop_on_failure=False)
+
+
+def _ties(context: PlanContext, ordinal: int, pod: Pod) -> Chain:
+    claims = context.claims
+    misfits = claims.misfits(ordinal, pod, scaled_away=True)
+    return tuple(claims.tie(claim, pod, scaled_away=True) for claim in misfits)

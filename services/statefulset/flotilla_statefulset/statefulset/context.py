@@ -1,0 +1,68 @@
+"""What the steps of one pass share: the snapshot, and what has been worked out from it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSet
+from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_common.workload.revisions import RevisionChoice
+from flotilla_statefulset.statefulset.claims import Claims
+from flotilla_statefulset.statefulset.numbers import Targets
+from flotilla_statefulset.statefulset.pods import Pods
+from flotilla_statefulset.statefulset.revisions import RECIPE
+from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
+
+RECREATE, IN_PLACE_ONLY = "ReCreate", "InPlaceOnly"
+
+
+class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
+    """One StatefulSet at the moment of planning."""
+
+    snapshot: StatefulSetSnapshot
+    now: datetime
+    selector: Selector
+    revisions: RevisionChoice
+    pods: Pods
+    claims: Claims
+    targets: Targets
+
+    @property
+    def statefulset(self) -> StatefulSet:
+        """The set itself."""
+        return self.snapshot.statefulset
+
+    @property
+    def rolling(self) -> RollingUpdate:
+        """The update settings, defaults where the spec has none."""
+        return self.statefulset.spec.update_strategy.rolling_update or RollingUpdate()
+
+    @property
+    def update_name(self) -> str:
+        """The name of the update revision, which is on the pods' labels."""
+        return self.revisions.update.metadata.name
+
+    @property
+    def history(self) -> Mapping[str, ControllerRevision]:
+        """The stored revisions by name."""
+        return {revision.metadata.name: revision for revision in self.snapshot.revisions}
+
+    def pod_name(self, ordinal: int) -> str:
+        """The name of the ordinal's pod."""
+        return f"{self.statefulset.metadata.name}-{ordinal}"
+
+    def in_place(self, pod: Pod) -> InPlaceContext:
+        """What in-place updates depend on besides the pod. One that has no lifecycle state gets none (§4.8)."""
+        options = self.snapshot.options
+        return InPlaceContext(
+            recipe=RECIPE,
+            lifecycle=self.statefulset.spec.lifecycle,
+            gates=self.snapshot.gates,
+            server_version=options.server_version,
+            now=self.now,
+            has_states=bool(pod.state),
+            drop_field_owners=options.drop_field_owners,
+        )

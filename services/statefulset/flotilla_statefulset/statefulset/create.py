@@ -1,0 +1,95 @@
+"""Creating the pods that are missing: of which revision, with which claims, how many at once (statefulset.md
+§4.5.1)."""
+
+from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.resources import POD
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.writes import create_of
+from flotilla_common.workload.lifecycle import PREPARING_UPDATE
+from flotilla_statefulset.statefulset.bodies import PodFactory
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.pods import traits
+
+PHASE = "create"
+
+CREATES_PER_PASS = 32
+"""Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
+which it gets a node; short passes bring them before a kubelet has started it, which saves it a status write."""
+
+BATCHES_PER_PASS = 2
+"""Batches of slow start in one pass; for the same reason the others come with later passes."""
+
+
+class Creator:
+    """Collects the creations of a pass, in ascending order."""
+
+    def __init__(self, context: PlanContext, draft: Draft) -> None:
+        self._context = context
+        self._draft = draft
+        self._factories: dict[str, PodFactory] = {}
+        self._chains: list[Chain] = []
+        self.outdated = _outdated(context) if context.targets.unordered_update else 0
+
+    @property
+    def full(self) -> bool:
+        """No more in this pass."""
+        return len(self._chains) >= CREATES_PER_PASS
+
+    def add(self, ordinal: int) -> bool:
+        """Create the ordinal's claims and its pod. False: pods of its revision cannot be made."""
+        revision = self._revision_of(ordinal)
+        name = revision.metadata.name
+        factory = self._factories.setdefault(name, PodFactory(self._context, revision))
+        if not factory.fits_selector:
+            text = f"the template of {name} makes pods that spec.selector does not match: none is created"
+            self._draft.reason("InvalidTemplate", text)
+            self._draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
+            return False
+        self.outdated += name != self._context.update_name
+        self._chains.append(self._chain(ordinal, factory))
+        return True
+
+    def stage(self) -> None:
+        """Put them into the plan: in slow start, since what refuses one pod will refuse the others."""
+        context, draft = self._context, self._draft
+        batch = context.targets.replicas - len(context.pods.missing) + 1
+        failed = PHASE in context.snapshot.failures
+        chains = self._chains[: 1 if failed else batch * (2**BATCHES_PER_PASS - 1)]
+        if not chains:
+            return
+        draft.reason("ScalingUp", f"creating {len(chains)} of {len(context.pods.missing)} missing pods")
+        more = len(chains) < len(context.pods.missing) and not failed
+        draft.stage(chains, slow_start=batch if len(chains) > batch or more else 0)
+
+    def _revision_of(self, ordinal: int) -> ControllerRevision:
+        """Partition keeps pods on the old revision: the lowest ranks, or as many as it says of any (§4.6)."""
+        targets, revisions = self._context.targets, self._context.revisions
+        if targets.on_delete:
+            return revisions.update
+        old = self.outdated if targets.unordered_update else targets.ordinals.rank(ordinal)
+        return revisions.current if old < targets.partition else revisions.update
+
+    def _chain(self, ordinal: int, factory: PodFactory) -> Chain:
+        """Claims that are missing, then the pod, then the owner references of claims that were there."""
+        claims, body = self._context.claims, factory.pod(ordinal)
+        name, owner = body["metadata"]["name"], self._context.statefulset.metadata.name
+        pod = create_of(
+            POD,
+            body,
+            cause="scale up",
+            phase=PHASE,
+            tells_if_taken=False,
+            on_success=Event(reason="SuccessfulCreate", message=f"create Pod {name} in StatefulSet {owner} successful"),
+            on_failure=Event(
+                reason="FailedCreate", message=f"create Pod {name} in StatefulSet {owner} failed error: ", warning=True
+            ),
+        )
+        return (*(claims.create(template, ordinal) for template in claims.missing(ordinal)), pod)
+
+
+def _outdated(context: PlanContext) -> int:
+    """Replicas that are there and not on the update revision (§4.6, unordered)."""
+    preparing_is_new = context.snapshot.gates.on("PreparingUpdateAsUpdate")
+    pods = (context.pods.by_ordinal[one] for one in context.pods.outdated)
+    return sum(not (preparing_is_new and traits(pod).state == PREPARING_UPDATE) for pod in pods)

@@ -1,0 +1,51 @@
+"""Deleting a pod, or putting it on hold while the user's hook asks for it (statefulset.md §4.10)."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.writes import delete_of
+from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.pods import traits
+
+PHASE = "delete"
+
+
+def is_held(context: PlanContext, pod: Pod) -> bool:
+    """Whether the preDelete hook holds the pod."""
+    lifecycle = context.statefulset.spec.lifecycle
+    return hooked(lifecycle.pre_delete if lifecycle else None, pod)
+
+
+def delete_chain(context: PlanContext, pod: Pod, cause: str, *, before: Chain = ()) -> Chain:
+    """Delete the pod after the writes `before`; while the hook holds it, put it into PreparingDelete instead, once.
+
+    A pod that is not healthy may be deleted out of turn, so it is deleted at exactly the version that said so: on a
+    view that is behind, it may be serving by now.
+    """
+    if is_held(context, pod):
+        return _state_chain(context, pod, PREPARING_DELETE, cause)
+    meta = pod.metadata
+    told = f"delete Pod {meta.name} in StatefulSet {context.statefulset.metadata.name}"
+    delete = delete_of(
+        POD,
+        meta,
+        cause=cause,
+        phase=PHASE,
+        on_version=not traits(pod).healthy,
+        on_success=Event(reason="SuccessfulDelete", message=f"{told} successful"),
+        on_failure=Event(reason="FailedDelete", message=f"{told} failed error: ", warning=True),
+    )
+    return (*before, delete)
+
+
+def keep_chain(context: PlanContext, pod: Pod) -> Chain:
+    """Bring a pod back that waits in PreparingDelete and is wanted after all."""
+    return _state_chain(context, pod, PREPARING_NORMAL, "deletion is no longer wanted")
+
+
+def _state_chain(context: PlanContext, pod: Pod, state: str, cause: str) -> Chain:
+    edit = PodEdit(pod, cause, phase=PHASE)
+    write_state(edit, state, context.statefulset.spec.lifecycle, context.now)
+    return edit.chain() if edit.changed else ()

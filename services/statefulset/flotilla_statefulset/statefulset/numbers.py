@@ -1,0 +1,75 @@
+"""The numbers of a StatefulSet, with percentages resolved (statefulset.md §2.1, §4.5, §4.8)."""
+
+from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSetSpec
+from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.ordinals import reserved
+from flotilla_common.control.plan import Frozen
+from flotilla_common.gates import Gates
+from flotilla_statefulset.ordinals import Ordinals
+
+
+class Targets(Frozen):
+    """What the spec asks for, in pods. `problems` names the fields that could not be read and the value used
+    instead."""
+
+    ordinals: Ordinals
+    partition: int  # pods that stay on old revisions: the lowest ranks, or any when the update is unordered
+    max_unavailable: int
+    scale_limit: int | None  # scaleStrategy.maxUnavailable; None: no limit
+    min_ready_seconds: int
+    ordered: bool  # OrderedReady: one pod after the other
+    unordered_update: bool
+    on_delete: bool
+    paused: bool
+    problems: tuple[str, ...] = ()
+
+    @property
+    def replicas(self) -> int:
+        """How many pods there should be."""
+        return len(self.ordinals)
+
+    @property
+    def expected_updated(self) -> int:
+        """How many pods should be on the update revision."""
+        return max(self.replicas - self.partition, 0)
+
+
+def targets(spec: StatefulSetSpec, gates: Gates) -> Targets:
+    """Resolve the spec. What cannot be read is replaced by the careful choice and named in `problems`."""
+    problems: list[str] = []
+    rolling = spec.update_strategy.rolling_update or RollingUpdate()
+    start = spec.ordinals.start if spec.ordinals is not None and gates.on("StatefulSetStartOrdinal") else 0
+    limit = spec.scale_strategy.max_unavailable if spec.scale_strategy is not None else None
+    return Targets(
+        ordinals=Ordinals.of(max(start, 0), spec.replicas, _reserved(spec, problems)),
+        partition=max(rolling.partition, 0),
+        max_unavailable=_at_least_one("maxUnavailable", rolling.max_unavailable, spec.replicas, problems),
+        scale_limit=(
+            None if limit is None else _at_least_one("scaleStrategy.maxUnavailable", limit, spec.replicas, problems)
+        ),
+        min_ready_seconds=max(rolling.min_ready_seconds, 0),
+        ordered=spec.pod_management_policy != "Parallel",
+        unordered_update=rolling.unordered_update is not None,
+        on_delete=spec.update_strategy.type == "OnDelete",
+        paused=rolling.paused,
+        problems=tuple(problems),
+    )
+
+
+def _reserved(spec: StatefulSetSpec, problems: list[str]) -> list[tuple[int, int]]:
+    """The reserved ordinals; none at all if one of them cannot be read, as in the reference."""
+    try:
+        return reserved(spec.reserve_ordinals)
+    except ValueError as error:
+        problems.append(f"reserveOrdinals: {error}, none is reserved")
+        return []
+
+
+def _at_least_one(field: str, value: IntOrString, replicas: int, problems: list[str]) -> int:
+    """A limit of unavailable pods: a percentage is rounded down, but nothing would ever move at 0 (§9.1)."""
+    try:
+        return max(strict_value(value, replicas, round_up=False), 1)
+    except ValueError as error:
+        problems.append(f"{field}: {error}, 1 is used")
+        return 1

@@ -1,0 +1,190 @@
+"""The wanted pods, one after the other in ascending order: what is missing, broken or not as it should be
+(statefulset.md §4.5).
+
+OrderedReady stops at the first pod that is not available, and so does one thing at a time. Parallel does everything at
+once, as far as scaleStrategy allows. Only pods that need a look are looked at.
+"""
+
+from datetime import timedelta
+from enum import Enum
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.wording import named, pods_word
+from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_statefulset.statefulset.bodies import identity_labels
+from flotilla_statefulset.statefulset.claims import volumes_fit
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.create import PHASE as CREATE
+from flotilla_statefulset.statefulset.create import Creator
+from flotilla_statefulset.statefulset.delete import delete_chain, is_held, keep_chain
+from flotilla_statefulset.statefulset.due import is_due
+from flotilla_statefulset.statefulset.pods import Traits, traits
+from flotilla_statefulset.statefulset.why import state_of
+
+REPAIR = "repair"
+"""The phase whose failure is the condition FailedUpdatePod."""
+
+STALE_CLAIM_SECONDS = 5
+"""A claim that garbage collection is to take is looked at again after so long, if nothing is heard of it."""
+
+
+class Flow(Enum):
+    """How it goes on behind a pod."""
+
+    NEXT = "next"
+    BREAK = "break"  # no further wanted pods; the rest of the pass goes on
+    EXIT = "exit"  # nothing else in this pass
+
+
+def plan_replicas(context: PlanContext, draft: Draft) -> bool:
+    """Plan what the wanted pods need. False when the pass ends here."""
+    walk = _Walk(context, draft)
+    flow = Flow.NEXT
+    for ordinal in sorted({*context.pods.missing, *context.pods.notable}):
+        flow = walk.look(ordinal)
+        if flow is not Flow.NEXT:
+            break
+    walk.stage()
+    return flow is not Flow.EXIT
+
+
+class _Walk:
+    """The state of the walk: how many more unavailable pods there may be, and what is to be written."""
+
+    def __init__(self, context: PlanContext, draft: Draft) -> None:
+        self._context = context
+        self._draft = draft
+        self._left = context.targets.scale_limit
+        self._creator = Creator(context, draft)
+        self._chains: list[Chain] = []
+
+    def look(self, ordinal: int) -> Flow:
+        pod = self._context.pods.by_ordinal.get(ordinal)
+        if len(self._chains) >= MAX_CHAINS_PER_PASS:
+            return Flow.BREAK
+        return self._missing(ordinal) if pod is None else self._there(ordinal, pod, traits(pod))
+
+    def stage(self) -> None:
+        """Put it all into the plan: repairs first, a failure ends the pass."""
+        self._draft.stage(self._chains)
+        self._creator.stage()
+
+    def _missing(self, ordinal: int) -> Flow:
+        context, name = self._context, self._context.pod_name(ordinal)
+        if self._creator.full:
+            return Flow.BREAK
+        if name in context.snapshot.taken_names:
+            return self._fail(CREATE, "NameTaken", f'pods "{name}" already exists', "a pod that is not of this set")
+        if stale := context.claims.stale(ordinal, name):
+            text = f"waiting: the claims {named(stale)} are still to go with an earlier pod {name}"
+            self._draft.reason("WaitingForClaim", text, stale)
+            self._draft.waits.until(context.now + timedelta(seconds=STALE_CLAIM_SECONDS))
+            return Flow.EXIT if context.targets.ordered else Flow.NEXT
+        if going := context.claims.terminating(ordinal):
+            return self._fail(CREATE, "WaitingForClaim", f"pvc {going[0]} is to be deleted", "its claim")
+        if not self._creator.add(ordinal):
+            return Flow.EXIT
+        return self._charge(Flow.EXIT)
+
+    def _there(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
+        ordered, charged = self._context.targets.ordered, False
+        if kind.finished:
+            return self._replace(pod, kind)
+        if kind.phase == "Pending" and not self._claim(ordinal):
+            return Flow.EXIT
+        if kind.state == PREPARING_DELETE and not kind.terminating:
+            self._settle_deletion(ordinal, pod)
+        if ordinal in self._context.pods.unavailable:
+            self._draft.waits.until(self._context.pods.waiting.get(ordinal))
+            if ordered:
+                self._wait_for(pod)
+                return Flow.EXIT
+            charged = self._charge(Flow.BREAK) is Flow.BREAK
+        if charged:
+            return Flow.BREAK
+        return Flow.NEXT if kind.terminating else self._repair(ordinal, pod, kind)
+
+    def _charge(self, ordered: Flow) -> Flow:
+        """The pod is unavailable, or about to be: with scaleStrategy.maxUnavailable there may be only so many."""
+        if self._context.targets.ordered:
+            return ordered
+        if self._left is None:
+            return Flow.NEXT
+        self._left -= 1
+        if self._left > 0:
+            return Flow.NEXT
+        if missing := len(self._context.pods.missing):
+            limit = self._context.targets.scale_limit
+            text = (
+                f"missing: {pods_word(missing)}; at most scaleStrategy.maxUnavailable {limit} may be unavailable"
+            )
+            self._draft.reason("ScaleUpLimited", text)
+        return Flow.BREAK
+
+    def _replace(self, pod: Pod, kind: Traits) -> Flow:
+        """A pod that ran to its end makes room for a new one of its name."""
+        name = pod.metadata.name
+        if not kind.terminating and self._draft.touch(pod):
+            self._chains.append(delete_chain(self._context, pod, f"the pod is {kind.phase}"))
+        self._draft.reason("ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
+        return self._charge(Flow.EXIT)
+
+    def _claim(self, ordinal: int) -> bool:
+        """Make claims again that vanished from under a pod that waits for them."""
+        claims = self._context.claims
+        if going := claims.terminating(ordinal):
+            self._fail("claims", "WaitingForClaim", f"pvc {going[0]} is to be deleted", "its claim")
+            return False
+        self._chains += [(claims.create(template, ordinal),) for template in claims.missing(ordinal)]
+        return True
+
+    def _settle_deletion(self, ordinal: int, pod: Pod) -> None:
+        """A pod in PreparingDelete is deleted as soon as its hook lets go, or kept if nobody wants that any more."""
+        due = is_due(self._context, ordinal, pod)
+        if due is None or (due and is_held(self._context, pod)):
+            self._draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {pod.metadata.name}", [pod])
+        elif self._draft.touch(pod):
+            cause = "preDelete hook let go"
+            chain = delete_chain(self._context, pod, cause) if due else keep_chain(self._context, pod)
+            self._chains.append(chain)
+
+    def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
+        """Labels of its identity, volumes, owner references of its claims (§4.5.2)."""
+        context, claims = self._context, self._context.claims
+        if not volumes_fit(pod, ordinal, claims):
+            return self._refuse_volumes(pod)
+        misfits = claims.misfits(ordinal, pod, scaled_away=False)
+        ties = [(claims.tie(claim, pod, scaled_away=False),) for claim in misfits]
+        self._chains += ties
+        if not kind.named and self._draft.touch(pod):
+            edit = PodEdit(pod, "identity of the pod", phase=REPAIR)
+            edit.set_labels(identity_labels(context, ordinal))
+            told = f"update Pod {pod.metadata.name} in StatefulSet {context.statefulset.metadata.name}"
+            self._chains.append(
+                edit.chain(
+                    on_success=Event(reason="SuccessfulUpdate", message=f"{told} successful"),
+                    on_failure=Event(reason="FailedUpdate", message=f"{told} failed error: ", warning=True),
+                )
+            )
+        return Flow.NEXT
+
+    def _refuse_volumes(self, pod: Pod) -> Flow:
+        """A claim template was added or renamed: the volumes of a pod never change, somebody has to delete it."""
+        name, owner = pod.metadata.name, self._context.statefulset.metadata.name
+        text = f"pod {name} has no volume for each of volumeClaimTemplates, and volumes of a pod cannot be changed"
+        message = f"update Pod {name} in StatefulSet {owner} failed error: {text}"
+        self._draft.events.append(Event(reason="FailedUpdate", message=message, warning=True))
+        return self._fail(REPAIR, "VolumesDiffer", text, "delete the pod, and it comes back with them")
+
+    def _fail(self, phase: str, code: str, error: str, hint: str) -> Flow:
+        """What stands in the way is known without asking the apiserver: the pass ends, and is tried again."""
+        self._draft.errors.append((phase, error))
+        self._draft.reason(code, f"{error} ({hint})")
+        return Flow.EXIT
+
+    def _wait_for(self, pod: Pod) -> None:
+        text = f"waiting: {state_of(self._context, pod)}; podManagementPolicy OrderedReady goes on when it is available"
+        self._draft.reason("WaitingForPod", text, [pod])

@@ -1,0 +1,57 @@
+"""A StatefulSet's ControllerRevisions: its recipe, and which revisions are forgotten (statefulset.md §4.4)."""
+
+from collections.abc import Collection
+
+from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import Delete
+from flotilla_common.gates import Gates
+from flotilla_common.workload.inplace import UpdateSpec, calculate
+from flotilla_common.workload.recipe import (
+    RevisionOwner,
+    RevisionRecipe,
+    canonical_template_data,
+    template_data,
+    template_labels,
+)
+from flotilla_common.workload.revisions import RevisionChoice, choose_revisions, own_revisions, surplus_revisions
+from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
+
+RECIPE = RevisionRecipe(canonical=canonical_template_data, labels=template_labels)
+"""Pods are on the revision that their label names in full."""
+
+
+def choose(snapshot: StatefulSetSnapshot, selector: Selector) -> RevisionChoice:
+    """The update and the current revision. Raises ValueError when the template cannot be read."""
+    spec, status = snapshot.statefulset.spec, snapshot.statefulset.status
+    owner = RevisionOwner(
+        resource=STATEFUL_SET,
+        metadata=snapshot.statefulset.metadata,
+        selector=selector,
+        current_name=status.current_revision,
+        collision_count=status.collision_count,
+    )
+    return choose_revisions(RECIPE, owner, template_data(spec.template), tuple(snapshot.revisions))
+
+
+def orphans(snapshot: StatefulSetSnapshot, selector: Selector) -> list[ControllerRevision]:
+    """Revisions that nobody controls and that are the set's by their labels: left over when a set was deleted without
+    its dependents."""
+    own = own_revisions(snapshot.revisions, snapshot.statefulset.metadata.uid, selector)
+    return [revision for revision in own if controller_of(revision.metadata) is None]
+
+
+def surplus(snapshot: StatefulSetSnapshot, selector: Selector, live: Collection[str]) -> tuple[Delete, ...]:
+    """Deletes of the oldest revisions beyond the history limit, sparing the `live` names."""
+    limit = max(snapshot.statefulset.spec.revision_history_limit, 0)
+    if len(snapshot.revisions) <= limit:
+        return ()
+    own = own_revisions(snapshot.revisions, snapshot.statefulset.metadata.uid, selector)
+    return surplus_revisions([revision for revision in own if revision.metadata.name not in live], limit)
+
+
+def in_place_spec(old: ControllerRevision, new: ControllerRevision, gates: Gates) -> UpdateSpec | None:
+    """How a pod gets from one revision to the other in place, if it can."""
+    return calculate(RECIPE, old, new, gates=gates)

@@ -1,0 +1,211 @@
+"""The update phase: pods that somebody wants deleted, then those that are to get the update revision (statefulset.md
+§4.8).
+
+Both draw on one budget: at most maxUnavailable of the wanted pods may be unavailable. Pods that are unavailable anyway
+cost nothing, whatever their ordinal; so a broken pod can always be updated, once the walk reaches it.
+"""
+
+from collections.abc import Iterable
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import REVISION_LABEL
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain
+from flotilla_common.control.wording import named, pods_word
+from flotilla_common.workload.inplace import UpdateRefused, update_in_place
+from flotilla_common.workload.inplace.state import in_grace
+from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
+from flotilla_common.workload.ordering import sort_by_priority
+from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, PlanContext
+from flotilla_statefulset.statefulset.delete import delete_chain, is_held
+from flotilla_statefulset.statefulset.pods import traits
+from flotilla_statefulset.statefulset.resize import Growth, ResizeRefused
+from flotilla_statefulset.statefulset.revisions import in_place_spec
+from flotilla_statefulset.statefulset.why import state_of
+
+
+def plan_update(context: PlanContext, draft: Draft) -> None:
+    """Plan the update phase of a pass that came so far."""
+    if context.targets.on_delete or context.targets.paused:
+        return
+    walk = _Update(context, draft)
+    walk.delete_specified()
+    walk.update()
+    walk.stage()
+
+
+def targets_of(context: PlanContext, growth: Growth) -> list[int]:
+    """Ordinals in update order that are outdated, or whose claims have to grow (§4.8 step 7)."""
+    targets = context.targets
+    if targets.unordered_update:
+        return _unordered(context, growth)
+    concerned = {*context.pods.outdated, *growth.incompatible}
+    return sorted((one for one in concerned if targets.ordinals.rank(one) >= targets.partition), reverse=True)
+
+
+def _unordered(context: PlanContext, growth: Growth) -> list[int]:
+    """Those that are done, or on their way out, come first and take places of the list; the rest goes by priority."""
+    pods, targets = context.pods, context.targets
+    preparing_is_new = context.snapshot.gates.on("PreparingUpdateAsUpdate")
+
+    def is_done(ordinal: int) -> bool:
+        kind = traits(pods.by_ordinal[ordinal])
+        return kind.terminating or (preparing_is_new and kind.state == PREPARING_UPDATE)
+
+    waiting = [one for one in pods.outdated if not is_done(one)]
+    done = targets.replicas - len(waiting) - _missing_old(context)
+    unordered = context.rolling.unordered_update
+    strategy = unordered.priority_strategy if unordered else None
+    numbers = {pods.by_ordinal[one].metadata.uid: one for one in waiting}
+    ordered = sort_by_priority([pods.by_ordinal[one] for one in waiting], strategy)
+    places = max(targets.expected_updated - done, 0)
+    preparing = [one for one in pods.outdated if is_done(one) and not traits(pods.by_ordinal[one]).terminating]
+    growing = [one for one in growth.incompatible if one not in numbers.values()]
+    return [*growing, *preparing, *(numbers[pod.metadata.uid] for pod in ordered[:places])]
+
+
+def _missing_old(context: PlanContext) -> int:
+    """Pods that are missing and come back on the old revision (§4.6): they take no place of those that are done."""
+    old = len(context.pods.outdated)
+    return min(max(context.targets.partition - old, 0), len(context.pods.missing))
+
+
+class _Update:
+    """The walk over the targets, and what has become unavailable by it."""
+
+    def __init__(self, context: PlanContext, draft: Draft) -> None:
+        self._context = context
+        self._draft = draft
+        self._growth = Growth(context)
+        self._unavailable = context.pods.unavailable | self._growth.unready
+        self._used = set(self._unavailable)  # before this pass took anything
+        self._deleting: set[int] = set()
+        self._chains: list[Chain] = []
+        self._updated: list[Pod] = []
+        self._held: list[Pod] = []
+
+    def delete_specified(self) -> None:
+        """Pods that carry the specified-delete label, whatever the partition says. One that may not go now does not
+        hold up those below it."""
+        blocked: list[Pod] = []
+        for ordinal in self._context.pods.specified:
+            pod = self._context.pods.by_ordinal[ordinal]
+            kind = traits(pod)
+            if not kind.terminating and not self._may(ordinal):
+                blocked.append(pod)
+                continue
+            self._deleting.add(ordinal)
+            self._unavailable.add(ordinal)
+            if not kind.terminating and kind.state != PREPARING_DELETE:
+                self._delete(pod, "specified for deletion")
+        if blocked:
+            self._explain_budget(f"{named(blocked)} (specified for deletion)", blocked)
+
+    def update(self) -> None:
+        """Take targets in order, as long as the budget allows."""
+        targets = targets_of(self._context, self._growth)
+        for position, ordinal in enumerate(targets):
+            if len(self._chains) >= MAX_CHAINS_PER_PASS:
+                return
+            if not self._may(ordinal):
+                rest = [self._context.pods.by_ordinal[one] for one in targets[position:]]
+                self._explain_budget(named(rest), rest)
+                return
+            try:
+                self._take(ordinal)
+            except UpdateRefused as error:
+                self._fail("update", "InPlaceImpossible", str(error), error.pods)
+                return
+            except ResizeRefused as error:
+                self._draft.events += [error.event] if error.event else []
+                self._fail("resize", "ResizeImpossible", str(error), [self._context.pods.by_ordinal[ordinal]])
+                return
+
+    def stage(self) -> None:
+        """Put it all into the plan."""
+        self._draft.stage(self._chains)
+        if self._updated:
+            name = self._context.update_name
+            self._draft.reason("Updating", f"updating {pods_word(len(self._updated))} to {name}", self._updated)
+        if self._held:
+            text = f"waiting: the hooks hold {named(self._held)}"
+            self._draft.reason("WaitingForHook", text, self._held)
+
+    def _may(self, ordinal: int) -> bool:
+        """Whether the pod may become unavailable, or is so anyway."""
+        return ordinal in self._unavailable or len(self._unavailable) < self._context.targets.max_unavailable
+
+    def _take(self, ordinal: int) -> None:
+        """Bring one target forward. Raises UpdateRefused or ResizeRefused."""
+        pod = self._context.pods.by_ordinal[ordinal]
+        kind = traits(pod)
+        if self._growth.on:
+            grown = self._growth.grow(ordinal)
+            self._chains += grown
+            if grown or not self._growth.is_complete(ordinal):
+                self._unavailable.add(ordinal)
+                self._draft.reason("WaitingForVolume", f"waiting: the volumes of {pod.metadata.name} grow", [pod])
+                return
+        if kind.revision == self._context.update_name:
+            return  # only its claims had to grow
+        self._unavailable.add(ordinal)
+        busy = kind.terminating or kind.state == PREPARING_DELETE or ordinal in self._deleting or in_grace(pod)
+        if not busy and pod.metadata.uid not in self._draft.touched:
+            self._change(pod)
+
+    def _change(self, pod: Pod) -> None:
+        """In place if that is wanted and possible, else by another pod. Raises UpdateRefused."""
+        policy = self._context.rolling.pod_update_policy or RECREATE
+        chain = self._in_place(pod) if policy != RECREATE else None
+        if chain is None:
+            if policy == IN_PLACE_ONLY:
+                name = pod.metadata.name
+                raise UpdateRefused(f"find strategy is InPlaceOnly but Pod {name} can not update in-place", [pod])
+            self._delete(pod, f"recreate update to {self._context.update_name}")
+            self._updated.append(pod)
+        elif chain:
+            self._draft.touch(pod)
+            self._chains.append(chain)
+            self._updated.append(pod)
+        else:
+            self._held.append(pod)
+
+    def _in_place(self, pod: Pod) -> Chain | None:
+        """The writes that update the pod where it runs, none while a hook holds it; None if it is not possible."""
+        context = self._context
+        old, new = context.history.get(traits(pod).revision), context.revisions.update
+        spec = in_place_spec(old, new, context.snapshot.gates) if old is not None else None
+        if spec is None:
+            return None
+        strategy = context.rolling.in_place_update_strategy
+        return update_in_place(
+            pod,
+            spec,
+            context.in_place(pod),
+            revision_labels={REVISION_LABEL: context.update_name},
+            grace_seconds=strategy.grace_period_seconds if strategy else 0,
+            waits=self._draft.waits,
+        )
+
+    def _delete(self, pod: Pod, cause: str) -> None:
+        if is_held(self._context, pod):
+            self._held.append(pod)
+        if self._draft.touch(pod):
+            self._chains.append(delete_chain(self._context, pod, cause))
+
+    def _fail(self, phase: str, code: str, text: str, pods: Iterable[Pod]) -> None:
+        self._draft.errors.append((phase, text))
+        self._draft.reason(code, text, list(pods))
+
+    def _explain_budget(self, waiting: str, pods: list[Pod]) -> None:
+        """Name what uses the budget up: pods that are unavailable, and those that this pass makes so."""
+        context = self._context
+        before = sorted(self._used, reverse=True)
+        known = [context.pods.by_ordinal[one] for one in before if one in context.pods.by_ordinal]
+        users = [state_of(context, pod) for pod in known[:3]]
+        users += [f"{context.pod_name(one)} is missing" for one in before if one not in context.pods.by_ordinal][:3]
+        taken = len(self._unavailable) - len(self._used)
+        users += [f"{pods_word(taken)} of this pass"] if taken else []
+        limit = context.targets.max_unavailable
+        text = f"waiting: {waiting}; maxUnavailable {limit} is used: {'; '.join(users)}"
+        self._draft.reason("WaitingForMaxUnavailable", text, pods)

@@ -1,0 +1,155 @@
+"""The status of a StatefulSet: counts, revisions, conditions, and whether writing them is worth it (statefulset.md §5).
+
+The counts describe the pods as the pass found them, before its own writes.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.kinds.statefulset.types import (
+    STATEFUL_SET,
+    StatefulSet,
+    StatefulSetStatus,
+    VolumeClaimStatus,
+)
+from flotilla_common.api.meta import Condition
+from flotilla_common.control.plan import Frozen, Patch
+from flotilla_common.control.writes import patch_of
+from flotilla_statefulset.statefulset.claims import CLAIM_PHASE
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.create import PHASE as CREATE
+from flotilla_statefulset.statefulset.replicas import REPAIR
+from flotilla_statefulset.statefulset.resize import is_compatible, is_ready
+
+FAILED_CREATE, FAILED_UPDATE = "FailedCreatePod", "FailedUpdatePod"
+
+
+class StatusPlan(Frozen):
+    """What becomes of the status; `patch` is None when nothing differs from the stored one."""
+
+    patch: Patch | None = None
+    urgent: bool = False
+
+
+def plan_status(context: PlanContext, failures: Mapping[str, str]) -> StatusPlan:
+    """Compute the status, and the write if it is due (§5.4). `failures`: error texts of this pass and the last one, by
+    phase."""
+    statefulset, stored = context.statefulset, context.statefulset.status
+    status = _status(context, failures)
+    if status == stored:
+        return StatusPlan()
+    urgent = _names(status) != _names(stored) or _kinds(status) != _kinds(stored) or _at_rest(context)
+    return StatusPlan(patch=_patch(statefulset, status), urgent=urgent)
+
+
+def is_complete(context: PlanContext) -> bool:
+    """All pods are there, ready and on the update revision (§5.2). Measured by what is wanted, not by what is there:
+    when all pods are gone for a moment, nothing is complete."""
+    counts, wanted = context.pods.counts, context.targets.replicas
+    return not context.targets.on_delete and counts.replicas == counts.updated == counts.ready == wanted
+
+
+def _status(context: PlanContext, failures: Mapping[str, str]) -> StatefulSetStatus:
+    counts, revisions = context.pods.counts, context.revisions
+    complete = is_complete(context)
+    return StatefulSetStatus(
+        observed_generation=context.statefulset.metadata.generation,
+        replicas=counts.replicas,
+        ready_replicas=counts.ready,
+        available_replicas=counts.available,
+        current_replicas=counts.updated if complete else counts.current,
+        updated_replicas=counts.updated,
+        updated_ready_replicas=counts.updated_ready,
+        updated_available_replicas=counts.updated_available,
+        current_revision=(revisions.update if complete else revisions.current).metadata.name,
+        update_revision=revisions.update.metadata.name,
+        collision_count=revisions.collision_count,
+        conditions=_conditions(context.statefulset.status.conditions, failures, context.now.replace(microsecond=0)),
+        label_selector=str(context.selector),
+        volume_claims=_volume_claims(context),
+    )
+
+
+def _at_rest(context: PlanContext) -> bool:
+    """All pods are there, available, and as many updated as shall be: these counts will stay."""
+    counts, targets = context.pods.counts, context.targets
+    there = counts.replicas == counts.available == targets.replicas
+    return there and counts.updated >= (0 if targets.on_delete else targets.expected_updated)
+
+
+def _names(status: StatefulSetStatus) -> tuple[object, ...]:
+    """What is always worth a write at once: everything but the counts."""
+    return (
+        status.observed_generation,
+        status.update_revision,
+        status.current_revision,
+        status.label_selector,
+        status.collision_count,
+    )
+
+
+def _kinds(status: StatefulSetStatus) -> set[str]:
+    return {condition.type for condition in status.conditions}
+
+
+def _volume_claims(context: PlanContext) -> list[VolumeClaimStatus]:
+    """How many claims of each template are as it says (§5.1)."""
+    claims, counts = context.claims, {}
+    if not claims.templates:
+        return []
+    counts = {template.name: [0, 0] for template in claims.templates}
+    for ordinal, mine in claims.by_ordinal.items():
+        if ordinal not in context.targets.ordinals:
+            continue
+        for template in claims.templates:
+            claim = mine.get(template.name)
+            if claim is None or claim.metadata.deletion_timestamp is not None or not is_compatible(claim, template):
+                continue
+            counts[template.name][0] += 1
+            counts[template.name][1] += is_ready(claim)
+    return [
+        VolumeClaimStatus(volume_claim_name=name, compatible_replicas=compatible, compatible_ready_replicas=ready)
+        for name, (compatible, ready) in counts.items()
+    ]
+
+
+def _conditions(stored: Sequence[Condition], failures: Mapping[str, str], now: datetime) -> list[Condition]:
+    """One for each sort of failure; without failures there are none (§5.3)."""
+    texts = {FAILED_CREATE: _create_failure(failures), FAILED_UPDATE: failures.get(REPAIR, "")}
+    verbs = {FAILED_CREATE: "create", FAILED_UPDATE: "update"}
+    before = {condition.type: condition for condition in stored}
+    return [
+        Condition(
+            type=kind,
+            status="True",
+            message=f"StatefulPodControl failed to {verbs[kind]} Pod error: {text}",
+            last_transition_time=before[kind].last_transition_time if kind in before else now,
+        )
+        for kind, text in texts.items()
+        if text
+    ]
+
+
+def _create_failure(failures: Mapping[str, str]) -> str:
+    for phase, text in failures.items():
+        if phase.startswith(CLAIM_PHASE):
+            return f"failed to create PVC {phase.removeprefix(CLAIM_PHASE)}: {text}"
+    return failures.get(CREATE, "")
+
+
+def _patch(statefulset: StatefulSet, status: StatefulSetStatus) -> Patch:
+    """A merge patch of the whole status, conditional on the version that was read."""
+    content: dict[str, Any] = msgspec.to_builtins(status)
+    for member in ("updatedReadyReplicas", "updatedAvailableReplicas", "volumeClaims", "conditions"):
+        content[member] = content[member] or None  # absent when there is nothing to say
+    return patch_of(
+        STATEFUL_SET,
+        statefulset.metadata,
+        cause="status",
+        body={"status": content},
+        subresource="status",
+        on_version=True,
+    )
