@@ -4,7 +4,7 @@ A claim outlives its pod. Whom it is to go with is said by owner references: wit
 away, or with nobody. The apiserver's garbage collector does the rest.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -17,11 +17,13 @@ from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.gates import Gates
 from flotilla_common.workload.claims import ClaimTemplate, claim_templates
 from flotilla_statefulset.ordinals import ordinal_of
+from flotilla_statefulset.statefulset.claimstate import Wanted, wanted_of
 
 CLAIM_PHASE = "claim "
 """What the phase of a claim's creation begins with; the claim's name follows."""
 
-_PLACE = "statefulset_place"
+_NOBODY = (False, False)
+_PLACE, _VOLUMES = "statefulset_place", "statefulset_volumes"
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -47,6 +49,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     owner: StatefulSet
     templates: tuple[ClaimTemplate, ...]
+    wanted: Mapping[str, Wanted]  # by template
     retention: Retention
     by_ordinal: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by template
 
@@ -75,10 +78,16 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     def misfits(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
         """The ordinal's claims whose owner references are not as the policy says."""
-        if not self.retention.enforced:
+        there = self.by_ordinal.get(ordinal)
+        if there is None or not self.retention.enforced:
             return []
         wanted = self._wanted(scaled_away=scaled_away)
-        return [claim for claim in self.of(ordinal).values() if self._references(claim, pod.metadata.uid) != wanted]
+        return [
+            claim
+            for claim in there.values()
+            if (claim.metadata.owner_references or wanted != _NOBODY)
+            and self._references(claim, pod.metadata.uid) != wanted
+        ]
 
     def tie(self, claim: PersistentVolumeClaim, pod: Pod, *, scaled_away: bool) -> Patch:
         """Put the owner references of a claim right, on exactly the claim that was read."""
@@ -129,10 +138,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return self.retention.with_set and not with_pod, with_pod
 
     def _references(self, claim: PersistentVolumeClaim, pod_uid: str) -> tuple[bool, bool]:
-        owners = claim.metadata.owner_references
-        if not owners:
-            return False, False
-        uids = {one.uid for one in owners}
+        uids = {one.uid for one in claim.metadata.owner_references}
         return self.owner.metadata.uid in uids, pod_uid in uids
 
 
@@ -146,13 +152,25 @@ def own_claims(statefulset: StatefulSet, found: Mapping[str, PersistentVolumeCla
         if ordinal >= 0:
             by_ordinal.setdefault(ordinal, {})[template] = claim
     retention = Retention.of(statefulset, gates)
-    return Claims(owner=statefulset, templates=templates, retention=retention, by_ordinal=by_ordinal)
+    return Claims(
+        owner=statefulset,
+        templates=templates,
+        wanted={template.name: wanted_of(template) for template in templates},
+        retention=retention,
+        by_ordinal=by_ordinal,
+    )
 
 
 def volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
-    """Whether the pod has a volume of each template, on its own claim."""
-    if not claims.templates:
-        return True
+    """Whether the pod has a volume of each template, on its own claim; remembered with the pod."""
+    question = claims.wanted.keys()
+    memo: tuple[Collection[str], bool] | None = pod.memo.get(_VOLUMES)
+    if memo is None or memo[0] != question:
+        memo = pod.memo[_VOLUMES] = (question, _volumes_fit(pod, ordinal, claims))
+    return memo[1]
+
+
+def _volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
     name = claims.owner.metadata.name
     mounted = {one.name: one.persistent_volume_claim for one in pod.spec.volumes if one.persistent_volume_claim}
     return all(
@@ -160,11 +178,6 @@ def volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
         and source.claim_name == template.claim_name(name, str(ordinal))
         for template in claims.templates
     )
-
-
-def living(claims: Iterable[PersistentVolumeClaim]) -> Iterator[PersistentVolumeClaim]:
-    """Those that are not on their way out."""
-    return (claim for claim in claims if claim.metadata.deletion_timestamp is None)
 
 
 def _place(claim: PersistentVolumeClaim, question: tuple[str, Sequence[str]]) -> tuple[str, int]:

@@ -121,8 +121,8 @@ def _note_claims(pods: Pods, claims: Claims, criteria: Criteria) -> None:
     pods.notable.update(
         ordinal
         for ordinal, pod in pods.by_ordinal.items()
-        if ordinal in criteria.ordinals
-        and (not volumes_fit(pod, ordinal, claims) or claims.misfits(ordinal, pod, scaled_away=False))
+        if (not volumes_fit(pod, ordinal, claims) or claims.misfits(ordinal, pod, scaled_away=False))
+        and ordinal in criteria.ordinals
     )
 
 

@@ -118,9 +118,7 @@ class _Walk:
             return Flow.NEXT
         if missing := len(self._context.pods.missing):
             limit = self._context.targets.scale_limit
-            text = (
-                f"missing: {pods_word(missing)}; at most scaleStrategy.maxUnavailable {limit} may be unavailable"
-            )
+            text = f"missing: {pods_word(missing)}; at most scaleStrategy.maxUnavailable {limit} may be unavailable"
             self._draft.reason("ScaleUpLimited", text)
         return Flow.BREAK
 
@@ -154,7 +152,7 @@ class _Walk:
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
         """Labels of its identity, volumes, owner references of its claims (§4.5.2)."""
         context, claims = self._context, self._context.claims
-        if not volumes_fit(pod, ordinal, claims):
+        if claims.templates and not volumes_fit(pod, ordinal, claims):
             return self._refuse_volumes(pod)
         misfits = claims.misfits(ordinal, pod, scaled_away=False)
         ties = [(claims.tie(claim, pod, scaled_away=False),) for claim in misfits]

@@ -3,25 +3,17 @@
 Only with gate StatefulSetAutoResizePVCGate and volumeClaimUpdateStrategy OnPodRollingUpdate. Claims never shrink.
 """
 
-from functools import lru_cache
-
-import msgspec
-
-from flotilla_common.api import quantity
-from flotilla_common.api.core import PersistentVolumeClaim, Resources
-from flotilla_common.api.documents import Json, member, sequence
+from flotilla_common.api.core import PersistentVolumeClaim
+from flotilla_common.api.documents import member
 from flotilla_common.api.keys import CLAIM_OWNER_ANNOTATION
 from flotilla_common.api.resources import CLAIM
 from flotilla_common.control.plan import Chain, Event, Patch
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.claims import ClaimTemplate
-from flotilla_statefulset.statefulset.claims import living
+from flotilla_statefulset.statefulset.claimstate import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
 
 PHASE = "resize"
-STORAGE = "storage"
-NODE_RESIZES = "FileSystemResizePending"
-"""The condition of a claim whose volume has grown, and whose file system grows when a pod uses it."""
 
 
 class ResizeRefused(Exception):
@@ -48,41 +40,36 @@ class Growth:
             self._survey()
 
     def _survey(self) -> None:
-        claims = self._context.claims
-        for ordinal, mine in claims.by_ordinal.items():
-            if ordinal not in self._context.targets.ordinals:
-                continue
-            there = list(living(mine.values()))
-            if not all(is_ready(claim) for claim in there):
+        ordinals = self._context.targets.ordinals
+        for ordinal in self._context.claims.by_ordinal:
+            states = [claim_state(claim, self._context.claims.wanted[name]) for name, claim in self._living(ordinal)]
+            if ordinal in ordinals and not all(state.ready for state in states):
                 self.unready.add(ordinal)
-            if any(not is_compatible(mine[one.name], one) for one in claims.templates if one.name in mine):
+            if ordinal in ordinals and not all(state.compatible for state in states):
                 self.incompatible.append(ordinal)
 
     def is_complete(self, ordinal: int) -> bool:
         """Whether the ordinal's claims are as their templates say, as far as that can be without the pod."""
-        claims = self._context.claims
-        mine = claims.of(ordinal)
-        return all(
-            _is_completed(claim, template)
-            for template in claims.templates
-            if (claim := mine.get(template.name)) is not None and claim.metadata.deletion_timestamp is None
-        )
+        wanted = self._context.claims.wanted
+        return all(claim_state(claim, wanted[name]).completed for name, claim in self._living(ordinal))
 
     def grow(self, ordinal: int) -> list[Chain]:
         """The writes that let the ordinal's claims grow; empty if they are compatible. Raises ResizeRefused."""
-        claims = self._context.claims
-        mine = claims.of(ordinal)
+        claims, there = self._context.claims, dict(self._living(ordinal))
         return [
-            (self._resize(claim, template, ordinal),)
+            (self._resize(there[template.name], template, ordinal),)
             for template in claims.templates
-            if (claim := mine.get(template.name)) is not None
-            and claim.metadata.deletion_timestamp is None
-            and not is_compatible(claim, template)
+            if template.name in there and not claim_state(there[template.name], claims.wanted[template.name]).compatible
         ]
+
+    def _living(self, ordinal: int) -> list[tuple[str, PersistentVolumeClaim]]:
+        """The ordinal's claims by template; those that are on their way out are passed over."""
+        mine = self._context.claims.of(ordinal)
+        return [(name, claim) for name, claim in mine.items() if claim.metadata.deletion_timestamp is None]
 
     def _resize(self, claim: PersistentVolumeClaim, template: ClaimTemplate, ordinal: int) -> Patch:
         name, owner = claim.metadata.name, self._context.statefulset.metadata.name
-        if not _same_but_size(claim, template):
+        if not claim_state(claim, self._context.claims.wanted[template.name]).only_size_differs:
             text = f"failed to update pvc {name}: contains diff other than spec resource, wait pvc to be deleted"
             raise ResizeRefused(text, Event(reason="FailedUpdatePVC", message=text, warning=True))
         self._must_expand(claim)
@@ -116,61 +103,3 @@ class Growth:
             raise ResizeRefused(f"storage class {name} of claim {claim.metadata.name} does not exist")
         if not found[0].allow_volume_expansion:
             raise ResizeRefused(f"storage class {name} of claim {claim.metadata.name} does not allow volume expansion")
-
-
-def is_compatible(claim: PersistentVolumeClaim, template: ClaimTemplate) -> bool:
-    """As the template says, or larger. One that is on its way out is passed over."""
-    if claim.metadata.deletion_timestamp is not None:
-        return True
-    return _same_but_size(claim, template) and _reaches(_asked(claim.spec.resources), _template(template).size)
-
-
-def is_ready(claim: PersistentVolumeClaim) -> bool:
-    """It has the capacity that it asks for."""
-    return _reaches(str(claim.status.capacity.get(STORAGE, "0")), _asked(claim.spec.resources))
-
-
-def _is_completed(claim: PersistentVolumeClaim, template: ClaimTemplate) -> bool:
-    grown = is_ready(claim) or any(one.type == NODE_RESIZES and one.status == "True" for one in claim.status.conditions)
-    return grown and is_compatible(claim, template)
-
-
-def _same_but_size(claim: PersistentVolumeClaim, template: ClaimTemplate) -> bool:
-    wanted = _template(template)
-    classes = (claim.spec.storage_class_name, wanted.storage_class)
-    return (None in classes or classes[0] == classes[1]) and tuple(claim.spec.access_modes) == wanted.access_modes
-
-
-class _Wanted(msgspec.Struct, frozen=True):
-    """What a template says that claims are compared by."""
-
-    size: str
-    storage_class: str | None
-    access_modes: tuple[str, ...]
-
-
-def _template(template: ClaimTemplate) -> _Wanted:
-    return _read(msgspec.json.encode(template.document.get("spec")))
-
-
-@lru_cache(maxsize=1024)
-def _read(spec: bytes) -> _Wanted:
-    document: Json = msgspec.json.decode(spec) or {}
-    storage_class = document.get("storageClassName")
-    return _Wanted(
-        size=str(member(document, "resources", "requests").get(STORAGE, "0")),
-        storage_class=str(storage_class) if storage_class is not None else None,
-        access_modes=tuple(str(mode) for mode in sequence(document.get("accessModes"))),
-    )
-
-
-def _asked(resources: Resources) -> str:
-    return str(resources.requests.get(STORAGE, "0"))
-
-
-@lru_cache(maxsize=1024)
-def _reaches(size: str, wanted: str) -> bool:
-    try:
-        return quantity.parse(size) >= quantity.parse(wanted)
-    except ValueError:
-        return False

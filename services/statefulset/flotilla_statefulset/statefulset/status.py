@@ -3,6 +3,7 @@
 The counts describe the pods as the pass found them, before its own writes.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,10 +20,10 @@ from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Frozen, Patch
 from flotilla_common.control.writes import patch_of
 from flotilla_statefulset.statefulset.claims import CLAIM_PHASE
+from flotilla_statefulset.statefulset.claimstate import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.replicas import REPAIR
-from flotilla_statefulset.statefulset.resize import is_compatible, is_ready
 
 FAILED_CREATE, FAILED_UPDATE = "FailedCreatePod", "FailedUpdatePod"
 
@@ -97,22 +98,21 @@ def _kinds(status: StatefulSetStatus) -> set[str]:
 
 def _volume_claims(context: PlanContext) -> list[VolumeClaimStatus]:
     """How many claims of each template are as it says (§5.1)."""
-    claims, counts = context.claims, {}
-    if not claims.templates:
-        return []
-    counts = {template.name: [0, 0] for template in claims.templates}
+    claims, ordinals = context.claims, context.targets.ordinals
+    compatible, ready = Counter[str](), Counter[str]()
     for ordinal, mine in claims.by_ordinal.items():
-        if ordinal not in context.targets.ordinals:
-            continue
-        for template in claims.templates:
-            claim = mine.get(template.name)
-            if claim is None or claim.metadata.deletion_timestamp is not None or not is_compatible(claim, template):
-                continue
-            counts[template.name][0] += 1
-            counts[template.name][1] += is_ready(claim)
+        for name, claim in mine.items() if ordinal in ordinals else ():
+            state = claim_state(claim, claims.wanted[name])
+            if state.compatible and claim.metadata.deletion_timestamp is None:
+                compatible[name] += 1
+                ready[name] += state.ready
     return [
-        VolumeClaimStatus(volume_claim_name=name, compatible_replicas=compatible, compatible_ready_replicas=ready)
-        for name, (compatible, ready) in counts.items()
+        VolumeClaimStatus(
+            volume_claim_name=template.name,
+            compatible_replicas=compatible[template.name],
+            compatible_ready_replicas=ready[template.name],
+        )
+        for template in claims.templates
     ]
 
 
