@@ -1,7 +1,8 @@
 """Builders for StatefulSets, pods, claims and snapshots, and the notation of the worked examples (statefulset.md §8).
 
 `pods("0A 1B! 2B*")`: pods of set `w` by ordinal and revision. Behind the letter: `!` not ready, `P` pending, `F`
-failed, `S` succeeded, `T` terminating, `*` specified for deletion; `:State` is the lifecycle state, `@5` ready for 5 seconds.
+failed, `S` succeeded, `T` terminating, `*` specified for deletion; `:State` is the lifecycle state, `@5` ready for 5
+seconds.
 """
 
 import re
