@@ -2,8 +2,8 @@
 
 import sys
 
-from flotilla_statefulset.app import service
 from flotilla_common.service import main as run
+from flotilla_statefulset.app import service
 
 
 def main() -> None:
