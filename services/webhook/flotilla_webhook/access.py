@@ -2,7 +2,20 @@
 
 from flotilla_common.access import OWN_NAMESPACE, READ, reading
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import CLAIM, CRD, MUTATING, NODE, POD, POD_TEMPLATE, SECRET, VALIDATING, Resource
+from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
+from flotilla_common.api.resources import (
+    CLAIM,
+    CONFIG_MAP,
+    CRD,
+    MUTATING,
+    NODE,
+    POD,
+    POD_TEMPLATE,
+    SECRET,
+    STORAGE_CLASS,
+    VALIDATING,
+    Resource,
+)
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
@@ -11,11 +24,9 @@ from flotilla_webhook.registration import GROUPS
 _LEFT_BY_OTHERS = frozenset(
     {
         "daemonsets.apps.kruise.io",
-        "persistentpodstates.apps.kruise.io",
         "podunavailablebudgets.policy.kruise.io",
         "resourcedistributions.apps.kruise.io",
         "sidecarsets.apps.kruise.io",
-        "statefulsets.apps.kruise.io",
         "uniteddeployments.apps.kruise.io",
         "workloadspreads.apps.kruise.io",
     }
@@ -33,12 +44,15 @@ def converted() -> tuple[str, ...]:
 def access() -> tuple[Access, ...]:
     """All of it."""
     return (
-        # Deletion protection of our own CRDs: is anything left of them? Others are for users to allow (ADR 12).
+        # Deletion protection of our own CRDs: is anything left of them? Others are for users to allow (ADR 12). And
+        # whether another PersistentPodState is about the same workload.
         *(Access(Resource(group, "v1", "*", ""), ("list",)) for group in sorted(GROUPS)),
         Access(CLAIM, ("list",)),  # and of namespaces, with their pods
         Access(NODE, ("get",)),  # where the containers run that a ContainerRecreateRequest means
         Access(POD, ("get", "list")),  # these containers, pods that are named for deletion, and as for claims
         Access(POD_TEMPLATE, ("create",)),  # dry runs: the apiserver itself validates pod templates
+        Access(STORAGE_CLASS, ("get", "list")),  # whether the volumes of a claim template may grow
+        Access(CONFIG_MAP, ("get",), names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # kinds like StatefulSets
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),

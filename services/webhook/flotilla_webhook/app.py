@@ -77,7 +77,7 @@ async def run(context: Context) -> None:
 def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
     """Every admission path that is served, with its handler."""
     protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
-    kinds = kind_handlers(LiveTools(api, clock, gates, protection))
+    kinds = kind_handlers(LiveTools(api, clock, gates, protection, settings.namespace))
     return kinds | protection.handlers() | PodAdmission(gates).handlers()
 
 

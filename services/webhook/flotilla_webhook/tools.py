@@ -1,18 +1,37 @@
 """What the admission of kinds may look at, answered by the apiserver itself."""
 
+import msgspec
+
+from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.templates import DryRunValidator
 
+PAGE = 500
+"""Objects per answer."""
+
 
 class LiveTools:
     """The `Tools` of this process."""
 
-    def __init__(self, api: Api, clock: Clock, gates: Gates, protection: Protection) -> None:
+    def __init__(self, api: Api, clock: Clock, gates: Gates, protection: Protection, namespace: str) -> None:
         self.gates = gates
+        self.namespace = namespace
         self.now = clock.now
         self.read = api.get
         self.template_verdict = DryRunValidator(api).verdict
         self.deletion_protection = protection.workload
+        self._api = api
+
+    async def read_all(self, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
+        """All of them, page by page."""
+        found: list[msgspec.Raw] = []
+        token = ""
+        while True:
+            page = await self._api.list(resource, namespace, limit=PAGE, token=token)
+            found += page.items
+            token = page.next_token
+            if not token:
+                return found

@@ -11,11 +11,11 @@ from flotilla_common.api.kinds.cloneset.conversion import (
     EXCLUDE_PREPARING_DELETE,
     MIN_UPDATED_READY,
     PARALLELISM,
-    POLICIES,
     TIMEOUT,
     convert,
     to_hub,
 )
+from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1, V1BETA1
 
 

@@ -13,8 +13,18 @@ from flotilla_common.api.webhooks import bound, mutating_entries, path_of, valid
 from flotilla_common.gates import Gates
 
 PULLS = {"{}imagelistpulljob-v1beta1.kb.io", "{}imagepulljob-v1beta1.kb.io", "{}nodeimage.kb.io"}
-MUTATING = {"mcloneset.kb.io", "mcontainerrecreaterequest.kb.io", *(name.format("m") for name in PULLS)}
-VALIDATING = {"vcloneset.kb.io", *(name.format("v") for name in PULLS)}
+MUTATING = {
+    "mcloneset.kb.io",
+    "mcontainerrecreaterequest.kb.io",
+    "mstatefulset.kb.io",
+    *(name.format("m") for name in PULLS),
+}
+VALIDATING = {
+    "vcloneset.kb.io",
+    "vpersistentpodstate.kb.io",
+    "vstatefulset.kb.io",
+    *(name.format("v") for name in PULLS),
+}
 SEVEN = {
     "vbuiltindeployment.kb.io",
     "vbuiltinreplicaset.kb.io",

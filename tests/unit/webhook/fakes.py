@@ -92,7 +92,7 @@ def tools(cluster: FakeApi, gates: str = "") -> LiveTools:
     """What the admission of kinds looks at, over a fake cluster."""
     parsed = Gates.parse(gates)
     protection = Protection(parsed, LiveCounts(cluster.api), Metrics(CollectorRegistry()), lambda _: None)
-    return LiveTools(cluster.api, FakeClock(), parsed, protection)
+    return LiveTools(cluster.api, FakeClock(), parsed, protection, "kruise-system")
 
 
 def merge(document: Any, patch: Any) -> Any:

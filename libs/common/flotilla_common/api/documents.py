@@ -55,6 +55,13 @@ def ensured(document: Json, key: str) -> Json:
     return mapping(document[key])
 
 
+def fill(document: Json, **defaults: JsonValue) -> None:
+    """Set the members that are absent or null."""
+    for key, value in defaults.items():
+        if document.get(key) is None:
+            document[key] = value
+
+
 def strings(value: object) -> dict[str, str]:
     """The string members of an object: labels, annotations."""
     return {key: item for key, item in mapping(value).items() if isinstance(item, str)}

@@ -3,6 +3,9 @@
 
 from flotilla_common.api.meta import IntOrString, LabelSelector, Model
 
+POLICIES = ("ReCreate", "InPlaceIfPossible", "InPlaceOnly")
+"""How pods may be updated."""
+
 
 class LifecycleHook(Model):
     """What holds a pod in a state until the user lets go."""

@@ -10,10 +10,22 @@ from decimal import ROUND_CEILING
 
 from flotilla_common.api import quantity
 from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, text
+from flotilla_common.gates import Gates
 
 _MODES = ("secret", "configMap", "downwardAPI", "projected")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+
+
+def default_templates(spec: Json, old: Json | None, gates: Gates) -> None:
+    """Fill in the templates of pods and claims in the spec of a workload. `old` is the stored object of an update: a
+    pod template that did not change is left as it is stored, so that an upgrade of the defaults never rolls pods."""
+    unchanged = old is not None and mapping(old.get("spec")).get("template") == spec.get("template")
+    if unchanged or gates.on("TemplateNoDefaults"):
+        return
+    default_template(mapping(spec.get("template")), host_ports=gates.on("DefaultHostNetworkHostPortsInPodTemplates"))
+    for claim in mappings(spec.get("volumeClaimTemplates")):
+        default_claim(claim)
 
 
 def default_template(template: Json, *, host_ports: bool = False) -> None:
@@ -40,6 +52,7 @@ def default_claim(claim: Json) -> None:
     """Fill in a claim template."""
     ensured(claim, "metadata").setdefault("creationTimestamp", None)  # as in pod templates
     _fill(ensured(claim, "status"), phase="Pending")
+    _default_resources(member(claim, "spec", "resources"))
 
 
 def containers_of(spec: Json) -> list[Json]:
@@ -75,9 +88,7 @@ def _default_container(container: Json) -> None:
             _default_http(probe)
     for hook in mapping(container.get("lifecycle")).values():
         _default_http(mapping(hook))
-    resources = ensured(container, "resources")
-    for kind in ("limits", "requests"):
-        _round_quantities(member(resources, kind))
+    _default_resources(ensured(container, "resources"))
 
 
 def _default_http(handler: Json) -> None:
@@ -106,6 +117,11 @@ def _default_volume(volume: Json) -> None:
             _fill(source["serviceAccountToken"], expirationSeconds=3600)
         for item in mappings(member(source, "downwardAPI").get("items")):
             _default_field_ref(item)
+
+
+def _default_resources(resources: Json) -> None:
+    for kind in ("limits", "requests"):
+        _round_quantities(member(resources, kind))
 
 
 def _round_quantities(quantities: Json) -> None:

@@ -1,6 +1,6 @@
 """What the admission of a kind may look at besides the request. The webhook service provides it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -33,8 +33,17 @@ class Tools(Protocol):
         """The time of the request."""
         ...
 
+    @property
+    def namespace(self) -> str:
+        """The system's own namespace."""
+        ...
+
     async def read(self, resource: Resource, namespace: str, name: str) -> bytes:
         """An object as it is stored."""
+        ...
+
+    async def read_all(self, resource: Resource, namespace: str = "") -> Sequence[bytes | msgspec.Raw]:
+        """All objects of a namespace, or of all, as they are stored."""
         ...
 
     async def template_verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:

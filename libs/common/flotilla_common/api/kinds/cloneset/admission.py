@@ -8,9 +8,10 @@ from flotilla_common.api.admission.fields import Fault, aggregate, invalid
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.plain import document_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
-from flotilla_common.api.admission.tools import Tools, Verdict
+from flotilla_common.api.admission.tools import Tools
+from flotilla_common.api.admission.workload import template_verdict, unknown_fields
 from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.cloneset import validation as rules
 from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
@@ -33,26 +34,16 @@ async def validate(request: Request, tools: Tools) -> Answer:
     old = request.old_object if request.operation == "UPDATE" else None
     namespace, name = identity(document, request)
     try:
-        template = await _template_verdict(tools, namespace, document, old)
+        template = await template_verdict(tools, namespace, document, old)
         pods = [fault async for fault in _pod_faults(tools, namespace, document, old)]
     except (ApiError, Unreachable) as failure:
         return error(500, f"cannot check the CloneSet, the apiserver says: {failure}")
     if faults := rules.validate(document, old, template.faults, pods):
         return error(422, aggregate(faults))
-    warnings = [f'unknown field "{path}": pods will not have it' for path in template.dropped]
+    warnings = unknown_fields(template)
     if old is None and (warning := rules.name_warning(name, short_hash=tools.gates.on("CloneSetShortHash"))):
         warnings.append(warning)
     return Answer(warnings=warnings)
-
-
-async def _template_verdict(tools: Tools, namespace: str, document: Json, old: Json | None) -> Verdict:
-    """Only a new or changed template is judged: a stored one stays writable when the apiserver gets stricter."""
-    if not rules.template_changed(document, old):
-        return Verdict()
-    spec = mapping(document.get("spec"))
-    claims = mappings(spec.get("volumeClaimTemplates"))
-    verdict = await tools.template_verdict(namespace, mapping(spec.get("template")), claims)
-    return Verdict([*verdict.faults, *rules.claim_faults(claims)], verdict.dropped)
 
 
 async def _pod_faults(tools: Tools, namespace: str, document: Json, old: Json | None) -> AsyncIterator[Fault]:

@@ -6,15 +6,13 @@ label.
 """
 
 from flotilla_common.api.documents import Json, mapping, member, strings
+from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1BETA1, annotate, converted
 
 EXCLUDE_PREPARING_DELETE = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
 TIMEOUT = "apps.kruise.io/image-predownload-timeout-seconds"
 MIN_UPDATED_READY = "apps.kruise.io/image-predownload-min-updated-ready-pods"
-
-POLICIES = ("ReCreate", "InPlaceIfPossible", "InPlaceOnly")
-"""How pods are updated: v1alpha1's strategy types, v1beta1's pod update policies."""
 
 _MOVED = (
     "partition",
@@ -53,7 +51,7 @@ def _to_beta(document: Json) -> None:
         scale["excludePreparingDelete"] = True
     spec["scaleStrategy"] = scale
     strategy = dict(mapping(spec.get("updateStrategy")))
-    policy = strategy.pop("type", None)
+    policy = strategy.pop("type", None)  # v1alpha1's type is v1beta1's pod update policy
     moved = {key: strategy.pop(key) for key in _MOVED if key in strategy}
     if policy == "OnDelete":
         spec["updateStrategy"] = strategy | {"type": "OnDelete"}

@@ -1,5 +1,6 @@
 """The CloneSet CRD (cloneset.md §1 and §2): what both versions share, and where v1alpha1 differs."""
 
+from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -9,7 +10,6 @@ from flotilla_common.api.crds.schema import (
     int_or_string,
     integer,
     label_selector,
-    mapping,
     string,
     strings,
     struct,
@@ -61,27 +61,9 @@ def _spec(scale: Schema, update: Schema) -> Schema:
         progressDeadlineSeconds=integer(
             "Seconds without progress after which the Progressing condition turns False. Unset: no such condition."
         ),
-        lifecycle=_lifecycle(),
+        lifecycle=lifecycle(),
         scaleStrategy=scale,
         updateStrategy=update,
-    )
-
-
-def _hook(doc: str) -> Schema:
-    return struct(
-        doc,
-        labelsHandler=mapping("The hook holds a pod while it has one of these labels with this value."),
-        finalizersHandler=strings("The hook holds a pod while it has one of these finalizers."),
-        markPodNotReady=boolean("Whether the pod is made not ready while it is held. Default: false."),
-    )
-
-
-def _lifecycle() -> Schema:
-    return struct(
-        "Hooks that hold a pod in a state until somebody removes the label or finalizer.",
-        preDelete=_hook("Held before the pod is deleted."),
-        inPlaceUpdate=_hook("Held before the pod is updated in place, and until the hook is back after it."),
-        preNormal=_hook("Held after creation, before the pod counts as available."),
     )
 
 
@@ -101,37 +83,10 @@ def _rollout() -> dict[str, Schema]:
         "maxUnavailable": int_or_string("How many pods may be unavailable while updating. Default: 20%."),
         "maxSurge": int_or_string("How many pods beyond replicas may exist while updating. Default: 0."),
         "paused": boolean("Stops updates; scaling goes on. Default: false."),
-        "priorityStrategy": _priority(),
+        "priorityStrategy": priority_strategy(),
         "scatterStrategy": array("Labels whose pods are spread evenly over the order of the update.", term),
-        "inPlaceUpdateStrategy": _in_place(),
+        "inPlaceUpdateStrategy": in_place_strategy(),
     }
-
-
-def _priority() -> Schema:
-    weight = struct(
-        "Pods that match get this weight.",
-        weight=integer("0 to 100; the pods with the larger sum come first."),
-        matchSelector=label_selector("The pods that get the weight."),
-    )
-    key = struct(
-        "Pods with this label, by the number at the end of its value, larger first.",
-        orderedKey=string("The label's key."),
-    )
-    return struct(
-        "Which pods are updated first; one of the two lists.",
-        weightPriority=array("By the sum of weights.", weight),
-        orderPriority=array("By the number in a label; earlier keys go before later ones.", key),
-    )
-
-
-def _in_place() -> Schema:
-    return struct(
-        "How a pod is updated without being replaced.",
-        gracePeriodSeconds=integer("Seconds between marking a pod not ready and changing its images. Default: 0."),
-        imagePreDownloadParallelism=int_or_string("On how many nodes new images are pulled ahead at once."),
-        imagePreDownloadTimeoutSeconds=integer("Seconds after which such a pull is given up."),
-        imagePreDownloadMinUpdatedReadyPods=integer("Pulls begin when this many updated pods are ready."),
-    )
 
 
 def _status() -> Schema:

@@ -5,18 +5,14 @@ The two versions hold the same rollout fields at different paths, so the rules l
 
 from collections.abc import Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid, required
+from flotilla_common.api.admission.workload import priority_problem
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
-from flotilla_common.api.kinds.cloneset.conversion import POLICIES
-from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.numbers import strict_value
-from flotilla_common.api.selectors import Selector
+from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1
 
 _TYPES = ("RollingUpdate", "OnDelete")
-_MAX_WEIGHT = 100
 
 
 def rollout_faults(document: Json) -> Iterator[Fault]:
@@ -92,22 +88,6 @@ class _Rollout:
             return None, invalid(f"{self.path}.{name}", value, str(error))
 
 
-def priority_problem(strategy: Json) -> str:
-    """Why a priorityStrategy cannot be used; empty if it can (common.md §11.1)."""
-    weights, orders = mappings(strategy.get("weightPriority")), mappings(strategy.get("orderPriority"))
-    if weights and orders:
-        return "only one of weightPriority and orderPriority can be used"
-    for term in weights:
-        weight = term.get("weight", 0)
-        if not 0 <= weight <= _MAX_WEIGHT:
-            return f"weight must be valid number in the [0, 100], got {weight}"
-        if reason := _selector_problem(mapping(term.get("matchSelector"))):
-            return reason
-    if any(not term.get("orderedKey") for term in orders):
-        return "order key can not be empty"
-    return ""
-
-
 def scatter_problem(terms: list[Json]) -> str:
     """Why a scatterStrategy cannot be used; empty if it can (common.md §11.2)."""
     seen: set[tuple[str, str]] = set()
@@ -118,16 +98,6 @@ def scatter_problem(terms: list[Json]) -> str:
         if pair in seen:
             return f"duplicated key={pair[0]} value={pair[1]}"
         seen.add(pair)
-    return ""
-
-
-def _selector_problem(selector: Json) -> str:
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        return "selector can not be empty"
-    try:
-        Selector.compile(msgspec.convert(selector, LabelSelector))
-    except ValueError as error:
-        return f"invalid selector {error}"
     return ""
 
 

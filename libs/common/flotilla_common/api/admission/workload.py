@@ -1,0 +1,140 @@
+"""Rules for the specs of workloads that make pods from a template: what several kinds say in the same words.
+
+Object metadata is the apiserver's own business, and so is the pod template (docs/adr/0002): a kind asks it for a
+verdict, and adds what no workload's template may have.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from flotilla_common.api.admission.fields import Fault, forbidden, invalid, not_supported, required
+from flotilla_common.api.admission.patch import operations
+from flotilla_common.api.admission.tools import Tools, Verdict
+from flotilla_common.api.documents import Json, mapping, mappings, member, strings
+from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.podtemplate import canonical_object
+from flotilla_common.api.selectors import Selector
+
+LONGEST_NAME = 52
+"""Characters. The label controller-revision-hash holds the name, a dash and up to 10 digits, and 63 are its limit."""
+
+LABEL_TOO_LONG = "the pods' label controller-revision-hash gets too long"
+
+_MAX_WEIGHT = 100
+_IMAGE = re.compile(r"/containers/\d+/image")
+
+
+def selector_faults(spec: Json, kind: str) -> Iterator[Fault]:
+    """The selector must say something, and match the template's labels."""
+    given = spec.get("selector")
+    if given is None:
+        yield required("spec.selector")
+        return
+    try:
+        selector = Selector.compile(msgspec.convert(given, LabelSelector))
+    except ValueError as error:
+        yield invalid("spec.selector", given, str(error))
+        return
+    if selector.empty:
+        yield invalid("spec.selector", given, f"empty selector is invalid for {kind.lower()}")
+        return
+    labels = member(spec, "template", "metadata").get("labels")
+    if not selector.matches(strings(labels)):
+        yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+
+
+def selector_of(spec: Json) -> LabelSelector:
+    """The selector as it is meant, however it is written. Raises ValueError."""
+    return msgspec.convert(spec.get("selector") or {}, LabelSelector)
+
+
+def endless_faults(spec: Json, kind: str) -> Iterator[Fault]:
+    """Pods that end by themselves are no pods of a workload that keeps them running."""
+    pod = member(spec, "template", "spec")
+    restart = pod.get("restartPolicy")
+    if restart not in (None, "", "Always"):
+        yield not_supported("spec.template.spec.restartPolicy", restart, ["Always"])
+    if pod.get("activeDeadlineSeconds") is not None:
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", f"a {kind}'s pods have no deadline")
+
+
+async def template_verdict(tools: Tools, namespace: str, document: Json, old: Json | None) -> Verdict:
+    """What is wrong with the templates of pods and claims. Only new or changed ones are judged: stored ones stay
+    writable when the apiserver gets stricter. Raises ApiError and Unreachable."""
+    if not template_changed(document, old):
+        return Verdict()
+    spec = mapping(document.get("spec"))
+    claims = mappings(spec.get("volumeClaimTemplates"))
+    verdict = await tools.template_verdict(namespace, mapping(spec.get("template")), claims)
+    return Verdict([*verdict.faults, *claim_faults(claims)], verdict.dropped)
+
+
+def unknown_fields(verdict: Verdict) -> list[str]:
+    """The warnings about what pods will not have."""
+    return [f'unknown field "{path}": pods will not have it' for path in verdict.dropped]
+
+
+def template_changed(document: Json, old: Json | None) -> bool:
+    """Whether the pod template, or what becomes volumes of it, is new."""
+    new = mapping(document.get("spec"))
+    before = mapping(old.get("spec")) if old else {}
+    return old is None or any(new.get(key) != before.get(key) for key in ("template", "volumeClaimTemplates"))
+
+
+def claim_faults(claims: Iterable[Json]) -> Iterator[Fault]:
+    """Claim templates that cannot be read, or have no name: no pod could be made with them, and no revision either."""
+    for index, claim in enumerate(claims):
+        path = f"spec.volumeClaimTemplates[{index}]"
+        try:
+            canonical_object("PersistentVolumeClaimTemplate", msgspec.json.encode(claim))
+        except ValueError as error:
+            yield Fault(path, f"Invalid value: {error}")
+        if not member(claim, "metadata").get("name"):
+            yield required(f"{path}.metadata.name", "it is the name of the pods' volume")
+
+
+def change_beyond_images(spec: Json, old: Json) -> str:
+    """The first change of the pods' spec that is no new image of a container, as `<op> <path>`; empty without one."""
+    for change in operations(member(old, "template", "spec"), member(spec, "template", "spec")):
+        if change.op != "replace" or not _IMAGE.fullmatch(change.path):
+            return f"{change.op} {change.path}"
+    return ""
+
+
+def priority_problem(strategy: Json) -> str:
+    """Why a priorityStrategy cannot be used; empty if it can (common.md §11.1)."""
+    weights, orders = mappings(strategy.get("weightPriority")), mappings(strategy.get("orderPriority"))
+    if weights and orders:
+        return "only one of weightPriority and orderPriority can be used"
+    for term in weights:
+        weight = term.get("weight", 0)
+        if not 0 <= weight <= _MAX_WEIGHT:
+            return f"weight must be valid number in the [0, 100], got {weight}"
+        if reason := _selector_problem(mapping(term.get("matchSelector"))):
+            return reason
+    if any(not term.get("orderedKey") for term in orders):
+        return "order key can not be empty"
+    return ""
+
+
+def name_warning(name: str) -> str:
+    """What a name leads to that is too long for the label of the pods' revision; empty if it fits."""
+    return too_long(name, LONGEST_NAME, LABEL_TOO_LONG) if len(name) > LONGEST_NAME else ""
+
+
+def too_long(name: str, limit: int, consequence: str) -> str:
+    """The warning about a name that is longer than the limit."""
+    begin = f"metadata.name has {len(name)} characters: with more than {limit}"
+    return f"{begin} {consequence}, and they cannot be created"
+
+
+def _selector_problem(selector: Json) -> str:
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        return "selector can not be empty"
+    try:
+        Selector.compile(msgspec.convert(selector, LabelSelector))
+    except ValueError as error:
+        return f"invalid selector {error}"
+    return ""

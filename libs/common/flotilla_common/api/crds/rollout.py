@@ -1,0 +1,63 @@
+"""Schemas of what the specs of several workload kinds have in common (common.md §8.1, §11, §12): the fields that
+`api/rollout.py` reads."""
+
+from flotilla_common.api.crds.schema import (
+    Schema,
+    array,
+    boolean,
+    int_or_string,
+    integer,
+    label_selector,
+    mapping,
+    string,
+    strings,
+    struct,
+)
+
+
+def lifecycle() -> Schema:
+    """Hooks around a pod's life."""
+    return struct(
+        "Hooks that hold a pod in a state until somebody removes the label or finalizer.",
+        preDelete=_hook("Held before the pod is deleted."),
+        inPlaceUpdate=_hook("Held before the pod is updated in place, and until the hook is back after it."),
+        preNormal=_hook("Held after creation, before the pod counts as available."),
+    )
+
+
+def priority_strategy() -> Schema:
+    """The order of an update."""
+    weight = struct(
+        "Pods that match get this weight.",
+        weight=integer("0 to 100; the pods with the larger sum come first."),
+        matchSelector=label_selector("The pods that get the weight."),
+    )
+    key = struct(
+        "Pods with this label, by the number at the end of its value, larger first.",
+        orderedKey=string("The label's key."),
+    )
+    return struct(
+        "Which pods are updated first; one of the two lists.",
+        weightPriority=array("By the sum of weights.", weight),
+        orderPriority=array("By the number in a label; earlier keys go before later ones.", key),
+    )
+
+
+def in_place_strategy() -> Schema:
+    """The settings of updates in place."""
+    return struct(
+        "How a pod is updated without being replaced.",
+        gracePeriodSeconds=integer("Seconds between marking a pod not ready and changing its images. Default: 0."),
+        imagePreDownloadParallelism=int_or_string("On how many nodes new images are pulled ahead at once."),
+        imagePreDownloadTimeoutSeconds=integer("Seconds after which such a pull is given up."),
+        imagePreDownloadMinUpdatedReadyPods=integer("Pulls begin when this many updated pods are ready."),
+    )
+
+
+def _hook(doc: str) -> Schema:
+    return struct(
+        doc,
+        labelsHandler=mapping("The hook holds a pod while it has one of these labels with this value."),
+        finalizersHandler=strings("The hook holds a pod while it has one of these finalizers."),
+        markPodNotReady=boolean("Whether the pod is made not ready while it is held. Default: false."),
+    )

@@ -1,0 +1,52 @@
+"""The workloads whose pods are remembered: StatefulSets, and what administrators name (persistentpodstate.md §3, §7).
+
+They stand in the ConfigMap `kruise-configuration` of the system's namespace, and are read anew for each decision.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mapping, mappings, text
+from flotilla_common.api.meta import group_of
+
+CONFIGURATION = "kruise-configuration"
+"""The name of the ConfigMap."""
+
+WHITE_LIST = "PPS_Watch_Custom_Workload_WhiteList"
+"""The key in it."""
+
+_STATEFUL_SETS = (("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet"))
+
+
+class CustomWorkload(msgspec.Struct, frozen=True):
+    """A kind whose pods are numbered like those of a StatefulSet."""
+
+    group: str
+    version: str
+    kind: str
+
+
+def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
+    """The kinds that the data of the ConfigMap names; none without the key. Raises ValueError for what is no list of
+    them."""
+    written = configuration.get(WHITE_LIST)
+    if not written:
+        return []
+    try:
+        document = _lower(msgspec.json.decode(written, type=Json))
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"{WHITE_LIST} of ConfigMap {CONFIGURATION} cannot be read: {error}") from error
+    entries = [_lower(entry) for entry in mappings(document.get("workloads"))]
+    return [CustomWorkload(*(text(entry.get(key)) for key in ("group", "version", "kind"))) for entry in entries]
+
+
+def supported(api_version: str, kind: str, custom: Collection[CustomWorkload]) -> bool:
+    """Whether pods of such a workload are remembered. Its version does not matter."""
+    workload = group_of(api_version), kind
+    return workload in _STATEFUL_SETS or workload in {(one.group, one.kind) for one in custom}
+
+
+def _lower(document: Json) -> Json:
+    """Administrators write the names of fields in any case."""
+    return {key.lower(): value for key, value in mapping(document).items()}

@@ -1,0 +1,139 @@
+"""The StatefulSet CRD (statefulset.md §1 and §2): v1beta1 has fields that v1alpha1 lacks, and nothing is named
+differently. The values are judged by the webhook, so there are neither enums nor limits."""
+
+from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy
+from flotilla_common.api.crds.schema import (
+    Schema,
+    anything,
+    array,
+    boolean,
+    conditions,
+    int_or_string,
+    integer,
+    label_selector,
+    string,
+    struct,
+)
+from flotilla_common.api.crds.version import AGE, CONTAINERS, IMAGES, Column, Version
+
+_COLUMNS = (
+    Column("DESIRED", "integer", ".spec.replicas"),
+    Column("CURRENT", "integer", ".status.replicas"),
+    Column("UPDATED", "integer", ".status.updatedReplicas"),
+    Column("READY", "integer", ".status.readyReplicas"),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+)
+
+
+def version(name: str) -> Version:
+    """One version of the CRD."""
+    if name == "v1alpha1":
+        return Version(name, _spec(), _status(), _COLUMNS)
+    return Version(name, _spec(**_beta_spec()), _status(**_beta_status()), _COLUMNS)
+
+
+def _spec(**beta: Schema) -> Schema:
+    claim = anything("A PersistentVolumeClaim.")
+    return struct(
+        "What is wanted.",
+        ("selector", "template"),
+        replicas=integer("The number of pods. Default: 1."),
+        selector=label_selector("Which pods belong to the set; must match the template's labels and never changes."),
+        template=anything("The pod template: metadata and spec of the pods to make."),
+        volumeClaimTemplates=array("Each pod has one claim of each, which is named after both and outlives it.", claim),
+        serviceName=string("The headless Service that gives the pods their names in DNS. Never changes."),
+        podManagementPolicy=string(
+            "OrderedReady: one pod after the other, Parallel: all at once. Default: OrderedReady. Never changes."
+        ),
+        revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
+        updateStrategy=struct(
+            "How pods get a new template.",
+            type=string(
+                "RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate."
+            ),
+            rollingUpdate=_rolling_update(),
+        ),
+        **beta,
+    )
+
+
+def _rolling_update() -> Schema:
+    return struct(
+        "The limits and the order of a rolling update; only with type RollingUpdate.",
+        partition=integer("How many pods, from the lowest ordinal on, stay on old revisions. Default: 0."),
+        maxUnavailable=int_or_string(
+            "How many pods may be unavailable while updating. Other than 1 only with Parallel. Default: 1."
+        ),
+        podUpdatePolicy=string(
+            "ReCreate, InPlaceIfPossible or InPlaceOnly; the latter two need the readiness gate InPlaceUpdateReady in "
+            "the template. Default: ReCreate."
+        ),
+        paused=boolean("Stops updates; scaling goes on. Default: false."),
+        unorderedUpdate=struct(
+            "Pods are updated in another order than from the highest ordinal down. Only with Parallel.",
+            priorityStrategy=priority_strategy(),
+        ),
+        inPlaceUpdateStrategy=in_place_strategy(),
+        minReadySeconds=integer("Seconds that a pod must stay ready before it is available, at most 300. Default: 0."),
+    )
+
+
+def _beta_spec() -> dict[str, Schema]:
+    return {
+        "reserveOrdinals": array("Ordinals that no pod gets.", int_or_string("A number, or a range as in 3-7.")),
+        "ordinals": struct(
+            "Which ordinals pods get.", start=integer("The first one; with gate StatefulSetStartOrdinal. Default: 0.")
+        ),
+        "scaleStrategy": struct(
+            "How the number of pods changes.",
+            maxUnavailable=int_or_string(
+                "No more pods are created while this many are unavailable. Other than 1 only with Parallel. "
+                "Default: no limit."
+            ),
+        ),
+        "lifecycle": lifecycle(),
+        "persistentVolumeClaimRetentionPolicy": struct(
+            "What becomes of claims: Retain or Delete.",
+            whenDeleted=string("When the set is deleted. Default: Retain."),
+            whenScaled=string("When the claim's pod is no longer wanted. Default: Retain."),
+        ),
+        "volumeClaimUpdateStrategy": struct(
+            "How claims get a new size; with gate StatefulSetAutoResizePVCGate.",
+            type=string("OnDelete, or OnPodRollingUpdate: before their pods are updated. Default: OnDelete."),
+        ),
+    }
+
+
+def _status(**beta: Schema) -> Schema:
+    return struct(
+        "What was last seen.",
+        ("replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas"),
+        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        replicas=integer("Pods that exist."),
+        readyReplicas=integer("Pods that are ready."),
+        availableReplicas=integer("Pods that have been ready for minReadySeconds."),
+        currentReplicas=integer("Pods of the current revision."),
+        updatedReplicas=integer("Pods of the update revision."),
+        currentRevision=string("The name of the revision that pods behind the partition have."),
+        updateRevision=string("The name of the newest revision."),
+        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+        conditions=conditions("What fails at the moment."),
+        labelSelector=string("The selector as text, for the scale subresource."),
+        **beta,
+    )
+
+
+def _beta_status() -> dict[str, Schema]:
+    claims = struct(
+        "The claims that were made from one template.",
+        volumeClaimName=string("The template's name."),
+        compatibleReplicas=integer("Claims that are as the template says."),
+        compatibleReadyReplicas=integer("Those that have got the capacity, too."),
+    )
+    return {
+        "updatedReadyReplicas": integer("Ready pods of the update revision."),
+        "updatedAvailableReplicas": integer("Available pods of the update revision."),
+        "volumeClaims": array("How far a change of the claims has come, by template.", claims),
+    }

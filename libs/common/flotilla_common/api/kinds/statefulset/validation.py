@@ -1,0 +1,111 @@
+"""Validation of a StatefulSet, in the version of the request (statefulset.md §3.2, §3.3).
+
+The rules read the raw document that the apiserver will store. What needs a look around comes in as faults that others
+found: the pod template is judged by the apiserver, changed claims by whoever can read storage classes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
+from flotilla_common.api.admission.workload import change_beyond_images, endless_faults, selector_faults, selector_of
+from flotilla_common.api.documents import Json, mapping, member, text
+from flotilla_common.api.kinds.statefulset.ordinal_validation import ordinal_faults
+from flotilla_common.api.kinds.statefulset.rollout_validation import limit_faults, rollout_faults
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+
+_MANAGEMENT = ("OrderedReady", "Parallel")
+_RETENTION = ("Retain", "Delete")
+_MUTABLE = (
+    "replicas",
+    "template",
+    "updateStrategy",
+    "scaleStrategy",
+    "reserveOrdinals",
+    "ordinals",
+    "lifecycle",
+    "persistentVolumeClaimRetentionPolicy",
+    "volumeClaimTemplates",
+    "volumeClaimUpdateStrategy",
+    "revisionHistoryLimit",
+)
+_IMMUTABLE = f"updates to statefulset spec for fields other than {', '.join(_MUTABLE)} are forbidden"
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_LIMIT = 63
+
+
+def check_types(document: Json) -> None:
+    """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1 are the
+    same, only fewer."""
+    msgspec.json.decode(msgspec.json.encode(document), type=StatefulSet)
+
+
+def validate(
+    document: Json, old: Json | None = None, template: Iterable[Fault] = (), claims: Iterable[Fault] = ()
+) -> list[Fault]:
+    """All faults of a StatefulSet, and of what an update of `old` must not change. `template`: what is wrong with its
+    templates, `claims`: with the change of its claim templates."""
+    spec = mapping(document.get("spec"))
+    changes = _change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
+    return [*_name_faults(document), *_spec_faults(spec, template), *changes, *claims]
+
+
+def _name_faults(document: Json) -> Iterator[Fault]:
+    """Pods are called after the set, and each name is a host name."""
+    name = text(member(document, "metadata").get("name"))
+    if len(name) > _LABEL_LIMIT:
+        yield invalid("metadata.name", name, f"must be no more than {_LABEL_LIMIT} characters")
+    if not _LABEL.fullmatch(name):
+        detail = (
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+            "end with an alphanumeric character"
+        )
+        yield invalid("metadata.name", name, detail)
+
+
+def _spec_faults(spec: Json, template: Iterable[Fault]) -> Iterator[Fault]:
+    management = spec.get("podManagementPolicy")
+    if not management:
+        yield required("spec.podManagementPolicy")
+    elif management not in _MANAGEMENT:
+        yield invalid("spec.podManagementPolicy", management, "must be 'OrderedReady' or 'Parallel'")
+    parallel = management == "Parallel"
+    yield from ordinal_faults(spec)
+    limit = member(spec, "scaleStrategy").get("maxUnavailable")
+    if limit is not None:
+        yield from limit_faults("spec.scaleStrategy.maxUnavailable", limit, parallel=parallel)
+    yield from rollout_faults(spec, parallel=parallel)
+    yield from _retention_faults(spec)
+    if (spec.get("replicas") or 0) < 0:
+        yield invalid("spec.replicas", spec["replicas"], NON_NEGATIVE)
+    yield from selector_faults(spec, STATEFUL_SET.kind)
+    yield from template
+    yield from endless_faults(spec, STATEFUL_SET.kind)
+
+
+def _retention_faults(spec: Json) -> Iterator[Fault]:
+    path = "spec.persistentVolumeClaimRetentionPolicy"
+    policy = spec.get("persistentVolumeClaimRetentionPolicy")
+    if policy is None:
+        return
+    for name in ("whenDeleted", "whenScaled"):
+        value = text(mapping(policy).get(name))
+        if value not in _RETENTION:
+            yield not_supported(f"{path}.{name}", value, _RETENTION)
+
+
+def _change_faults(spec: Json, old: Json) -> Iterator[Fault]:
+    if _fixed(spec) != _fixed(old):
+        yield forbidden("spec", _IMMUTABLE)
+    only_images = member(spec, "updateStrategy", "rollingUpdate").get("podUpdatePolicy") == "InPlaceOnly"
+    if only_images and (change := change_beyond_images(spec, old)):
+        detail = f"{change}, currently only image update is allowed for InPlaceOnly"
+        yield forbidden("spec.template", f"invalid template modified with InPlaceOnly strategy: {detail}")
+
+
+def _fixed(spec: Json) -> tuple[object, ...]:
+    """What never changes. An absent name is an empty one."""
+    return selector_of(spec), text(spec.get("serviceName")), text(spec.get("podManagementPolicy"))
