@@ -31,6 +31,7 @@ SPREAD = (
     "cloneset/test_updates.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
+    "statefulset/test_admission.py",
     "statefulset/test_scaling.py",
     "statefulset/test_updates.py",
 )
