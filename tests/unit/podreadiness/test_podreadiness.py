@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from flotilla_common.api.core import Pod
 from flotilla_cloneset.app import PARTS
+from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Patch, Plan
