@@ -32,6 +32,8 @@ SPREAD = (
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "statefulset/test_admission.py",
+    "statefulset/test_claims.py",
+    "statefulset/test_ownership.py",
     "statefulset/test_scaling.py",
     "statefulset/test_updates.py",
 )
