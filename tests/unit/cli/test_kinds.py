@@ -27,7 +27,7 @@ def test_an_object_by_any_of_its_names(words: tuple[str, ...]):
         (("clone/",), "KIND/NAME"),
         (("clone/web", "db"), "one KIND NAME"),
         (("clone", "web", "db"), "one KIND NAME"),
-        (("sts", "web"), "there is no kind 'sts'; there are cloneset"),
+        (("ds", "web"), "there is no kind 'ds'; there are cloneset"),
     ],
     ids=lambda value: "/".join(value) if isinstance(value, tuple) else "",
 )
@@ -44,7 +44,7 @@ def test_what_cannot_be_meant(words: tuple[str, ...], problem: str):
         ([], "ImageP", ["imagepulljob"]),
         (["-n", "shop"], "no", ["nodeimage"]),
         (["clone"], "", []),
-        ([], "sts", []),
+        ([], "ds", []),
     ],
     ids=["some", "any case", "behind an option", "names are the cluster's", "none"],
 )

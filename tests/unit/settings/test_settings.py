@@ -91,6 +91,8 @@ def test_workers_of_kinds(settings_file):
         "ImageListPullJob": 3,
         "ImagePullJob": 3,
         "NodeImage": 4,
+        "PersistentPodState": 8,
+        "StatefulSet": 32,
     }
     assert Settings().workers_of(catalogue.called("clone")) == 32
 
