@@ -31,6 +31,9 @@ SPREAD = (
     "cloneset/test_updates.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
+    "statefulset/test_admission.py",
+    "statefulset/test_scaling.py",
+    "statefulset/test_updates.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 LONG = ("adopt/", "faults/", "test_install.py", "recreate/test_faults.py", "test_service_life.py")

@@ -16,7 +16,8 @@ import msgspec
 from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
-from flotilla_common.api.resources import POD, Resource
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, POD, Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config, read_here
@@ -221,31 +222,36 @@ def pod_writes_in(metrics: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if 'kind="Pod"' in line and 'outcome="Ok"' in line)
 
 
-def template(image: str) -> dict[str, object]:
-    """One nginx container."""
-    return {"metadata": {"labels": {"app": "bench"}}, "spec": {"containers": [{"name": "nginx", "image": image}]}}
+IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
+ALL_AT_ONCE: Mapping[Resource, Mapping[str, object]] = {
+    CLONE_SET: {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": IN_PLACE}},
+    STATEFUL_SET: {
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": IN_PLACE},
+    },
+    BUILT_IN_STATEFUL_SET: {"podManagementPolicy": "Parallel", "serviceName": "bench"},
+    DEPLOYMENT: {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%", "maxSurge": 0}}},
+}
+"""What makes a workload create and update all its pods at once, ours in place."""
 
 
 def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[str, object]:
-    """A CloneSet that is updated in place all at once, or a Deployment that rolls all at once."""
+    """A workload that does everything at once."""
     labels = {"app": "bench", "workload": name}
-    strategy: Mapping[str, object] = {
-        "type": "RollingUpdate",
-        "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"},
-    }
-    key = "updateStrategy"
-    if resource is DEPLOYMENT:
-        key, strategy = (
-            "strategy",
-            {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%", "maxSurge": 0}},
-        )
-    pod = template(image)
-    pod["metadata"] = {"labels": labels}
+    containers = [{"name": "nginx", "image": image}]
+    spec: dict[str, object] = {"containers": containers}
+    if resource is STATEFUL_SET:
+        spec["readinessGates"] = [{"conditionType": "InPlaceUpdateReady"}]
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod, key: strategy},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+            **ALL_AT_ONCE[resource],
+        },
     }
 
 
@@ -266,4 +272,4 @@ async def bench(state_dir: Path, nodes: int = 10, services: Iterable[str] = SERV
             await api.close()
 
 
-__all__ = ["CLONE_SET", "DEPLOYMENT", "Bench", "bench"]
+__all__ = ["BUILT_IN_STATEFUL_SET", "CLONE_SET", "DEPLOYMENT", "STATEFUL_SET", "Bench", "bench"]

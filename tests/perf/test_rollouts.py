@@ -4,20 +4,18 @@ One control plane serves all of them, one after the other, so nothing else runs 
 are printed, whether they pass or not.
 """
 
-import asyncio
 import statistics
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import Resource
 from tests.perf.limits import within
+from tests.perf.lives import OLD, Life, live
 from tests.perf.rollouts import DEPLOYMENT, Bench, bench
 
-OLD, NEW = "nginx:alpine", "nginx:mainline"
 THOUSAND = 1000
 ROUNDS = 7
 LARGE_ROUNDS = 3  # of a minute and a half each
@@ -30,46 +28,6 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(3600
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
     async with bench(tmp_path_factory.mktemp("perf")) as running:
         yield running
-
-
-class Life:
-    """What the life of many pods took, step by step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.cpu: dict[str, float] = {}
-        self.pod_writes: dict[str, float] = {}
-        self.rss = 0.0
-
-
-async def live(site: Bench, resource: Resource, workloads: int, replicas: int) -> Life:
-    """Create, update, scale in by half, delete, with nothing left over from the life before."""
-    await site.quiet()
-    life = Life()
-    count = workloads * replicas
-    names = [f"{resource.plural}-{replicas}-{index}" for index in range(workloads)]
-
-    async def step(what: str, change: Callable[[str], Awaitable[object]], done: Callable[[], bool]) -> None:
-        cpu, writes = site.cpu(), site.pod_writes()
-        life.seconds[what] = await site.timed(asyncio.gather(*(change(name) for name in names)), done)
-        life.cpu[what] = site.cpu() - cpu
-        life.pod_writes[what] = (site.pod_writes() - writes) / count
-        print(
-            f"\n{resource.kind} {what} {workloads} x {replicas}: {life.seconds[what]:.1f} s,"
-            f" CPU {life.cpu[what]:.2f} s, {life.pod_writes[what]:.3f} pod writes per pod"
-        )
-
-    ready, half = site.pods.ready, replicas // 2
-    await step("create", lambda name: site.create(resource, name, replicas, OLD), lambda: ready(OLD) == count)
-    life.rss = max(member.rss_mib() for member in site.flotilla.members.values())
-    await step("update", lambda name: site.set_image(resource, name, NEW), lambda: ready(NEW) == count)
-    await step(
-        "scale in",
-        lambda name: site.merge(resource, name, {"replicas": half}),
-        lambda: len(site.pods) == workloads * half,
-    )
-    await step("delete", lambda name: site.delete(resource, name), lambda: len(site.pods) == 0)
-    return life
 
 
 class Between(NamedTuple):

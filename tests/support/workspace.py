@@ -15,7 +15,8 @@ from zlib import crc32
 
 import pytest
 
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD, Resource
 from tests.support.cluster import Cluster
 from tests.support.recorder import Event, Recorder, key
 
@@ -24,11 +25,13 @@ PATIENCE = 60.0  # seconds; far above what anything here takes, so that only a r
 
 
 class Workspace:
-    """One namespace of a watched cluster."""
+    """One namespace of a watched cluster. Objects without a kind are of the kind `workload`."""
 
-    def __init__(self, cluster: Cluster, recorder: Recorder, name: str) -> None:
+    def __init__(self, cluster: Cluster, recorder: Recorder, name: str, workload: Resource = CLONE_SET) -> None:
         self.cluster = cluster
         self.name = name
+        self.workload = workload
+        self._word = f"{workload.plural}.{workload.group}"
         self._recorder = recorder
         self._generations: dict[str, int] = {}
 
@@ -53,19 +56,19 @@ class Workspace:
         text = manifest if isinstance(manifest, str) else json.dumps(manifest)
         return self._remember(self.kubectl("apply", "-f", "-", "-o", "json", stdin=text))
 
-    def patch(self, body: Json, name: str = "sample", kind: str = "clone") -> Json:
+    def patch(self, body: Json, name: str = "sample", kind: str = "") -> Json:
         """`kubectl patch --type=merge`."""
-        line = ("patch", kind, name, "--type=merge", "-p", json.dumps(body), "-o", "json")
+        line = ("patch", kind or self._word, name, "--type=merge", "-p", json.dumps(body), "-o", "json")
         return self._remember(self.kubectl(*line))
 
     def scale(self, replicas: int, name: str = "sample") -> None:
         """`kubectl scale`; the generation is read back, so that no older status is believed."""
-        self.kubectl("scale", f"clone/{name}", f"--replicas={replicas}")
-        self._remember(self.kubectl("get", "clone", name, "-o", "json"))
+        self.kubectl("scale", f"{self._word}/{name}", f"--replicas={replicas}")
+        self._remember(self.kubectl("get", self._word, name, "-o", "json"))
 
     def json_patch(self, *operations: Json, name: str = "sample") -> Json:
-        """`kubectl patch --type=json` of a CloneSet."""
-        line = ("patch", "clone", name, "--type=json", "-p", json.dumps(operations), "-o", "json")
+        """`kubectl patch --type=json` of a workload."""
+        line = ("patch", self._word, name, "--type=json", "-p", json.dumps(operations), "-o", "json")
         return self._remember(self.kubectl(*line))
 
     def set_image(self, image: str, name: str = "sample") -> Json:
@@ -98,7 +101,7 @@ class Workspace:
 
     def _remember(self, output: str) -> Json:
         document = json.loads(output)
-        if document["kind"] == "CloneSet":
+        if document["kind"] == self.workload.kind:
             self._generations[document["metadata"]["name"]] = document["metadata"]["generation"]
         return document
 
@@ -117,11 +120,11 @@ class Workspace:
         return self._recorder.objects.get(("Pod", self.name, name), {})
 
     def clone(self, name: str = "sample") -> Json:
-        """The CloneSet as last seen, in its storage version; {} when there is none."""
-        return self._recorder.objects.get(("CloneSet", self.name, name), {})
+        """The CloneSet (or other workload) as last seen, in its storage version; {} when there is none."""
+        return self._recorder.objects.get((self.workload.kind, self.name, name), {})
 
     def status(self, name: str = "sample") -> Json:
-        """The CloneSet's status; {} while it does not describe the last change made through this workspace."""
+        """The workload's status; {} while it does not describe the last change made through this workspace."""
         status = self.clone(name).get("status", {})
         return status if status.get("observedGeneration", 0) >= self._generations.get(name, 1) else {}
 
@@ -141,8 +144,8 @@ class Workspace:
         }
 
     def events(self) -> set[tuple[str, str, str]]:
-        """(type, reason, message) of all events about CloneSets."""
-        items = self.read("events", "--field-selector=involvedObject.kind=CloneSet")["items"]
+        """(type, reason, message) of all events about workloads."""
+        items = self.read("events", f"--field-selector=involvedObject.kind={self.workload.kind}")["items"]
         return {(item["type"], item["reason"], item["message"]) for item in items}
 
     # Waiting, and looking back
@@ -186,11 +189,11 @@ class Workspace:
         self.until(caught_up, seconds)
 
     def event(self, reason: str, message: str, seconds: float = PATIENCE) -> None:
-        """Wait for an event about a CloneSet."""
+        """Wait for an event about a workload."""
         self.until(lambda: any((reason, message) == event[1:] for event in self.events()), seconds)
 
     def warnings(self, reason: str, seconds: float = PATIENCE) -> list[str]:
-        """Wait for warnings about CloneSets with this reason; what they say. Events are written in the background."""
+        """Wait for warnings about workloads with this reason; what they say. Events are written in the background."""
 
         def found() -> list[str]:
             return [message for event in self.events() if event[:2] == ("Warning", reason) for message in event[2:]]
@@ -227,7 +230,8 @@ class Workspace:
         return list(dict.fromkeys(names))
 
     def _picture(self) -> str:
-        sets = [clone for (kind, where, _), clone in self._all() if (kind, where) == ("CloneSet", self.name)]
+        kind = self.workload.kind
+        sets = [found for (what, where, _), found in self._all() if (what, where) == (kind, self.name)]
         lines = [
             json.dumps({"generation": clone["metadata"]["generation"], **clone.get("status", {})}) for clone in sets
         ]
@@ -245,12 +249,14 @@ def fresh(cluster: Cluster, recorder: Recorder, title: str) -> Workspace:
 
 
 @contextmanager
-def watched(cluster: Cluster, title: str, *resources: Resource) -> Generator[Workspace]:
-    """A new namespace for the test of this title, and a recorder of these resources in it alone."""
+def watched(cluster: Cluster, title: str, workload: Resource, *resources: Resource) -> Generator[Workspace]:
+    """A new namespace for the test of this title, and a recorder of its workloads and pods, and of these resources, in
+    it alone."""
     name = new_namespace(cluster, title)
-    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *resources, namespace=name) as recorder:
+    recorded = (POD, workload, *resources)
+    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *recorded, namespace=name) as recorder:
         assert recorder.until(recorder.begun, PATIENCE), "no watch"
-        yield Workspace(cluster, recorder, name)
+        yield Workspace(cluster, recorder, name, workload)
 
 
 def new_namespace(cluster: Cluster, title: str) -> str:

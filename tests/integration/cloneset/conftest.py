@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import POD
 from tests.support.cluster import control_plane
 from tests.support.fleet import Fleet, fleet
 from tests.support.shared_plane import KUBELET, NODES
@@ -37,5 +36,5 @@ async def own(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 def space(request: pytest.FixtureRequest) -> Iterator[Workspace]:
     """A fresh namespace, named after the test."""
     flotilla: Fleet = request.getfixturevalue("own" if hasattr(request.module, "FLAGS") else "shared")
-    with watched(flotilla.cluster, request.node.nodeid, POD, CLONE_SET) as made:
+    with watched(flotilla.cluster, request.node.nodeid, CLONE_SET) as made:
         yield made

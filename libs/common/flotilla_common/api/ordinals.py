@@ -17,7 +17,7 @@ def interval(item: IntOrString) -> tuple[int, int]:
         raise ValueError(f"{item!r} is not a range of ordinals")
     first, last = int(match[1]), int(match[2])
     if first > last:
-        raise ValueError(f"the range {item!r} ends before it starts")
+        raise ValueError(f"{item!r} ends before it starts")
     return first, last
 
 

@@ -1,0 +1,51 @@
+"""The life of many pods, step by step: created, updated, scaled in by half, deleted."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from flotilla_common.api.resources import Resource
+from tests.perf.rollouts import Bench
+
+OLD, NEW = "nginx:alpine", "nginx:mainline"
+
+
+class Life:
+    """What the life of many pods took, step by step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.cpu: dict[str, float] = {}
+        self.pod_writes: dict[str, float] = {}
+        self.rss = 0.0
+
+
+async def live(site: Bench, resource: Resource, workloads: int, replicas: int, *, updates: bool = True) -> Life:
+    """Create, update, scale in by half, delete, with nothing left over from the life before. Without `updates` only
+    create and delete."""
+    await site.quiet()
+    life = Life()
+    count = workloads * replicas
+    names = [f"{resource.plural}-{replicas}-{index}" for index in range(workloads)]
+
+    async def step(what: str, change: Callable[[str], Awaitable[object]], done: Callable[[], bool]) -> None:
+        cpu, writes = site.cpu(), site.pod_writes()
+        life.seconds[what] = await site.timed(asyncio.gather(*(change(name) for name in names)), done)
+        life.cpu[what] = site.cpu() - cpu
+        life.pod_writes[what] = (site.pod_writes() - writes) / count
+        print(
+            f"\n{resource.kind} {what} {workloads} x {replicas}: {life.seconds[what]:.1f} s,"
+            f" CPU {life.cpu[what]:.2f} s, {life.pod_writes[what]:.3f} pod writes per pod"
+        )
+
+    ready, half = site.pods.ready, replicas // 2
+    await step("create", lambda name: site.create(resource, name, replicas, OLD), lambda: ready(OLD) == count)
+    life.rss = max(member.rss_mib() for member in site.flotilla.members.values())
+    if updates:
+        await step("update", lambda name: site.set_image(resource, name, NEW), lambda: ready(NEW) == count)
+        await step(
+            "scale in",
+            lambda name: site.merge(resource, name, {"replicas": half}),
+            lambda: len(site.pods) == workloads * half,
+        )
+    await step("delete", lambda name: site.delete(resource, name), lambda: len(site.pods) == 0)
+    return life

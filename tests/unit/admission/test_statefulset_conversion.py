@@ -1,0 +1,91 @@
+"""StatefulSet conversion (statefulset.md §2.3): what both versions have is the same, the rest is lost."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flotilla_common.api.kinds.statefulset.conversion import convert
+from flotilla_common.api.versions import V1ALPHA1, V1BETA1
+from tests.unit.workload import openkruise
+
+ALPHAS, BETAS = openkruise.documents("statefulsets.v1alpha1"), openkruise.documents("statefulsets")
+NAMES = [one["metadata"]["name"] for one in BETAS]
+
+
+def document(version: str, spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": version,
+        "kind": "StatefulSet",
+        "metadata": {"name": "web", "labels": {"a": "b"}},
+        "spec": spec,
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(("alpha", "beta"), list(zip(ALPHAS, BETAS, strict=True)), ids=NAMES)
+def test_objects_of_openkruise(alpha: dict[str, Any], beta: dict[str, Any]) -> None:
+    assert convert(beta, V1ALPHA1) == alpha
+    back = convert(alpha, V1BETA1)
+    assert back["apiVersion"] == V1BETA1
+    assert back["spec"].items() <= beta["spec"].items()
+    assert back["status"].items() <= beta["status"].items()
+
+
+def test_everything_that_v1alpha1_lacks_is_dropped() -> None:
+    spec = {
+        "reserveOrdinals": [1, "3-5"],
+        "ordinals": {"start": 1},
+        "scaleStrategy": {"maxUnavailable": 1},
+        "lifecycle": {"preDelete": {}},
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
+        "volumeClaimUpdateStrategy": {"type": "OnDelete"},
+    }
+    status = {"updatedReadyReplicas": 1, "updatedAvailableReplicas": 1, "volumeClaims": [{}]}
+    source = document(V1BETA1, spec | {"replicas": 2}, status | {"replicas": 1})
+    before = copy.deepcopy(source)
+    assert convert(source, V1ALPHA1) == document(V1ALPHA1, {"replicas": 2}, {"replicas": 1})
+    assert source == before
+
+
+def test_an_object_without_spec_only_changes_its_version() -> None:
+    bare = {"apiVersion": V1BETA1, "kind": "StatefulSet", "metadata": {"name": "web"}}
+    assert convert(bare, V1ALPHA1) == bare | {"apiVersion": V1ALPHA1}
+
+
+@pytest.mark.parametrize("pair", [(V1BETA1, V1BETA1), (V1ALPHA1, "apps.kruise.io/v2"), ("apps/v1", V1BETA1)])
+def test_other_versions_are_errors(pair: tuple[str, str]) -> None:
+    with pytest.raises(ValueError, match="cannot convert StatefulSet"):
+        convert(document(pair[0], {}, {}), pair[1])
+
+
+specs = st.fixed_dictionaries(
+    {"selector": st.just({"matchLabels": {"a": "b"}}), "template": st.just({"spec": {"future": 1}})},
+    optional={
+        "replicas": st.integers(0, 9),
+        "serviceName": st.just("headless"),
+        "podManagementPolicy": st.sampled_from(["OrderedReady", "Parallel"]),
+        "revisionHistoryLimit": st.integers(0, 9),
+        "volumeClaimTemplates": st.just([{"metadata": {"name": "data"}}]),
+        "updateStrategy": st.fixed_dictionaries(
+            {"type": st.just("RollingUpdate")},
+            optional={
+                "rollingUpdate": st.fixed_dictionaries(
+                    {"partition": st.integers(0, 5), "maxUnavailable": st.sampled_from([1, "30%"])},
+                    optional={"unorderedUpdate": st.just({}), "paused": st.booleans()},
+                )
+            },
+        ),
+    },
+)
+statuses = st.fixed_dictionaries({}, optional={"replicas": st.integers(0, 9), "currentRevision": st.just("web-1")})
+
+
+@given(specs, statuses)
+def test_what_v1alpha1_can_say_survives_a_round_trip(spec: dict[str, Any], status: dict[str, Any]) -> None:
+    alpha = document(V1ALPHA1, spec, status)
+    assert convert(convert(alpha, V1BETA1), V1ALPHA1) == alpha
+    beta = document(V1BETA1, spec, status)
+    assert convert(convert(beta, V1ALPHA1), V1BETA1) == beta

@@ -1,0 +1,276 @@
+"""The handlers of StatefulSets: what the cluster says about templates, storage classes and protection
+(statefulset.md §3)."""
+
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from flotilla_common.api.admission.fields import Fault
+from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.tools import Verdict
+from flotilla_common.api.resources import STORAGE_CLASS
+from flotilla_common.kube.interface import ApiError, Unreachable
+from flotilla_webhook.kinds import kind_handlers
+from tests.unit.webhook.fakes import FakeApi, Json, tools
+
+TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+RESIZE = "StatefulSetAutoResizePVCGate=true"
+GROWING = {"type": "OnPodRollingUpdate"}
+DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+
+
+class Case:
+    """Admission over a fake cluster, which says `verdict` about every template."""
+
+    def __init__(self, gates: str = "", verdict: Verdict | Exception | None = None) -> None:
+        self.cluster = FakeApi()
+        self.asked = 0
+        self._verdict = verdict or Verdict()
+        self.tools = tools(self.cluster, gates)
+        self.tools.template_verdict = self.judge
+
+    async def judge(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
+        self.asked += 1
+        if isinstance(self._verdict, Exception):
+            raise self._verdict
+        return self._verdict
+
+    def storage(self, name: str, made: str = "2026-01-01T00:00:00Z", *, annotations: Json, **fields: Any) -> None:
+        metadata = {"name": name, "creationTimestamp": made, "annotations": annotations}
+        self.cluster.put(STORAGE_CLASS, {"metadata": metadata} | fields)
+
+    async def mutate(self, request: Request) -> Answer:
+        return await kind_handlers(self.tools)["/mutate-apps-kruise-io-statefulset"](request)
+
+    async def validate(self, request: Request) -> Answer:
+        return await kind_handlers(self.tools)["/validate-apps-kruise-io-statefulset"](request)
+
+
+def statefulset(version: str = "v1beta1", name: str = "web", **spec: Any) -> Json:
+    given = {"selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE, "podManagementPolicy": "Parallel"}
+    strategy = {"type": "OnDelete"}
+    metadata = {"name": name, "namespace": "n", "uid": "1"}
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "StatefulSet",
+        "metadata": metadata,
+        "spec": given | {"updateStrategy": strategy} | spec,
+    }
+
+
+def claim(name: str = "data", size: str = "1Gi", modes: list[str] | None = None, **spec: Any) -> Json:
+    resources = {"requests": {"storage": size}}
+    given = {"accessModes": modes or ["ReadWriteOnce"], "resources": resources}
+    return {"metadata": {"name": name}, "spec": given | spec}
+
+
+def create(document: Json | None) -> Request:
+    return Request(uid="u", operation="CREATE", namespace="n", object=document)
+
+
+def update(document: Json, old: Json) -> Request:
+    return Request(uid="u", operation="UPDATE", namespace="n", object=document, old_object=old)
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+async def test_mutation_is_a_patch_and_then_nothing(version: str) -> None:
+    case, document = Case(), statefulset(version)
+    answer = await case.mutate(create(document))
+    stored = jsonpatch.apply_patch(document, [operation.document() for operation in answer.patch])
+    assert stored["spec"]["replicas"] == 1
+    assert stored["metadata"] == document["metadata"]
+    assert not (await case.mutate(update(stored, stored))).patch
+    assert (await case.validate(create(stored))).allowed
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, {}, {"apiVersion": "apps/v1"}, statefulset(replicas="two")],
+    ids=["no object", "no version", "the built-in kind", "wrong type"],
+)
+async def test_undecodable(document: Json | None) -> None:
+    assert (await Case().mutate(create(document))).code == 400
+    assert (await Case().validate(create(document))).code == 400
+
+
+async def test_faults_of_all_sources_in_one_answer() -> None:
+    case = Case(verdict=Verdict([Fault("spec.template.spec.x", "Required value")]))
+    answer = await case.validate(create(statefulset(replicas=-1, volumeClaimTemplates=[{}])))
+    assert (answer.allowed, answer.code) == (False, 422)
+    assert answer.message == (
+        "[spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template.spec.x: Required value, "
+        "spec.volumeClaimTemplates[0].metadata.name: Required value: it is the name of the pods' volume]"
+    )
+
+
+@pytest.mark.parametrize("failure", [ApiError(503, "x", "busy"), Unreachable("gone")], ids=lambda it: type(it).__name__)
+async def test_without_an_answer_nothing_is_admitted(failure: Exception) -> None:
+    answer = await Case(verdict=failure).validate(create(statefulset()))
+    assert (answer.allowed, answer.code) == (False, 500)
+    assert answer.message.startswith("cannot check the StatefulSet, the apiserver says: ")
+
+
+async def test_only_changed_templates_are_validated() -> None:
+    case = Case()
+    assert (await case.validate(update(statefulset(replicas=5), statefulset()))).allowed
+    assert case.asked == 0
+    assert (await case.validate(update(statefulset(volumeClaimTemplates=[claim()]), statefulset()))).allowed
+    assert case.asked == 1
+
+
+TOO_LONG = (
+    "metadata.name has 53 characters: with more than 52 the pods' label controller-revision-hash gets too long, and "
+    "they cannot be created"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "dropped", "expected"),
+    [
+        pytest.param("a" * 52, [], [], id="nothing to say"),
+        pytest.param(
+            "web", ["spec.template.x"], ['unknown field "spec.template.x": pods will not have it'], id="unknown field"
+        ),
+        pytest.param(
+            "a" * 53,
+            [],
+            [
+                TOO_LONG,
+            ],
+            id="a long name",
+        ),
+    ],
+)
+async def test_warnings(name: str, dropped: list[str], expected: list[str]) -> None:
+    answer = await Case(verdict=Verdict(dropped=dropped)).validate(create(statefulset(name=name)))
+    assert (answer.allowed, answer.warnings) == (True, expected)
+    again = statefulset(name=name)
+    assert (await Case().validate(update(again, again))).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("label", "replicas", "code", "message"),
+    [
+        ("Always", 0, 403, "=Always"),
+        ("Cascading", 2, 403, "=Cascading and replicas 2>0"),
+        ("Cascading", 0, 200, ""),
+        ("Other", 2, 200, ""),
+    ],
+)
+async def test_deletion_protection(label: str, replicas: int, code: int, message: str) -> None:
+    document = statefulset(replicas=replicas)
+    document["metadata"]["labels"] = {"policy.kruise.io/delete-protection": label}
+    deletion = Request(uid="u", operation="DELETE", namespace="n", name="web", old_object=document)
+    answer = await Case("ResourcesDeletionProtection=true").validate(deletion)
+    assert (answer.code, answer.message.endswith(message)) == (code, True)
+    assert (await Case("ResourcesDeletionProtection=false").validate(deletion)).allowed
+
+
+PATH = "spec.volumeClaimTemplates"
+REFUSED_CLASS = f"{PATH}[data].spec.resources.requests.storage: Forbidden: storage class {{}} does not support volume "
+CLAIM_ROWS = [
+    pytest.param([claim()], "", id="as it was"),
+    pytest.param([claim(size="1024Mi")], "", id="as it was, written differently"),
+    pytest.param([claim(labels="x")], "", id="something else"),
+    pytest.param([], "volumeClaimTemplates can not be added or deleted", id="one less"),
+    pytest.param([claim(), claim("more")], "volumeClaimTemplates can not be added or deleted", id="one more"),
+    pytest.param(
+        [claim("other")], f"{PATH}[other].name: Forbidden: volumeClaimTemplate name can not be modified", id="renamed"
+    ),
+    pytest.param([claim(modes=["ReadWriteMany"])], "accessModes can not be modified", id="access modes"),
+    pytest.param([claim(size="2Gi")], REFUSED_CLASS.format("standard"), id="row 76: the default class cannot grow"),
+    pytest.param([claim(size="1Mi")], REFUSED_CLASS.format("standard"), id="nor shrink"),
+    pytest.param(
+        [claim(resources={"requests": {"storage": "1Gi"}, "limits": {"storage": "2Gi"}})],
+        REFUSED_CLASS.format("standard"),
+        id="the limit counts, too",
+    ),
+    pytest.param([claim(size="2Gi", storageClassName="growing")], "", id="row 75: a class that grows"),
+    pytest.param([claim(size="2Gi", storageClassName="silent")], "", id="a class that does not say"),
+    pytest.param([claim(size="2Gi", storageClassName="fixed")], REFUSED_CLASS.format("fixed"), id="one that does not"),
+    pytest.param(
+        [claim(size="2Gi", storageClassName="none")],
+        f'{PATH}[data].spec.storageClassName: Invalid value: "none": can not get sc none',
+        id="no such class",
+    ),
+    pytest.param(
+        [claim(size="2Gi", storageClassName="")],
+        f'{PATH}[data].spec.storageClassName: Invalid value: "": can not get sc ',
+        id="volumes without a class",
+    ),
+]
+
+
+def growing_case() -> Case:
+    case = Case(RESIZE)
+    case.storage("older", "2025-01-01T00:00:00Z", annotations=DEFAULT, allowVolumeExpansion=True)
+    case.storage("standard", "2026-06-01T00:00:00Z", annotations=DEFAULT, allowVolumeExpansion=False)
+    case.storage("newest", "2026-09-01T00:00:00Z", annotations={}, allowVolumeExpansion=True)
+    case.storage("growing", annotations={}, allowVolumeExpansion=True)
+    case.storage("fixed", annotations={}, allowVolumeExpansion=False)
+    case.storage("silent", annotations={})
+    return case
+
+
+@pytest.mark.parametrize(("claims", "expected"), CLAIM_ROWS)
+async def test_claims_that_grow(claims: list[Json], expected: str) -> None:
+    old = statefulset(volumeClaimTemplates=[claim()], volumeClaimUpdateStrategy=GROWING)
+    answer = await growing_case().validate(
+        update(statefulset(volumeClaimTemplates=claims, volumeClaimUpdateStrategy=GROWING), old)
+    )
+    assert answer.allowed == (not expected)
+    assert answer.code == (422 if expected else 200)
+    assert expected in answer.message
+
+
+async def test_the_class_of_a_claim_stays() -> None:
+    old = statefulset(volumeClaimTemplates=[claim(storageClassName="a")], volumeClaimUpdateStrategy=GROWING)
+    new = statefulset(volumeClaimTemplates=[claim(storageClassName="b")])
+    answer = await growing_case().validate(update(new, old))
+    assert answer.message.startswith(f"{PATH}[data]: Invalid value: ")
+    assert answer.message.endswith("storageClassName can not be modified")
+
+
+async def test_row_77_only_what_changes_must_be_able_to() -> None:
+    claims = [claim("rigid", storageClassName="fixed"), claim(storageClassName="growing")]
+    old = statefulset(volumeClaimTemplates=claims, volumeClaimUpdateStrategy=GROWING)
+    grown = [claims[0], claim(size="2Gi", storageClassName="growing")]
+    assert (await growing_case().validate(update(statefulset(volumeClaimTemplates=grown), old))).allowed
+    rigid = [claim("rigid", "2Gi", storageClassName="fixed"), claims[1]]
+    assert not (await growing_case().validate(update(statefulset(volumeClaimTemplates=rigid), old))).allowed
+
+
+@pytest.mark.parametrize(
+    ("gates", "strategy", "checked"),
+    [
+        pytest.param(RESIZE, GROWING, True, id="checked"),
+        pytest.param("", GROWING, False, id="without the gate"),
+        pytest.param(RESIZE, {"type": "OnDelete"}, False, id="the old strategy was OnDelete"),
+        pytest.param(RESIZE, {}, False, id="the old strategy was empty"),
+    ],
+)
+async def test_when_claims_are_checked(gates: str, strategy: Json, checked: bool) -> None:
+    old = statefulset(volumeClaimTemplates=[claim()], volumeClaimUpdateStrategy=strategy)
+    new = statefulset(volumeClaimTemplates=[], volumeClaimUpdateStrategy=GROWING)
+    assert (await Case(gates).validate(update(new, old))).allowed == (not checked)
+
+
+async def test_without_a_default_class_nobody_knows_better() -> None:
+    old = statefulset(volumeClaimTemplates=[claim()], volumeClaimUpdateStrategy=GROWING)
+    assert (await Case(RESIZE).validate(update(statefulset(volumeClaimTemplates=[claim(size="2Gi")]), old))).allowed
+
+
+async def test_classes_that_cannot_be_read() -> None:
+    case = growing_case()
+    case.cluster.fail_lists = ApiError(503, "ServiceUnavailable", "busy")
+    old = statefulset(volumeClaimTemplates=[claim()], volumeClaimUpdateStrategy=GROWING)
+    answer = await case.validate(update(statefulset(volumeClaimTemplates=[claim(size="2Gi")]), old))
+    assert (answer.code, answer.message) == (500, "cannot check the StatefulSet, the apiserver says: busy")
+
+
+async def test_claims_that_cannot_be_read_are_not_compared() -> None:
+    old = statefulset(volumeClaimTemplates=[claim()], volumeClaimUpdateStrategy=GROWING)
+    answer = await growing_case().validate(update(statefulset(volumeClaimTemplates=[claim(size="much")]), old))
+    assert answer.code == 422
+    assert answer.message.startswith(f"{PATH}[0]: Invalid value: ")
