@@ -125,12 +125,7 @@ class CustomKinds:
         path = Resource(group, version, "", kind).path().rstrip("/")
         document = msgspec.json.decode(await self._api().raw("GET", path), type=Json)
         for served in mappings(document.get("resources")):
-            plural = served.get("name")
-            if (
-                served.get("kind") == kind
-                and isinstance(plural, str)
-                and "/" not in plural
-                and served.get("namespaced")
-            ):
+            plural = text(served.get("name"))
+            if served.get("kind") == kind and served.get("namespaced") and "/" not in plural:
                 return Resource(group, version, plural, kind)
         raise ValueError(f"{group}/{version} serves no namespaced kind {kind}")

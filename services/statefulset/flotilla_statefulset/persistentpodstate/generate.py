@@ -166,11 +166,9 @@ def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload,
     controller = controller_of(state.metadata)
     if controller is None or controller.uid != owner.metadata.uid:
         return False
-    if snapshot.said is None:
-        draft.reason("ReadingTarget", f"asking whether {owner.called} wants it no longer")
-        return False
-    found = snapshot.said.found
+    found = snapshot.said.found if snapshot.said is not None else None
     if found is None or found.uid != owner.metadata.uid or asks(found):
+        draft.reason("ReadingTarget", f"asking whether {owner.called} wants it no longer")
         return False
     cause = f"{owner.called} no longer asks for it"
     draft.reason("NoLongerWanted", cause)
