@@ -27,7 +27,10 @@ REQUIRED = "kruise.io/required-persistent-topology"
 PREFERRED = "kruise.io/preferred-persistent-topology"
 ASKS = {AUTO: "true", REQUIRED: O, PREFERRED: H}
 APPS, OURS = "apps/v1", "apps.kruise.io/v1beta1"
-SUPPORTED = {APPS: (BUILT_IN_SETS, BuiltInStatefulSet), OURS: (SETS, StatefulSet)}
+SUPPORTED: dict[str, tuple[Watch[Any], type[Any]]] = {
+    APPS: (BUILT_IN_SETS, BuiltInStatefulSet),
+    OURS: (SETS, StatefulSet),
+}
 Doc = dict[str, Any]
 
 
