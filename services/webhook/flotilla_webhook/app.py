@@ -17,6 +17,9 @@ from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
 from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION, paths
 from flotilla_common.bus.permissions import lone_permissions
+from flotilla_common.clock import Clock
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
 from flotilla_common.service import Context, Service
 from flotilla_common.settings import Settings
 from flotilla_webhook import certificates, tls
@@ -30,7 +33,7 @@ from flotilla_webhook.metrics import Metrics, process_metrics
 from flotilla_webhook.need import Need
 from flotilla_webhook.persistent import persistent_step
 from flotilla_webhook.podready import readiness_step
-from flotilla_webhook.pods import PodAdmission, Step
+from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.recording import recorder
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
@@ -52,8 +55,8 @@ async def run(context: Context) -> None:
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
     need = Need(clock)
-    pods = PodAdmission(pod_steps(context, need))
-    handlers = handlers_of(context, metrics) | pods.handlers()
+    pods = pods_of(context.api, settings, context.gates, need)
+    handlers = handlers_of(context.api, clock, settings, context.gates, metrics) | pods.handlers()
     registration = Registration(
         context.api,
         Endpoint(settings.namespace, settings.webhook_service, _url(settings)),
@@ -91,18 +94,17 @@ async def run(context: Context) -> None:
         context.started()
 
 
-def handlers_of(context: Context, metrics: Metrics) -> dict[str, Handler]:
+def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
     """Every admission path that is served but that of pods, with its handler."""
-    settings, gates = context.settings, context.gates
-    protection = Protection(gates, LiveCounts(context.api), metrics, recorder(settings.protection_log_path))
-    kinds = kind_handlers(LiveTools(context.api, context.clock, gates, protection, settings.namespace))
+    protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
+    kinds = kind_handlers(LiveTools(api, clock, gates, protection, settings.namespace))
     return kinds | protection.handlers()
 
 
-def pod_steps(context: Context, need: Need) -> list[Step]:
+def pods_of(api: Api, settings: Settings, gates: Gates, need: Need) -> PodAdmission:
     """What is done to pods, in this order (webhooks.md §7)."""
-    white_list = WhiteList(context.api, context.settings.namespace)
-    return [readiness_step(context.gates), persistent_step(context.api, white_list, need)]
+    white_list = WhiteList(api, settings.namespace)
+    return PodAdmission([readiness_step(gates), persistent_step(api, white_list, need)])
 
 
 def arming_paths() -> list[str]:

@@ -70,15 +70,19 @@ def test_endpoint_and_store(settings: dict[str, Any], url: str, host: str, store
 def test_every_entry_has_a_handler(gates: str) -> None:
     parsed = Gates.parse(gates)
     wired = Wired(feature_gates=gates)
-    served = app.handlers_of(wired.context, process_metrics()).keys() | {"/mutate-pod"}
+    api, settings = wired.context.api, wired.settings
+    served = {
+        *app.handlers_of(api, wired.clock, settings, parsed, process_metrics()),
+        *app.pods_of(api, settings, parsed, Need(wired.clock)).handlers(),
+    }
     assert {path_of(entry) for entry in mutating_entries(parsed) + validating_entries(parsed)} <= served
     assert set(app.arming_paths()) <= served
 
 
 def test_steps_of_pods_are_in_order() -> None:
     wired = Wired()
-    steps = app.pod_steps(wired.context, Need(wired.clock))
-    assert [step.name for step in steps] == ["readiness gate", "PersistentPodState"]
+    pods = app.pods_of(wired.context.api, wired.settings, wired.gates, Need(wired.clock))
+    assert [step.name for step in pods.steps] == ["readiness gate", "PersistentPodState"]
 
 
 def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:
