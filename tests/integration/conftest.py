@@ -32,6 +32,7 @@ SPREAD = (
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "statefulset/test_admission.py",
+    "statefulset/test_persistent_pod_state.py",
     "statefulset/test_scaling.py",
     "statefulset/test_updates.py",
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
+from tests.support.persistent import asked_namespaces
 
 POD = """
 apiVersion: v1
@@ -38,16 +39,6 @@ spec:
 def has_pod_entry(cluster: Cluster) -> bool:
     configuration = cluster.read("mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
     return "mpod.kb.io" in [entry["name"] for entry in configuration["webhooks"]]
-
-
-def asked_namespaces(cluster: Cluster) -> list[str]:
-    """The namespaces whose pods go through the webhook, because others have PersistentPodStates there."""
-    configuration = cluster.read("mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
-    entries = [entry for entry in configuration["webhooks"] if entry["name"] == "mpod.kb.io"]
-    selectors = [one for entry in entries for one in entry["namespaceSelector"]["matchExpressions"]]
-    within = [one["values"] for one in selectors if one["operator"] == "In"]
-    assert len(within) == len(entries), "all namespaces"
-    return [name for values in within for name in values]
 
 
 def ready_with_gate(cluster: Cluster, name: str) -> bool:
