@@ -1,5 +1,6 @@
 """Pods of StatefulSets that go back to where they were (persistentpodstate.md §9)."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -127,9 +128,9 @@ def test_a_set_of_ours_with_reserved_ordinals(space: Workspace):
 
 def test_who_creates_one_finds_the_rule_in_use(space: Workspace):
     """The first pod after the answer is asked about, and a dry run arms nothing."""
-    dry = space.kubectl("create", "-f", "-", "--dry-run=server", stdin=str(by_hand()).replace("'", '"'))
+    dry = space.kubectl("create", "-f", "-", "--dry-run=server", stdin=json.dumps(by_hand()))
     assert "dry run" in dry
     assert space.name not in asked_namespaces(space.cluster)
-    said = space.kubectl("create", "-f", "-", stdin=str(by_hand()).replace("'", '"'))
+    said = space.kubectl("create", "-f", "-", stdin=json.dumps(by_hand()))
     assert "Warning" not in said
     assert space.name in asked_namespaces(space.cluster)
