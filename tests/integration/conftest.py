@@ -32,12 +32,21 @@ SPREAD = (
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "statefulset/test_admission.py",
+    "statefulset/test_claims.py",
+    "statefulset/test_ownership.py",
     "statefulset/test_persistent_pod_state.py",
     "statefulset/test_scaling.py",
     "statefulset/test_updates.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
-LONG = ("adopt/", "faults/", "test_install.py", "recreate/test_faults.py", "test_service_life.py")
+LONG = (
+    "adopt/",
+    "faults/",
+    "statefulset/test_kills.py",
+    "test_install.py",
+    "recreate/test_faults.py",
+    "test_service_life.py",
+)
 """Minutes each: they begin first, so that none is left alone at the end."""
 WHOLE_FILES = 3
 """Workers at files with planes of their own, as long as there is something else to do."""

@@ -63,20 +63,19 @@ def present(cluster: Cluster, *objects: str) -> bool:
     return bool(cluster.kubectl("get", *objects, "--ignore-not-found", "-o", "name").strip())
 
 
-def tracked(cluster: Cluster, how: str, *, ours: bool) -> bool:
-    """Whether a new pod has managedFields. `how`: made by `kubectl create` or `kubectl apply --server-side`."""
-    labels = {"apps.kruise.io/cloneset-instance-id": "x"} if ours else {}
+def tracked(cluster: Cluster, *how: str, owner: str) -> bool:
+    """Whether a new pod of a workload would have managedFields. `how`: kubectl's verb; `owner`: `version/kind`."""
+    api_version, _, kind = owner.rpartition("/")
+    reference = {"apiVersion": api_version, "kind": kind, "name": "web", "uid": "u", "controller": True}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "made", "labels": labels},
+        "metadata": {"name": "made", "labels": {"controller-revision-hash": "x"}, "ownerReferences": [reference]},
         "spec": {"containers": [{"name": "main", "image": "nginx:alpine"}]},
     }
-    arguments = ["create"] if how == "create" else ["apply", "--server-side"]
-    cluster.kubectl(*arguments, "-f", "-", stdin=json.dumps(pod))
-    made = cluster.read("pod", "made", "--show-managed-fields")
-    cluster.kubectl("delete", "pod", "made", "--force", "--grace-period=0")
-    return any(entry["manager"] != "kwok" for entry in made["metadata"].get("managedFields", []))
+    flags = ("--dry-run=server", "-o", "json", "--show-managed-fields", "-f", "-")
+    made = json.loads(cluster.kubectl(*how, *flags, stdin=json.dumps(pod)))
+    return "managedFields" in made["metadata"]
 
 
 def _lease(name: str) -> dict[str, object]:
@@ -184,16 +183,17 @@ class TestInstall:
         assert not can("list", "clonesets.apps.kruise.io", "-n", "kube-system")
         assert not can("list", "imagepulljobs.apps.kruise.io", "-n", "default")
 
-    async def test_pods_of_clonesets_are_created_without_managed_fields(self, cluster: Cluster):
+    async def test_pods_of_our_workloads_are_created_without_managed_fields(self, cluster: Cluster):
         """And only those: not pods of others, nor one that somebody makes with server-side apply."""
         policy = "mutatingadmissionpolicy.admissionregistration.k8s.io/flotilla-pods-without-managed-fields"
         assert outcomes(flotilla(cluster, "install"))[policy] == "created"
-        await eventually(lambda: not tracked(cluster, "create", ours=True))
-        assert tracked(cluster, "create", ours=False)
-        assert tracked(cluster, "apply", ours=True)
+        await eventually(lambda: not tracked(cluster, "create", owner="apps.kruise.io/v1beta1/CloneSet"))
+        assert not tracked(cluster, "create", owner="apps.kruise.io/v1beta1/StatefulSet")
+        assert tracked(cluster, "create", owner="apps/v1/StatefulSet")
+        assert tracked(cluster, "apply", "--server-side", owner="apps.kruise.io/v1beta1/CloneSet")
         told = outcomes(flotilla(cluster, "install", "--keep-managed-fields"))
         assert told[policy] == "deleted"
-        await eventually(lambda: tracked(cluster, "create", ours=True))
+        await eventually(lambda: tracked(cluster, "create", owner="apps.kruise.io/v1beta1/CloneSet"))
         assert policy not in outcomes(flotilla(cluster, "install", "--keep-managed-fields"))
 
     def test_one_crd_file_alone_is_an_installation(self, cluster: Cluster, tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import urllib.request
@@ -26,6 +27,19 @@ spec:
   updateStrategy: {type: InPlaceIfPossible, partition: 2, maxUnavailable: 1}
   template:
     metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "nginx:alpine"}]}
+"""
+NUMBERED = """
+apiVersion: apps.kruise.io/v1beta1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  reserveOrdinals: [1]
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
     spec: {containers: [{name: main, image: "nginx:alpine"}]}
 """
 NEW_IMAGE = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:mainline"}]}}}}'
@@ -96,6 +110,21 @@ async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tm
     assert (why["kind"], why["name"], why["service"]) == ("CloneSet", "web", "cloneset")
     assert why["generation"] == cluster.read("clone", "web")["metadata"]["generation"]
     assert "CloneSet default/web" in said("explain", "clone", "web", nats)
+
+
+@pytest.mark.timeout(300)
+async def test_pods_with_numbers_have_a_tree_and_can_be_recorded(flotilla: Fleet, tmp_path: Path):
+    cluster, nats = flotilla.cluster, f"--nats={flotilla.nats.url}"
+    cluster.kubectl("apply", "-f", "-", stdin=NUMBERED)
+    await eventually(lambda: cluster.read("asts", "db").get("status", {}).get("readyReplicas") == 2)
+    tree = said("get", "asts", "db", nats, f"--kubeconfig={cluster.kubeconfig}").splitlines()
+    assert tree[0].startswith("StatefulSet default/db  2 desired, 2 exist, 2 ready, 2 of 2 updated")
+    assert tree[1] == "├── reserved ordinals: 1"
+    assert re.findall(r"(db-\d) +Running", "\n".join(tree)) == ["db-0", "db-2"]
+    assert "2 of 2 pods updated" in said("explain", "asts", "db", nats)
+    bundle = str(tmp_path / "db.jsonl")
+    said("bundle", "asts", "db", "-o", bundle, nats)
+    assert "all 1 decisions are those of the service" in said("replay", bundle)
 
 
 def test_a_tree_without_the_bus_says_that_it_knows_less(flotilla: Fleet):

@@ -28,8 +28,20 @@ PACKAGES = {
     "flotilla_common": "libs/common/flotilla_common",
     "flotilla_cloneset": "services/cloneset/flotilla_cloneset",
     "flotilla_jobs": "services/jobs/flotilla_jobs",
+    "flotilla_statefulset": "services/statefulset/flotilla_statefulset",
 }
-AREAS = ("cloneset", "control", "imagepull", "jobs", "mirror", "podreadiness", "recreate", "replay", "workload")
+AREAS = (
+    "cloneset",
+    "control",
+    "imagepull",
+    "jobs",
+    "mirror",
+    "podreadiness",
+    "recreate",
+    "replay",
+    "statefulset",
+    "workload",
+)
 TESTS = ("support", "simulation", "unit/webhook", *(f"unit/{area}" for area in AREAS))
 CAUGHT, SURVIVED, UNTESTED, UNTRIED = "caught", "survived", "no test", "not tried"
 VERDICTS = {0: SURVIVED, 5: UNTESTED, 33: UNTESTED, None: UNTRIED, -24: CAUGHT, 24: CAUGHT, 36: CAUGHT}

@@ -199,11 +199,12 @@ class Workspace:
     def warnings(self, reason: str, seconds: float = PATIENCE) -> list[str]:
         """Wait for warnings about workloads with this reason; what they say. Events are written in the background."""
 
-        def found() -> list[str]:
-            return [message for event in self.events() if event[:2] == ("Warning", reason) for message in event[2:]]
+        self.until(lambda: bool(self.warnings_so_far(reason)), seconds)
+        return self.warnings_so_far(reason)
 
-        self.until(lambda: bool(found()), seconds)
-        return found()
+    def warnings_so_far(self, reason: str) -> list[str]:
+        """What warnings about workloads with this reason say."""
+        return [message for kind, why, message in self.events() if (kind, why) == ("Warning", reason)]
 
     def clock(self) -> datetime:
         """The time; the control plane runs on this machine's clock, too."""

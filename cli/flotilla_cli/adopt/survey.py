@@ -76,7 +76,7 @@ def under_way(kind: str, live: Json) -> str:
     return f"{kind} {name}: {saying}" if saying else ""
 
 
-def _clone_set(spec: Json, status: Json) -> str:
+def _workload(spec: Json, status: Json) -> str:
     wanted, there, ready = spec.get("replicas", 1), status.get("replicas", 0), status.get("readyReplicas", 0)
     updated, served = status.get("updatedReplicas", 0), status.get("updatedReadyReplicas", 0)
     strategy = member(spec, "updateStrategy")
@@ -118,9 +118,10 @@ def _node_image(spec: Json, status: Json) -> str:
 
 
 _SAYINGS: Mapping[str, Callable[[Json, Json], str]] = {
-    "CloneSet": _clone_set,
+    "CloneSet": _workload,
     "ContainerRecreateRequest": _request,
     "ImageListPullJob": _list_job,
     "ImagePullJob": _pull_job,
     "NodeImage": _node_image,
+    "StatefulSet": _workload,
 }

@@ -11,8 +11,8 @@ from flotilla_cli.picture import Gone, Picture
 from flotilla_cli.tree.facts import PodFacts, read_pod
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import SetView, view
+from flotilla_cli.tree.workload import Reader, Workload
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.clock import Clock
@@ -24,11 +24,12 @@ Take = Callable[[bytes | msgspec.Raw], None]
 
 
 class LiveTree(Picture):
-    """The present state of one CloneSet, its pods and its revisions."""
+    """The present state of one set, its pods and its revisions."""
 
-    def __init__(self, api: Api, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
+    def __init__(self, reader: Reader, api: Api, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
         super().__init__(api, clock, resource, namespace, name)
-        self._set: CloneSet | None = None
+        self._reader = reader
+        self._set: Workload | None = None
         self._pods: dict[str, PodFacts] = {}
         self._revisions: dict[str, ControllerRevision] = {}
 
@@ -85,7 +86,7 @@ class LiveTree(Picture):
 
     def _take_set(self, raw: bytes | msgspec.Raw) -> None:
         if metadata_of(raw).name == self._name:
-            self._set = msgspec.json.decode(raw, type=CloneSet)
+            self._set = self._reader(raw)
 
     def _take_pod(self, raw: bytes | msgspec.Raw) -> None:
         meta = metadata_of(raw)

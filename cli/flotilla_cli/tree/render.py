@@ -14,6 +14,8 @@ from flotilla_cli.tree.view import PodView, RevisionView, SetView
 def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
     """The tree as rich draws it, with at most `limit` pods per revision (0: all)."""
     tree = Tree(_title(view, now), guide_style="dim")
+    for detail in view.details:
+        tree.add(detail)
     for line in view.waiting_for:
         tree.add(Text(f"waiting for {line}" if view.told_by == "status" else line, style="yellow"))
     if not view.waiting_for:
@@ -39,10 +41,9 @@ def short_image(image: str) -> str:
 def _title(view: SetView, now: datetime) -> Text:
     numbers = view.numbers
     title = Text(f"{view.kind} {view.namespace}/{view.name}", style="bold")
-    title.append(
-        f"  {numbers['desired']} desired, {numbers['total']} exist, {numbers['ready']} ready, ", style="default"
-    )
-    title.append(f"{numbers['updated']} of {numbers['expectedUpdated']} updated", style="default")
+    title.append(f"  {numbers.desired} desired, {numbers.total} exist, {numbers.ready} ready, ", style="default")
+    title.append(f"{numbers.updated} of {numbers.expected_updated} updated", style="default")
+    title.append(f", partition {view.partition}" if view.partition else "", style="default")
     if view.deleting:
         title.append("  deleting", style="red")
     elif view.paused:

@@ -8,11 +8,11 @@ import msgspec
 from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why
+from flotilla_cli.tree.workload import Numbers, Workload
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, mappings, member, text
-from flotilla_common.api.kinds.cloneset.types import CloneSet
+from flotilla_common.api.meta import IntOrString
 from flotilla_common.workload.predicates import is_serving, max_restarts
-from flotilla_common.workload.recipe import belongs
 
 
 class PodView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -56,7 +56,9 @@ class SetView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     created: datetime | None
     deleting: bool
     paused: bool
-    numbers: dict[str, int]
+    partition: IntOrString  # as it is written
+    numbers: Numbers
+    details: tuple[str, ...]  # what else is said of the kind
     waiting_for: tuple[str, ...]
     told_by: str  # bus: the service's own reasons; status: computed from the object
     revisions: tuple[RevisionView, ...]
@@ -64,69 +66,56 @@ class SetView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def view(
-    cloneset: CloneSet, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision], why: Why | None
+    workload: Workload, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision], why: Why | None
 ) -> SetView:
-    """The tree of a CloneSet. Pods of a revision that is gone stand under what their label says."""
-    fresh = why if why is not None and why.generation >= cloneset.metadata.generation else None
+    """The tree of a set. Pods of a revision that is gone stand under what their label says."""
+    meta = workload.metadata
+    fresh = why if why is not None and why.generation >= meta.generation else None
     told = fresh.told if fresh else ()
-    shown = _group(cloneset, pods, revisions)
-    rolling = cloneset.spec.update_strategy.rolling_update
+    shown = _group(workload, pods, revisions)
     return SetView(
-        kind="CloneSet",
-        namespace=cloneset.metadata.namespace,
-        name=cloneset.metadata.name,
-        created=cloneset.metadata.creation_timestamp,
-        deleting=cloneset.metadata.deletion_timestamp is not None,
-        paused=rolling is not None and rolling.paused,
-        numbers=_numbers(cloneset),
-        waiting_for=told or waits_for(cloneset, pods),
+        kind=workload.kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        created=meta.creation_timestamp,
+        deleting=meta.deletion_timestamp is not None,
+        paused=workload.paused,
+        partition=workload.partition,
+        numbers=workload.numbers,
+        details=workload.details,
+        waiting_for=told or waits_for(workload, pods),
         told_by="bus" if told else "status",
         revisions=shown,
         older_revisions=len(revisions) - sum(any(one.name == it.metadata.name for one in shown) for it in revisions),
     )
 
 
-def _numbers(cloneset: CloneSet) -> dict[str, int]:
-    status = cloneset.status
-    return {
-        "desired": cloneset.spec.replicas,
-        "total": status.replicas,
-        "ready": status.ready_replicas,
-        "available": status.available_replicas,
-        "updated": status.updated_replicas,
-        "updatedReady": status.updated_ready_replicas,
-        "updatedAvailable": status.updated_available_replicas,
-        "expectedUpdated": status.expected_updated_replicas,
-    }
-
-
 def _group(
-    cloneset: CloneSet, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision]
+    workload: Workload, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision]
 ) -> tuple[RevisionView, ...]:
     """Revisions that matter, newest first: the update one, the current one, and those that still have pods."""
-    status = cloneset.status
     groups: dict[str, list[PodFacts]] = {}
     for facts in pods:
         label = facts.pod.revision
-        owner = next((one.metadata.name for one in revisions if belongs(label, one.metadata.name)), label)
+        owner = next((one.metadata.name for one in revisions if workload.belongs(label, one.metadata.name)), label)
         groups.setdefault(owner, []).append(facts)
     by_name = {revision.metadata.name: revision for revision in revisions}
-    names = {status.update_revision, status.current_revision} & by_name.keys() | groups.keys()
-    shown = [_revision_view(cloneset, name, by_name.get(name), groups.get(name, ())) for name in names]
+    names = {workload.update_revision, workload.current_revision} & by_name.keys() | groups.keys()
+    shown = [_revision_view(workload, name, by_name.get(name), groups.get(name, ())) for name in names]
     return tuple(sorted(shown, key=lambda one: (-one.number, one.name)))
 
 
 def _revision_view(
-    cloneset: CloneSet, name: str, revision: ControllerRevision | None, pods: Iterable[PodFacts]
+    workload: Workload, name: str, revision: ControllerRevision | None, pods: Iterable[PodFacts]
 ) -> RevisionView:
-    views = sorted(pods, key=lambda facts: (is_serving(facts.pod), facts.pod.metadata.name))
+    views = sorted(pods, key=lambda facts: (is_serving(facts.pod), workload.order(facts.pod.metadata.name)))
     return RevisionView(
         name=name,
         number=revision.revision if revision else 0,
-        update=name == cloneset.status.update_revision,
-        current=name == cloneset.status.current_revision,
+        update=name == workload.update_revision,
+        current=name == workload.current_revision,
         images=_images(revision),
-        pods=tuple(_pod_view(facts, cloneset.spec.min_ready_seconds) for facts in views),
+        pods=tuple(_pod_view(facts, workload.min_ready_seconds) for facts in views),
     )
 
 

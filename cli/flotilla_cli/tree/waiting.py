@@ -3,23 +3,20 @@
 from collections.abc import Sequence
 
 from flotilla_cli.tree.facts import PodFacts
+from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.keys import IN_PLACE_READY, SPECIFIED_DELETE_LABEL
-from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.workload.predicates import is_serving
 
 NAMED = 3
 """Pods that a sentence names before it says how many more there are."""
 
 
-def waits_for(cloneset: CloneSet, pods: Sequence[PodFacts]) -> tuple[str, ...]:
+def waits_for(workload: Workload, pods: Sequence[PodFacts]) -> tuple[str, ...]:
     """One sentence per thing that is still to come; empty when nothing is."""
-    meta, status = cloneset.metadata, cloneset.status
-    if status.observed_generation < meta.generation:
-        return (
-            f"the service has not looked at generation {meta.generation} yet, only at {status.observed_generation}",
-        )
-    found = [*_counts(cloneset), *_pods(pods), *_limits(cloneset)]
-    return tuple(found)
+    wanted, seen = workload.metadata.generation, workload.observed_generation
+    if seen < wanted:
+        return (f"the service has not looked at generation {wanted} yet, only at {seen}",)
+    return (*_counts(workload), *_pods(pods), *_limits(workload))
 
 
 def pod_waits_for(facts: PodFacts) -> str:
@@ -44,8 +41,8 @@ def pod_waits_for(facts: PodFacts) -> str:
     return "its preNormal hook" if pod.state == "PreparingNormal" else ""
 
 
-def _counts(cloneset: CloneSet) -> list[str]:
-    want, have = cloneset.spec.replicas, cloneset.status.replicas
+def _counts(workload: Workload) -> list[str]:
+    want, have = workload.numbers.desired, workload.numbers.total
     if have < want:
         return [f"{want - have} more {_pods_word(want - have)}: {have} of {want} exist"]
     if have > want:
@@ -61,21 +58,19 @@ def _pods(pods: Sequence[PodFacts]) -> list[str]:
     return [f"{len(names)} {_pods_word(len(names))} to be ready: {', '.join(sorted(names)[:NAMED])}{more}"]
 
 
-def _limits(cloneset: CloneSet) -> list[str]:
-    status, strategy = cloneset.status, cloneset.spec.update_strategy
-    rolling = strategy.rolling_update
-    todo = status.expected_updated_replicas - status.updated_replicas
-    if status.update_revision == status.current_revision:
+def _limits(workload: Workload) -> list[str]:
+    numbers = workload.numbers
+    old, todo = numbers.total - numbers.updated, numbers.expected_updated - numbers.updated
+    if workload.update_revision == workload.current_revision:
         return []
-    if rolling is not None and rolling.paused:
+    if workload.paused:
         return ["somebody to unpause the update"]
-    if strategy.type == "OnDelete":
-        old = status.replicas - status.updated_replicas
+    if workload.on_delete:
         return [f"somebody to delete {old} old {_pods_word(old)} (OnDelete)"] if old > 0 else []
     if todo > 0:
-        return [f"{todo} more {_pods_word(todo)} to be updated to {status.update_revision}"]
-    if rolling is not None and rolling.partition and status.updated_replicas < status.replicas:
-        return [f"a smaller partition: {rolling.partition} keeps the other pods at {status.current_revision}"]
+        return [f"{todo} more {_pods_word(todo)} to be updated to {workload.update_revision}"]
+    if workload.partition and old > 0:
+        return [f"a smaller partition: {workload.partition} keeps the other pods at {workload.current_revision}"]
     return []
 
 

@@ -21,7 +21,7 @@
 {{- $running := include "flotilla.services" . | fromYamlArray }}
 {{- range $name, $facts := $services }}
 {{- if and $facts.called (not (has $name $running)) }}
-{{- fail (printf "services.%s.enabled: it cannot be left out; without it nobody converts CloneSets, and the apiserver refuses to write them" $name) }}
+{{- fail (printf "services.%s.enabled: it cannot be left out; without it nobody converts objects of our kinds, and the apiserver refuses to write them" $name) }}
 {{- end }}
 {{- end }}
 {{- if and (include "flotilla.agents" .) (not (has "watcher" $running)) }}

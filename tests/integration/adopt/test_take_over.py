@@ -21,7 +21,7 @@ from tests.support.recorder import Recorder
 from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restarts, revision_of, state
 
 GOLDEN = Path(__file__).parent / "golden"
-SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+SERVICES = ("watcher", "cloneset", "statefulset", "jobs", "webhook")
 FLAGS = ("--feature-gates=CloneSetShortHash=true", "--lease-duration=5s", "--lease-retry-period=1s")
 """The gate was on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
 MANAGER, DAEMON, ROLE = "deploy/kruise-controller-manager", "ds/kruise-daemon", "clusterrole/kruise-manager-role"
@@ -31,7 +31,8 @@ CONFIGURATIONS = (
 )
 COUNTERS = ("deployment.kubernetes.io/", "deprecated.daemonset.")
 SYSTEM = ("-n", openkruise.SYSTEM)
-CURRENT, UPDATE = "76df79d685", "54465bc649"
+HELD = {"clone": ("76df79d685", "54465bc649"), "asts": ("asts-96dcd5984", "asts-558b4c689b")}
+"""Sets that are held by their partition, by name: how pods call the current revision and the update one."""
 Json = dict[str, Any]
 
 
@@ -94,7 +95,7 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 6), ("jobs", 11)):
+    for name, objects in (("cloneset", 6), ("statefulset", 4), ("jobs", 11)):
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
@@ -111,7 +112,8 @@ def take(cluster: Cluster) -> None:
     assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
     assert "4 broadcastjobs.apps.kruise.io" in adopt(cluster, "--dry-run").stderr
     planned = adopt(cluster, "--dry-run", "--leave-unserved")
-    assert "CloneSet golden/clone: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
+    for rollout in ("CloneSet golden/clone", "StatefulSet golden/asts"):
+        assert f"{rollout}: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
     assert "scale Deployment kruise-controller-manager in kruise-system from 2 to 0" in planned.stdout, planned.stderr
     assert cluster.read(MANAGER, *SYSTEM)["spec"]["replicas"] == 2
     done = adopt(cluster, "--leave-unserved")
@@ -128,9 +130,9 @@ def check_standstill(cluster: Cluster) -> None:
     assert "off the nodes" in refusal(cluster, "patch", *SYSTEM, DAEMON, "--type=json", "-p", selector)
     holder = ("--type=merge", "-p", '{"spec":{"holderIdentity":"manager-1"}}')
     assert "nobody else may lead" in refusal(cluster, "patch", *SYSTEM, "lease/kruise-manager", *holder)
-    old = "statefulsets.v1alpha1.apps.kruise.io"
-    assert cluster.read(old, "asts", "-n", "golden")["spec"]["replicas"] == 4
-    labels = ("label", old, "asts", "-n", "golden", "a=b")
+    old = "daemonsets.v1alpha1.apps.kruise.io"
+    assert cluster.read(old, "ads", "-n", "golden")["status"]["desiredNumberScheduled"] == 3
+    labels = ("label", old, "ads", "-n", "golden", "a=b")
     assert "does not convert" in refusal(cluster, *labels)
 
 
@@ -163,7 +165,8 @@ async def test_take_over_and_back(cluster: Cluster):
             assert lines(space, began, "ControllerRevision") == []
             check_objects(found, objects(cluster))
             went_on(underway, began)
-            await rolled_out(space)
+            await rolled_out(space, "clone", "clone")
+            await rolled_out(space, "asts", "asts")
             await unhooked(underway)
             await services.healthy()
             assert stored(cluster) == ["v1alpha1", "v1beta1"]
@@ -213,25 +216,26 @@ async def unhooked(space: Workspace) -> None:
     assert {midway.DONE, midway.GRACE, midway.HELD} < space.pods.keys()
 
 
-def served(space: Workspace, **fields: int) -> bool:
-    """The CloneSet has these counts, for what it is told now."""
-    live = space.read("clone", "clone")
+def served(space: Workspace, kind: str = "clone", name: str = "clone", **fields: int) -> bool:
+    """The set has these counts, for what it is told now."""
+    live = space.read(kind, name)
     seen = live["status"]["observedGeneration"] == live["metadata"]["generation"]
-    return seen and all(live["status"][name] == value for name, value in fields.items())
+    return seen and all(live["status"][field] == value for field, value in fields.items())
 
 
-async def rolled_out(space: Workspace) -> None:
+async def rolled_out(space: Workspace, kind: str, workload: str) -> None:
     """The rollout that the partition held goes on with the pods that are left, in place; nobody else is touched."""
-    pods = {name: pod for name, pod in space.pods.items() if name.startswith("clone-")}
-    left = {name for name, pod in pods.items() if revision_of(pod) == CURRENT}
+    current, update = HELD[workload]
+    pods = {name: pod for name, pod in space.pods.items() if name.startswith(f"{workload}-")}
+    left = {name for name, pod in pods.items() if revision_of(pod) == current}
     assert len(pods) == 4
     assert len(left) == 2
     mark = space.now()
-    space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}, "clone")
-    await eventually(lambda: served(space, updatedReadyReplicas=4, updatedAvailableReplicas=4))
+    space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}, workload, kind)
+    await eventually(lambda: served(space, kind, workload, updatedReadyReplicas=4, updatedAvailableReplicas=4))
     space.catch_up()
     after = {name: space.pod(name) for name in pods}
-    assert {revision_of(pod) for pod in after.values()} == {UPDATE}
+    assert {revision_of(pod) for pod in after.values()} == {update}
     assert {image(pod) for pod in after.values()} == {"nginx:1.22.0"}
     assert all(is_ready(pod) and state(pod) == "Normal" for pod in after.values())
     assert {name for name, pod in after.items() if restarts(pod) > restarts(pods[name])} == left

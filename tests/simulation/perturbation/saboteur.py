@@ -31,7 +31,16 @@ T = TypeVar("T")
 OBJECTS, OBJECT_DOTS = "kube.v1.", 5
 """How subjects of objects begin, and how many dots they have; those of markers have fewer."""
 
-LEASES = ("flotilla-cloneset", "flotilla-jobs", "pods", "clonesets", "nodeimages", ".imagepulljobs")
+LEASES = (
+    "flotilla-cloneset",
+    "flotilla-jobs",
+    "flotilla-statefulset",
+    "-pods.core",
+    "clonesets",
+    "nodeimages",
+    ".imagepulljobs",
+    "statefulsets",
+)
 """Leases whose renewals are points, by parts of their names: on the others nothing else depends than on these."""
 
 

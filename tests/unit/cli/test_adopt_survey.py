@@ -9,7 +9,7 @@ from flotilla_cli.adopt.survey import Line, report, under_way
 Json = dict[str, Any]
 
 
-def clone_set(**status: int) -> Json:
+def workload(**status: int) -> Json:
     there = {"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4, "updatedReadyReplicas": 4}
     return {"metadata": {"namespace": "shop", "name": "web"}, "spec": {"replicas": 4}, "status": there | status}
 
@@ -17,29 +17,28 @@ def clone_set(**status: int) -> Json:
 @pytest.mark.parametrize(
     ("live", "strategy", "said"),
     [
-        pytest.param(clone_set(), {}, "", id="rests"),
+        pytest.param(workload(), {}, "", id="rests"),
         pytest.param(
-            clone_set(updatedReplicas=2, updatedReadyReplicas=2),
+            workload(updatedReplicas=2, updatedReadyReplicas=2),
             {"rollingUpdate": {"partition": 2}},
             "2 of 4 pods updated, partition 2",
             id="held by its partition",
         ),
         pytest.param(
-            clone_set(updatedReplicas=2, updatedReadyReplicas=1),
+            workload(updatedReplicas=2, updatedReadyReplicas=1),
             {"partition": "50%", "paused": True},
             "2 of 4 pods updated, 1 of 2 updated ones ready, partition 50%, paused",
             id="v1alpha1, paused",
         ),
-        pytest.param(
-            clone_set(updatedReadyReplicas=3, readyReplicas=3), {}, "3 of 4 updated ones ready", id="in place"
-        ),
-        pytest.param(clone_set(replicas=5, readyReplicas=5), {}, "5 pods, 4 wanted", id="scaled"),
-        pytest.param(clone_set(readyReplicas=3), {}, "3 of 4 ready", id="not ready"),
+        pytest.param(workload(updatedReadyReplicas=3, readyReplicas=3), {}, "3 of 4 updated ones ready", id="in place"),
+        pytest.param(workload(replicas=5, readyReplicas=5), {}, "5 pods, 4 wanted", id="scaled"),
+        pytest.param(workload(readyReplicas=3), {}, "3 of 4 ready", id="not ready"),
     ],
 )
-def test_clone_sets(live: Json, strategy: Json, said: str):
+def test_workloads(live: Json, strategy: Json, said: str):
     live["spec"]["updateStrategy"] = strategy
-    assert under_way("CloneSet", live) == (f"CloneSet shop/web: {said}" if said else "")
+    for kind in ("CloneSet", "StatefulSet"):
+        assert under_way(kind, live) == (f"{kind} shop/web: {said}" if said else "")
 
 
 @pytest.mark.parametrize(
@@ -65,6 +64,7 @@ def test_clone_sets(live: Json, strategy: Json, said: str):
         pytest.param("ImageListPullJob", {}, {"desired": 2, "completed": 1}, "1 of 2 images done", id="list"),
         pytest.param("NodeImage", {}, {"desired": 2, "pulling": 1}, "1 of 2 images being pulled", id="node"),
         pytest.param("NodeImage", {}, {"desired": 2, "pulling": 0}, "", id="idle node"),
+        pytest.param("PersistentPodState", {}, {"podStates": {}}, "", id="remembers"),
         pytest.param("SidecarSet", {}, {}, "", id="not served"),
     ],
 )

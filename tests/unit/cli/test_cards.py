@@ -14,6 +14,7 @@ from flotilla_cli.kinds import find_kind
 from flotilla_cli.plain import plain
 from flotilla_cli.renderers import bare
 from flotilla_cli.renderers.containerrecreaterequest import recreate_request
+from flotilla_cli.renderers.persistentpodstate import persistent_pod_state
 from flotilla_cli.tree.why import Failure, Why
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.control.plan import Reason
@@ -78,6 +79,24 @@ def test_what_is_shown_is_one_json_document():
     document = msgspec.to_builtins(card("ContainerRecreateRequest", request(), recreate_request, None))
     assert document["columns"][0] == "CONTAINER"
     assert document["waitingFor"] == ()
+
+
+def test_where_pods_were():
+    spec = {"targetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "db"}}
+    states = {
+        "db-10": {"nodeName": "n2", "nodeTopologyLabels": {"kubernetes.io/hostname": "n2"}},
+        "db-9": {"nodeName": "n1", "annotations": {"example.com/ip": "10.0.0.9"}},
+    }
+    metadata = {"name": "db", "namespace": "shop", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}
+    raw = msgspec.json.encode({"metadata": metadata, "spec": spec, "status": {"podStates": states}})
+    headline = "pods of StatefulSet db (apps.kruise.io/v1beta1), kept until scaled away"
+    assert plain(render(card("PersistentPodState", raw, persistent_pod_state, why()), NOW)) == (
+        f"PersistentPodState shop/db  {headline}  age 2m\n"
+        "├── nothing to wait for\n"
+        "└── POD    NODE  LABELS                     ANNOTATIONS\n"
+        "    db-9   n1    -                          example.com/ip=10.0.0.9\n"
+        "    db-10  n2    kubernetes.io/hostname=n2  -\n"
+    )
 
 
 def test_a_kind_without_a_renderer_has_a_card_as_well():

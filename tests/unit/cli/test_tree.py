@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from flotilla_cli.plain import plain
+from flotilla_cli.renderers.cloneset import clone_set
+from flotilla_cli.renderers.statefulset import stateful_set
 from flotilla_cli.tree.facts import PodFacts, read_pod
 from flotilla_cli.tree.render import render, short_image
 from flotilla_cli.tree.view import view
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why, decode_why
+from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.kinds.cloneset.types import CloneSet
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
@@ -42,7 +44,7 @@ def pod(name: str, revision: str = "web-new", *, ready: bool = True, state: str 
 
 def cloneset(
     *, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, generation: int = 3
-) -> CloneSet:
+) -> Workload:
     counts = {
         "observedGeneration": 3,
         "replicas": 5,
@@ -57,7 +59,26 @@ def cloneset(
         "spec": {"replicas": 5} | (spec or {}),
         "status": counts | (status or {}),
     }
-    return msgspec.convert(document, CloneSet)
+    return clone_set(msgspec.json.encode(document))
+
+
+def statefulset(
+    *, status: dict[str, Any] | None = None, rolling: dict[str, Any] | None = None, **spec: Any
+) -> Workload:
+    counts = {
+        "observedGeneration": 1,
+        "replicas": 3,
+        "readyReplicas": 3,
+        "updatedReplicas": 3,
+        "updateRevision": "db-new",
+        "currentRevision": "db-new",
+    }
+    document = {
+        "metadata": {"name": "db", "namespace": "shop", "generation": 1, "creationTimestamp": CREATED},
+        "spec": {"replicas": 3, "updateStrategy": {"rollingUpdate": rolling or {}}} | spec,
+        "status": counts | (status or {}),
+    }
+    return stateful_set(msgspec.json.encode(document))
 
 
 def revision(name: str, number: int, image: str) -> ControllerRevision:
@@ -119,6 +140,55 @@ def test_json_has_everything():
     assert document["revisions"][0]["pods"][0]["waitingFor"] == "its in-place update"
 
 
+def claims(fitting: int, grown: int) -> dict[str, Any]:
+    return {"volumeClaimName": "data", "compatibleReplicas": fitting, "compatibleReadyReplicas": grown}
+
+
+def test_a_stateful_set_half_way():
+    found = statefulset(
+        status={"readyReplicas": 2, "updatedReplicas": 1, "currentRevision": "db-old", "volumeClaims": [claims(2, 1)]},
+        rolling={"partition": 1},
+        reserveOrdinals=[1, "3-8"],
+    )
+    pods = [
+        pod("db-2", "db-old", image="registry.example.com/shop/db:1"),
+        pod("db-9", "db-new", ready=False, state="Updating", in_place=True, image="registry.example.com/shop/db:2"),
+        pod("db-0", "db-old", image="registry.example.com/shop/db:1"),
+    ]
+    revisions = [
+        revision("db-old", 1, "registry.example.com/shop/db:1"),
+        revision("db-new", 2, "registry.example.com/shop/db:2"),
+    ]
+    check("statefulset.txt", plain(render(view(found, pods, revisions, None), NOW)))
+
+
+def test_pods_of_a_stateful_set_stand_by_ordinal():
+    pods = [pod(f"db-{ordinal}", "db-new", ready=ordinal != 3) for ordinal in (10, 9, 3, 0)]
+    [shown] = view(statefulset(), pods, [], None).revisions
+    assert [one.name for one in shown.pods] == ["db-3", "db-0", "db-9", "db-10"]
+
+
+def test_revisions_of_a_stateful_set_are_told_apart_by_the_whole_name():
+    stored = [revision("db-new", 1, "db:1")]
+    shown = view(statefulset(), [pod("db-0", "new"), pod("db-1", "db-new")], stored, None).revisions
+    assert [(one.name, len(one.pods)) for one in shown] == [("db-new", 1), ("new", 1)]
+
+
+@pytest.mark.parametrize(
+    ("volume_claims", "expected"),
+    [
+        pytest.param([], (), id="none"),
+        pytest.param([claims(3, 3)], (), id="all grown"),
+        pytest.param([claims(1, 1)], ("claims of data: 1 of 3 as the template says",), id="not begun"),
+        pytest.param(
+            [claims(3, 1)], ("claims of data: 3 of 3 as the template says, 2 of them still growing",), id="on"
+        ),
+    ],
+)
+def test_claims_that_differ_from_their_template(volume_claims: list[dict[str, Any]], expected: tuple[str, ...]):
+    assert statefulset(status={"volumeClaims": volume_claims}).details == expected
+
+
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
@@ -174,9 +244,26 @@ ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "c
             ("somebody to delete 2 old pods (OnDelete)",),
             id="on delete",
         ),
+        pytest.param(
+            statefulset(status={"updatedReplicas": 1, "currentRevision": "db-old"}, rolling={"partition": 1}),
+            ("1 more pod to be updated to db-new",),
+            id="numbered pods",
+        ),
+        pytest.param(
+            statefulset(status={"updatedReplicas": 2, "currentRevision": "db-old"}, rolling={"partition": 1}),
+            ("a smaller partition: 1 keeps the other pods at db-old",),
+            id="a partition of numbered pods",
+        ),
+        pytest.param(
+            statefulset(
+                status={"updatedReplicas": 3, "currentRevision": "db-old"}, updateStrategy={"type": "OnDelete"}
+            ),
+            (),
+            id="all numbered pods were deleted",
+        ),
     ],
 )
-def test_what_a_workload_waits_for(subject: CloneSet, expected: tuple[str, ...]):
+def test_what_a_workload_waits_for(subject: Workload, expected: tuple[str, ...]):
     assert waits_for(subject, []) == expected
 
 

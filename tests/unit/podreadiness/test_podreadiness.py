@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from flotilla_cloneset.app import PARTS
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.control.controller import Memory
@@ -34,7 +35,7 @@ def pod(
 
 def gatherer_over(wiring: FakeWiring) -> Gatherer:
     """As the service has it."""
-    gatherer = pod_readiness(CLONE_SET).build(wiring, None)
+    gatherer = PARTS[0].build(wiring, None)
     assert isinstance(gatherer, Gatherer)
     return gatherer
 
@@ -45,6 +46,8 @@ CASES = [
     pytest.param(pod(owner="apps/v1/CloneSet"), True, id="of a namesake in another group"),
     pytest.param(pod(owner="apps.kruise.io/v1beta1/CloneSet"), False, id="of a CloneSet"),
     pytest.param(pod(owner="apps.kruise.io/v1alpha1/CloneSet"), False, id="of a CloneSet of the older version"),
+    pytest.param(pod(owner="apps/v1/StatefulSet"), True, id="of a built-in StatefulSet"),
+    pytest.param(pod(owner="apps.kruise.io/v1beta1/StatefulSet"), False, id="of a StatefulSet of ours"),
     pytest.param(pod(gated=False), False, id="without the gate"),
     pytest.param(pod(condition="True"), False, id="with a true condition"),
     pytest.param(pod(condition="False"), False, id="with a false condition: somebody's decision"),
@@ -63,8 +66,9 @@ def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
     assert gatherer.gather(("default", "web-1"), Memory()) == (PodSnapshot(candidate) if wanted else None)
 
 
-def test_without_clonesets_their_pods_are_ours() -> None:
-    owned = pod(owner="apps.kruise.io/v1beta1/CloneSet")
+@pytest.mark.parametrize("kind", ["CloneSet", "StatefulSet"])
+def test_where_a_kind_is_not_served_its_pods_are_ours(kind: str) -> None:
+    owned = pod(owner=f"apps.kruise.io/v1beta1/{kind}")
     assert Gatherer(FakeWiring(), merging=()).concerns(owned)
     wiring = FakeWiring()
     wiring.settings = Settings(custom_resource_enable="NodeImage")

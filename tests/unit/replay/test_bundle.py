@@ -186,6 +186,7 @@ def test_every_kind_that_a_service_plans_can_be_recorded():
         "ImageListPullJob",
         "ImagePullJob",
         "NodeImage",
+        "StatefulSet",
         "Pod",  # the pod readiness controller
     }
     assert controllers()[CLONE_SET] is CLONE_SETS

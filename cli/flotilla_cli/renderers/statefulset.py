@@ -1,0 +1,61 @@
+"""StatefulSet: the tree of its revisions and pods, by ordinal, and how far its claims have grown."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+
+from flotilla_cli.picture import Opener
+from flotilla_cli.tree.live import LiveTree
+from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, RollingUpdate, StatefulSet
+
+
+def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
+    """What the tree needs to know of a StatefulSet."""
+    statefulset = msgspec.json.decode(raw, type=StatefulSet)
+    spec, status = statefulset.spec, statefulset.status
+    rolling = spec.update_strategy.rolling_update or RollingUpdate()
+    return Workload(
+        kind=STATEFUL_SET.kind,
+        metadata=statefulset.metadata,
+        numbers=Numbers(
+            desired=spec.replicas,
+            total=status.replicas,
+            ready=status.ready_replicas,
+            available=status.available_replicas,
+            updated=status.updated_replicas,
+            updated_ready=status.updated_ready_replicas,
+            updated_available=status.updated_available_replicas,
+            expected_updated=max(spec.replicas - rolling.partition, 0),
+        ),
+        observed_generation=status.observed_generation,
+        update_revision=status.update_revision,
+        current_revision=status.current_revision,
+        partition=rolling.partition,
+        paused=rolling.paused,
+        on_delete=spec.update_strategy.type == "OnDelete",
+        min_ready_seconds=rolling.min_ready_seconds,
+        details=tuple(_details(statefulset)),
+        order=by_ordinal,
+    )
+
+
+def by_ordinal(name: str) -> OrderKey:
+    """Pods in the order of their numbers: web-9 comes before web-10."""
+    stem, _, ordinal = name.rpartition("-")
+    return (stem, int(ordinal)) if ordinal.isdecimal() else (name, -1)
+
+
+def _details(statefulset: StatefulSet) -> Iterator[str]:
+    spec, status = statefulset.spec, statefulset.status
+    if spec.reserve_ordinals:
+        yield f"reserved ordinals: {', '.join(map(str, spec.reserve_ordinals))}"
+    for claims in status.volume_claims:
+        fitting, grown = claims.compatible_replicas, claims.compatible_ready_replicas
+        if grown < status.replicas:
+            growing = f", {fitting - grown} of them still growing" if grown < fitting else ""
+            yield f"claims of {claims.volume_claim_name}: {fitting} of {status.replicas} as the template says{growing}"
+
+
+picture: Opener = partial(LiveTree, stateful_set)

@@ -1,0 +1,47 @@
+"""What the tree needs to know of a set with revisions and pods, whatever its kind.
+
+A kind joins with a function that reads its objects into this (`flotilla_cli/renderers/<kind>.py`).
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from flotilla_common.api.meta import IntOrString, ObjectMeta
+
+OrderKey = tuple[int | str, ...]
+
+
+class Numbers(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Pods, counted."""
+
+    desired: int
+    total: int
+    ready: int
+    available: int
+    updated: int
+    updated_ready: int
+    updated_available: int
+    expected_updated: int
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """One set, as its spec and its status tell."""
+
+    kind: str
+    metadata: ObjectMeta
+    numbers: Numbers
+    observed_generation: int
+    update_revision: str
+    current_revision: str
+    partition: IntOrString = 0  # what stays on old revisions, as it is written
+    paused: bool = False
+    on_delete: bool = False  # pods are updated when somebody deletes them
+    min_ready_seconds: int = 0
+    details: tuple[str, ...] = ()  # what else people want to know of this kind, a line each
+    belongs: Callable[[str, str], bool] = str.__eq__  # (revision label of a pod, name of a revision)
+    order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by name
+
+
+Reader = Callable[[bytes | msgspec.Raw], Workload]
+"""Reads the raw object of one kind."""
