@@ -5,7 +5,7 @@ that neither a range of two billion reserved ordinals nor ten thousand pods cost
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import msgspec
@@ -51,6 +51,13 @@ class Ordinals:
 
     def __contains__(self, ordinal: int) -> bool:
         return self.rank(ordinal) >= 0
+
+    def among(self, ordinals: Iterable[int]) -> list[int]:
+        """Those of these ordinals that are wanted. Nearly always they are one run, which makes it quick."""
+        if len(self._runs) == 1:
+            first, last = self._runs[0].first, self._runs[0].last
+            return [one for one in ordinals if first <= one <= last]
+        return [one for one in ordinals if one in self]
 
     def rank(self, ordinal: int) -> int:
         """The position of the ordinal, from 0; -1 for one that is not wanted."""

@@ -151,8 +151,7 @@ def _act(context: PlanContext, draft: Draft) -> None:
 
 
 def _forget_history(context: PlanContext, draft: Draft) -> None:
-    live = {pod.revision for pod in context.snapshot.pods}
-    live |= {context.revisions.current.metadata.name, context.update_name}
+    live = context.pods.revisions | {context.revisions.current.metadata.name, context.update_name}
     deletes = surplus(context.snapshot, context.selector, live)
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 

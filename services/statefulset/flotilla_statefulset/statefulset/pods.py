@@ -7,7 +7,7 @@ and kept with it; a pass sorts pods into groups of equal traits, and looks close
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -97,6 +97,7 @@ class Pods(msgspec.Struct, kw_only=True):
     """The pods of one StatefulSet by what they are. Numbers are ordinals."""
 
     by_ordinal: dict[int, Pod] = {}  # all that are claimed, in no order
+    revisions: set[str] = set()  # that one of these is on
     missing: list[int] = []  # wanted and not there, ascending
     condemned: list[int] = []  # there and not wanted, descending
     strays: list[Pod] = []  # controlled by the set, but not its own by labels or name
@@ -130,10 +131,18 @@ class Criteria(NamedTuple):
 def sort_pods(owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria) -> Pods:
     """Sort the pods that refer to the set, and those that it takes in."""
     found = Pods()
-    groups: dict[Traits, list[tuple[int, Pod]]] = defaultdict(list)
-    for ordinal, pod in _claimed(owned, adopted, criteria, found):
-        found.by_ordinal[ordinal] = pod
-        groups[pod.memo[_MEMO]].append((ordinal, pod))
+    groups: dict[Traits, dict[int, Pod]] = defaultdict(dict)
+    for pod in owned:
+        kind = pod.memo.get(_MEMO) or traits(pod)
+        if kind.controller != criteria.uid:
+            continue
+        ordinal = _ordinal(pod, criteria.name)
+        if ordinal >= 0 and criteria.selector.matches(pod.metadata.labels):
+            groups[kind][ordinal] = pod
+        else:
+            found.strays.append(pod)
+    for pod in adopted:
+        groups[traits(pod)][_ordinal(pod, criteria.name)] = pod
     for kind, members in groups.items():
         _enter(found, kind, members, criteria)
     found.missing = [one for one in criteria.ordinals if one not in found.by_ordinal]
@@ -144,40 +153,28 @@ def sort_pods(owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria) 
     return found
 
 
-def _claimed(
-    owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria, found: Pods
-) -> Iterator[tuple[int, Pod]]:
-    """The set's own pods with their ordinals; strays are put aside."""
-    for pod in owned:
-        if traits(pod).controller != criteria.uid:
-            continue
-        ordinal: int | None = pod.memo.get(_ORDINAL)
-        if ordinal is None:
-            ordinal = pod.memo[_ORDINAL] = ordinal_of(pod.metadata.name, criteria.name)
-        if ordinal >= 0 and criteria.selector.matches(pod.metadata.labels):
-            yield ordinal, pod
-        else:
-            found.strays.append(pod)
-    for pod in adopted:
-        traits(pod)
-        yield ordinal_of(pod.metadata.name, criteria.name), pod
+def _ordinal(pod: Pod, set_name: str) -> int:
+    """The pod's ordinal, remembered with it: neither its name nor that of its set ever changes."""
+    ordinal: int | None = pod.memo.get(_ORDINAL)
+    if ordinal is None:
+        ordinal = pod.memo[_ORDINAL] = ordinal_of(pod.metadata.name, set_name)
+    return ordinal
 
 
-def _enter(found: Pods, kind: Traits, members: list[tuple[int, Pod]], criteria: Criteria) -> None:
+def _enter(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria) -> None:
     """Enter one group of pods of equal traits."""
-    wanted = [one for one, _ in members if one in criteria.ordinals]
+    found.by_ordinal |= members
+    found.revisions.add(kind.revision)
+    wanted = criteria.ordinals.among(members)
     if len(wanted) != len(members):
-        found.condemned += {one for one, _ in members}.difference(wanted)
+        found.condemned += members.keys() - wanted
     late = _late(found, kind, members, criteria)
     _count(found.counts, kind, len(members), len(members) - len(late), criteria)
     if not kind.settled and not kind.terminating and not kind.finished:
-        found.unsettled += [one for one, _ in members]
-    if not wanted:
-        return
-    unavailable = wanted if not kind.healthy else [one for one in wanted if one in late]
+        found.unsettled += members
     if kind.healthy and not kind.settled:
-        updating = {one for one, pod in members if not completed(pod, criteria.gates)}
-        unavailable = [one for one in wanted if one in late or one in updating]
+        late |= {one for one, pod in members.items() if not completed(pod, criteria.gates)}
+    unavailable = [one for one in wanted if one in late] if kind.healthy else wanted
     found.unavailable.update(unavailable)
     found.notable.update(unavailable if kind.named and not kind.finished else wanted)
     if kind.revision != criteria.update_revision:
@@ -186,15 +183,15 @@ def _enter(found: Pods, kind: Traits, members: list[tuple[int, Pod]], criteria: 
         found.specified += wanted
 
 
-def _late(found: Pods, kind: Traits, members: list[tuple[int, Pod]], criteria: Criteria) -> set[int]:
+def _late(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria) -> set[int]:
     """Those that are not available, or not ready for long enough (§4.12)."""
     if not kind.usable:
-        return {one for one, _ in members}
+        return set(members)
     if criteria.min_ready_seconds <= 0:
         return set()
     delay = timedelta(seconds=criteria.min_ready_seconds)
     threshold = criteria.now - delay
-    late = {one: pod for one, pod in members if pod.ready_since is None or pod.ready_since > threshold}
+    late = {one: pod for one, pod in members.items() if pod.ready_since is None or pod.ready_since > threshold}
     found.waiting |= {one: (pod.ready_since or criteria.now) + delay for one, pod in late.items()}
     return set(late)
 
