@@ -172,7 +172,9 @@ class Scene:
 
     def _set_of(self, claim: Version) -> Workload | None:
         """The workload whose claim it is by its name: nobody controls it. A living one, or the last that lived."""
-        named = [one for one in self.workloads.values() if one.namespace == claim.namespace and _claims(one, claim.name)]
+        named = [
+            one for one in self.workloads.values() if one.namespace == claim.namespace and _claims(one, claim.name)
+        ]
         return next((one for one in named if one.ended is None), named[-1] if named else None)
 
     def _workload(self, version: Version) -> Step:
@@ -199,9 +201,7 @@ class Scene:
         return next((workload for workload in self.workloads.values() if uid in workload.pods), None)
 
 
-def of_kind(
-    resource: Resource, rule: Callable[[Scene, Step], Iterator[str]]
-) -> Callable[[Scene, Step], Iterator[str]]:
+def of_kind(resource: Resource, rule: Callable[[Scene, Step], Iterator[str]]) -> Callable[[Scene, Step], Iterator[str]]:
     """The rule, for workloads of one kind."""
 
     def judged(scene: Scene, step: Step) -> Iterator[str]:

@@ -24,9 +24,7 @@ from tests.simulation.scenarios.scenario import Scenario
 
 def in_sets(*scenarios: Scenario) -> tuple[Scenario, ...]:
     """Scenarios about StatefulSets."""
-    return tuple(
-        msgspec.structs.replace(one, kind=STATEFUL_SET.kind, services=("statefulset",)) for one in scenarios
-    )
+    return tuple(msgspec.structs.replace(one, kind=STATEFUL_SET.kind, services=("statefulset",)) for one in scenarios)
 
 
 def statefulset_terms(document: Json) -> Terms:

@@ -10,13 +10,7 @@ IN_PLACE = "InPlaceIfPossible"
 CHOSEN = {"apps.kruise.io/specified-delete": "true"}
 FIRST: Json = {"weightPriority": [{"weight": 50, "matchSelector": {"matchLabels": {"first": "yes"}}}]}
 DONE = {"updatedReplicas": 3, "updatedReadyReplicas": 3, "currentReplicas": 3}
-
-
-def hooked(**more: object) -> Json:
-    """A set whose pods carry the label that the hook of updates looks for."""
-    hook: Json = {"lifecycle": {"inPlaceUpdate": {"labelsHandler": {"hold": "yes"}}}}
-    return statefulset(2, policy=IN_PLACE, top=hook, labels={"hold": "yes"}, **more)  # pyright: ignore
-
+HOOKED: Json = {"lifecycle": {"inPlaceUpdate": {"labelsHandler": {"hold": "yes"}}}}
 
 SCENARIOS = in_sets(
     Scenario(
@@ -56,7 +50,7 @@ SCENARIOS = in_sets(
     ),
     Scenario(
         name="set-held-before-update",
-        given=running(hooked()),
+        given=running(statefulset(2, policy=IN_PLACE, top=HOOKED, labels={"hold": "yes"})),
         when=(
             image("two"),
             *(Wait(state="PreparingUpdate"), answer("PreparingUpdate", hold=None)),
