@@ -144,6 +144,9 @@ class Store:
         for table, before in zip(tables, lost, strict=True):
             for place in sorted(before.keys() | table.objects.keys()):
                 old, new = before.get(place), table.objects.get(place)
+                if old is not None and new is not None and _uid(old) != _uid(new):
+                    self._commit(table, place, RESTORER, old, None)
+                    old = None
                 if old is not new:
                     self._commit(table, place, RESTORER, old, new)
 
@@ -176,3 +179,7 @@ class Store:
 
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def _uid(stored: Stored) -> str:
+    return str(stored.document["metadata"]["uid"])

@@ -1,4 +1,4 @@
-"""Claims: a provisioner binds them, and the claim protection keeps them while a pod uses them."""
+"""Claims: a provisioner binds them, and the claim protection keeps them while a pod uses them: one that has a node."""
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Volumes(Actor):
     def _used(self, place: Place) -> bool:
         table = self.server.store.table(POD)
         pods = [stored.document for other, stored in table.objects.items() if other[0] == place[0]]
-        return any(place[1] in _claims(pod) and not _finished(pod) for pod in pods)
+        return any("nodeName" in pod["spec"] and place[1] in _claims(pod) and not _finished(pod) for pod in pods)
 
     async def _bind(self, place: Place, claim: Json) -> None:
         volume = {"spec": {"volumeName": f"pvc-{claim['metadata']['uid']}"}}

@@ -5,7 +5,7 @@ that takes an available pod out of service is judged by what is left; what other
 as if it were there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
@@ -17,11 +17,9 @@ def max_unavailable(scene: Scene, step: Step) -> Iterator[str]:
     workload = step.workload
     if workload is None or not step.ours or workload.ended is not None or not lost(scene, workload, step):
         return
-    left = sum(workload.available(pod, scene.now) for pod in workload.pods.values())
-    unseen = workload.losses_lately(scene.since)
-    least = min(terms.replicas - terms.max_unavailable for terms in workload.terms_lately(scene.since))
-    if left + unseen < least:
-        yield f"takes a pod of {workload.name} out of service: {left} are left, {least} must be"
+    left = [pod for pod in workload.pods.values() if workload.available(pod, scene.now)]
+    for count, least in _too_few(scene, workload, step, left):
+        yield f"takes a pod of {workload.name} out of service: {count} are left, {least} must be"
 
 
 def ready_as_listed(scene: Scene, step: Step) -> Iterator[str]:
@@ -32,11 +30,21 @@ def ready_as_listed(scene: Scene, step: Step) -> Iterator[str]:
         return
     if not step.ours and not follows_our_gates(step):
         return
-    left = sum(pod.ready for pod in workload.active())
-    unseen = workload.losses_lately(scene.since)
-    least = min(terms.replicas - terms.max_unavailable for terms in workload.terms_lately(scene.since))
-    if left + unseen < least:
-        yield f"a pod of {workload.name} turns unready: {left} are Ready, {least} must be"
+    for count, least in _too_few(scene, workload, step, [pod for pod in workload.active() if pod.ready]):
+        yield f"a pod of {workload.name} turns unready: {count} are Ready, {least} must be"
+
+
+def _too_few(scene: Scene, workload: Workload, step: Step, left: Sequence[Pod]) -> Iterator[tuple[int, int]]:
+    """How many wanted pods are left and how many must be, if that is too few by all terms of late. Who is not wanted
+    may go, and is not counted."""
+    unseen, found = workload.losses_lately(scene.since), list[tuple[int, int]]()
+    for terms in workload.terms_lately(scene.since):
+        count = sum(terms.wants(pod.metadata.name) for pod in left)
+        least = terms.replicas - terms.max_unavailable
+        if count + unseen >= least or not terms.wants(step.version.name):
+            return
+        found.append((count, least))
+    yield from found[-1:]
 
 
 def _turns_unready(workload: Workload, step: Step) -> bool:

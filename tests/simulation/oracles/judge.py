@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from tests.simulation.history import Version
-from tests.simulation.oracles import availability, claims, fencing, lifecycle, ownership, population
+from tests.simulation.oracles import availability, fencing, lifecycle, ownership, population
 from tests.simulation.oracles.scene import SIGHT, Scene, Step
 from tests.simulation.scenarios import every_rule
 
@@ -16,8 +16,6 @@ RULES: Sequence[Callable[[], Rule]] = (
     lambda: availability.max_unavailable,
     lambda: availability.ready_as_listed,
     lambda: availability.changed_out_of_service,
-    lambda: population.max_surge,
-    lambda: population.one_pod_per_instance,
     lambda: population.partition,
     lambda: lifecycle.arrows,
     lambda: lifecycle.hooks,
@@ -26,7 +24,6 @@ RULES: Sequence[Callable[[], Rule]] = (
     lambda: ownership.release_and_adopt,
     lambda: ownership.one_revision_per_template,
     lambda: fencing.holds_the_lease,
-    claims.ClaimsKept,
 )
 """Of all workloads; what holds for one kind only is told by its scenarios (`every_rule`). Made anew for each history:
 some remember what they saw."""

@@ -22,12 +22,13 @@ ARROWS = {
 
 
 def arrows(scene: Scene, step: Step) -> Iterator[str]:
-    """Every change of state by us is an arrow of the table; a new pod begins as PreparingNormal."""
-    del scene
+    """Every change of state by us is an arrow of the table; a new pod begins as PreparingNormal, a numbered one as
+    Normal if no hook has to be asked."""
     if not step.ours or step.pod is None or step.workload is None:
         return
     if step.before is None:
-        if step.pod.state != "PreparingNormal":
+        lately = step.workload.terms_lately(scene.since)
+        if all(step.pod.state != _first(terms, step.pod) for terms in lately):
             yield f"makes a pod in state {step.pod.state!r}"
     elif step.before.state != step.pod.state and step.pod.state not in ARROWS.get(step.before.state, ()):
         yield f"moves a pod from state {step.before.state!r} to {step.pod.state!r}"
@@ -48,6 +49,10 @@ def hooks(scene: Scene, step: Step) -> Iterator[str]:
         yield "updates a pod that its inPlaceUpdate hook holds"
     if before.state == "PreparingNormal" and step.pod.state == "Normal" and all(_kept(one, before) for one in terms):
         yield "calls a pod normal that lacks a part of its preNormal hook"
+
+
+def _first(terms: Terms, pod: Pod) -> str:
+    return "PreparingNormal" if terms.numbered is None or _kept(terms, pod) else "Normal"
 
 
 def _kept(terms: Terms, pod: Pod) -> bool:

@@ -35,7 +35,8 @@ def only_own_pods(scene: Scene, step: Step) -> Iterator[str]:
 
 
 def release_and_adopt(scene: Scene, step: Step) -> Iterator[str]:
-    """Pods are let go only when their labels left the selector, and taken in only when they refer to us already."""
+    """Pods are let go only when their labels left the selector, and taken in only when they refer to us already, or
+    have a name of ours."""
     before, pod, workload = step.before, step.pod, step.workload
     if not step.ours or before is None or pod is None or workload is None:
         return
@@ -45,6 +46,7 @@ def release_and_adopt(scene: Scene, step: Step) -> Iterator[str]:
         yield f"lets a pod go that {workload.name} selects"
     if old is None and new is not None:
         known = any(reference.uid == new.uid for reference in before.metadata.owner_references)
+        known |= any(one.of(before.metadata.name) >= 0 for one in workload.numbered_lately(scene.since))
         if not known or not any(matches):
             yield f"takes a pod in that does not belong to {workload.name}"
 

@@ -19,7 +19,7 @@ PREPARING_DELETE = "PreparingDelete"
 def max_surge(scene: Scene, step: Step) -> Iterator[str]:
     """A create of ours leaves at most replicas + maxSurge active pods (cloneset.md §4.3)."""
     workload = step.workload
-    if workload is None or not _made_by_us(step) or workload.ended is not None:
+    if workload is None or not step.makes_a_pod or workload.ended is not None:
         return
     active = list(workload.active())
     preparing = sum(pod.state == PREPARING_DELETE for pod in active)
@@ -35,7 +35,7 @@ def one_pod_per_instance(scene: Scene, step: Step) -> Iterator[str]:
     """No two active pods share an instance id: they would share their claims."""
     del scene
     workload = step.workload
-    if workload is None or not _made_by_us(step):
+    if workload is None or not step.makes_a_pod:
         return
     for instance, count in Counter(map(instance_of, workload.active())).items():
         if count > 1:
@@ -44,27 +44,35 @@ def one_pod_per_instance(scene: Scene, step: Step) -> Iterator[str]:
 
 def partition(scene: Scene, step: Step) -> Iterator[str]:
     """At most replicas - partition pods reach the update revision by our doing (cloneset.md §4.8)."""
-    workload = step.workload
-    if workload is None or not step.ours or step.pod is None or workload.ended is not None:
+    workload, update = step.workload, moved_to(scene, step)
+    if workload is None or not update:
         return
+    new = [pod for pod in workload.active() if belongs(pod.revision, update) and not _leaving(workload, pod)]
+    texts: list[str] = []
+    for terms in workload.terms_lately(scene.since):
+        updated, most = sum(terms.wants(pod.metadata.name) for pod in new), terms.replicas - terms.partition
+        if updated <= most:
+            return
+        texts.append(f"moves pod number {updated} of {workload.name} to {update}, the partition lets {most} through")
+    yield from texts[-1:]
+
+
+def moved_to(scene: Scene, step: Step) -> str:
+    """The update revision, if we make a pod of it or bring one to it, though partitions keep pods from it."""
+    workload, pod, before = step.workload, step.pod, step.before
+    if workload is None or not step.ours or pod is None or workload.ended is not None:
+        return ""
     revisions = scene.revisions_of(workload)
     if len(revisions) < 2:
-        return  # everything is new while there is nothing old
+        return ""  # everything is new while there is nothing old
     update = str(revisions[-1]["metadata"]["name"])
-    moved = belongs(step.pod.revision, update) and not (step.before and belongs(step.before.revision, update))
-    lately = list(workload.terms_lately(scene.since))
+    moved = belongs(pod.revision, update) and not (before and belongs(before.revision, update))
+    lately = workload.terms_lately(scene.since)
     if not moved or any(belongs(update, terms.current_revision or update) for terms in lately):
-        return  # the partition keeps pods on the current revision; when that is the update revision, on this one
-    updated = sum(belongs(pod.revision, update) and not _leaving(workload, pod) for pod in workload.active())
-    most = max(terms.replicas - terms.partition for terms in lately)
-    if updated > most:
-        yield f"moves pod number {updated} of {workload.name} to {update}, the partition lets {most} through"
+        return ""  # they are kept on the current revision; when that is the update revision, on this one
+    return update
 
 
 def _leaving(workload: Workload, pod: Pod) -> bool:
     marked = keys.SPECIFIED_DELETE_LABEL in pod.metadata.labels or pod.metadata.name in workload.terms.to_delete
     return marked or pod.state == PREPARING_DELETE
-
-
-def _made_by_us(step: Step) -> bool:
-    return step.ours and step.before is None and step.pod is not None

@@ -5,7 +5,7 @@ is right after it. What users and nodes did a moment ago cannot be known to a co
 `losses_lately` give it that moment (`blind` seconds), and no more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 import msgspec
@@ -13,11 +13,11 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of
-from flotilla_common.api.resources import CLAIM, LEASE, POD, REVISION
+from flotilla_common.api.resources import CLAIM, LEASE, POD, REVISION, Resource
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.predicates import is_serving
 from tests.simulation.history import Version
-from tests.simulation.oracles.terms import Reader, Terms
+from tests.simulation.oracles.terms import Numbered, Reader, Terms
 from tests.simulation.scenarios import every_reader
 
 SIGHT = 0.05
@@ -45,6 +45,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ours(self) -> bool:
         return ours(self.version.writer)
+
+    @property
+    def makes_a_pod(self) -> bool:
+        """A process of ours makes a pod."""
+        return self.ours and self.before is None and self.pod is not None
 
     @property
     def marked_deleted(self) -> bool:
@@ -89,6 +94,10 @@ class Workload:
         for index, (_, terms) in enumerate(self._terms):
             if index + 1 == len(self._terms) or self._terms[index + 1][0] >= since:
                 yield terms
+
+    def numbered_lately(self, since: float) -> list[Numbered]:
+        """The same of what is said about numbered pods; empty for other workloads."""
+        return [terms.numbered for terms in self.terms_lately(since) if terms.numbered is not None]
 
     def losses_lately(self, since: float) -> int:
         """How many pods others took out of service from `since` on."""
@@ -145,7 +154,10 @@ class Scene:
                 _put(table, version)
         if version.resource == LEASE and version.after is not None:
             self.leases[version.name] = (version.after["spec"], version.at)
-        return Step(version=version, workload=self.owner(version.before or version.after))
+        workload = self.owner(version.before or version.after)
+        if workload is None and version.resource == CLAIM:
+            workload = self._set_of(version)
+        return Step(version=version, workload=workload)
 
     def owner(self, document: Json | None) -> Workload | None:
         """The workload that controls the object."""
@@ -157,6 +169,13 @@ class Scene:
         """The workload's revisions, oldest first."""
         own = [revision for revision in self.revisions.values() if self.owner(revision) is workload]
         return sorted(own, key=lambda revision: int(revision.get("revision", 0)))
+
+    def _set_of(self, claim: Version) -> Workload | None:
+        """The workload whose claim it is by its name: nobody controls it. A living one, or the last that lived."""
+        named = [
+            one for one in self.workloads.values() if one.namespace == claim.namespace and _claims(one, claim.name)
+        ]
+        return next((one for one in named if one.ended is None), named[-1] if named else None)
 
     def _workload(self, version: Version) -> Step:
         workload = self.workloads.get(version.uid)
@@ -182,6 +201,16 @@ class Scene:
         return next((workload for workload in self.workloads.values() if uid in workload.pods), None)
 
 
+def of_kind(resource: Resource, rule: Callable[[Scene, Step], Iterator[str]]) -> Callable[[Scene, Step], Iterator[str]]:
+    """The rule, for workloads of one kind."""
+
+    def judged(scene: Scene, step: Step) -> Iterator[str]:
+        if step.workload is not None and step.workload.resource == resource:
+            yield from rule(scene, step)
+
+    return judged
+
+
 def lost(scene: Scene, workload: Workload, step: Step) -> bool:
     """The step took a pod of the workload out of service."""
     kept = step.pod is not None and step.pod.metadata.uid in workload.pods
@@ -203,6 +232,11 @@ def instance_of(document: Json | Pod) -> str:
     if isinstance(document, Pod):
         return document.metadata.labels.get(keys.INSTANCE_ID_LABEL, "")
     return str(document["metadata"].get("labels", {}).get(keys.INSTANCE_ID_LABEL, ""))
+
+
+def _claims(workload: Workload, name: str) -> bool:
+    numbered = workload.terms.numbered
+    return numbered is not None and numbered.of_claim(name) >= 0
 
 
 def _convert(document: Json | None) -> Pod | None:

@@ -13,6 +13,32 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
 
 
+class Numbered(msgspec.Struct, frozen=True, kw_only=True):
+    """What is promised of pods whose names end with numbers (statefulset.md §4.2)."""
+
+    name: str  # what they begin with, but for a dash
+    ordinals: tuple[int, ...]  # that should be there, ascending
+    in_order: bool = False  # one thing at a time
+    waiting: int | None = None  # a pod is made only while fewer of those below it are not available; None: at any time
+    kept: frozenset[int] = frozenset()  # ordinals that stay on the current revision
+    claims: tuple[str, ...] = ()  # what the names of their claims begin with
+    with_set: bool = False  # the claims go with the workload
+    with_pod: bool = False  # the claims of a pod that is not wanted go with it
+
+    def of(self, pod_name: str) -> int:
+        """The number in the name of a pod, -1 if it is none of these."""
+        return _number(pod_name, self.name)
+
+    def of_claim(self, claim_name: str) -> int:
+        """The number in the name of a claim, -1 if it is none of theirs."""
+        return max((_number(claim_name, f"{claim}-{self.name}") for claim in self.claims), default=-1)
+
+
+def _number(name: str, prefix: str) -> int:
+    digits = name.removeprefix(f"{prefix}-")
+    return int(digits) if digits != name and digits.isdecimal() else -1
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What may be asked of the controller while the object looks like this."""
 
@@ -29,6 +55,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     recreates: bool = False  # running pods must never be changed
     current_revision: str = ""  # what the status says
     terminating: bool = False
+    numbered: Numbered | None = None  # None: pods are alike
+
+    def wants(self, pod_name: str) -> bool:
+        """A pod of this name is one of those that should be there."""
+        return self.numbered is None or self.numbered.of(pod_name) in self.numbered.ordinals
 
 
 Reader = Callable[[Json], Terms]

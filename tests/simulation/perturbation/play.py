@@ -42,7 +42,7 @@ class Run:
         self._scenario = scenario
         self._saboteur = saboteur
         self._world = world
-        self._stage = Stage(world, Sight(world.history))
+        self._stage = Stage(world, Sight(world.history), scenario.kind)
         self._judge = Judge(EPOCH)
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
@@ -111,7 +111,7 @@ class Run:
         calls = self._world.history.calls
         start = len(calls)
         if self._stage.sight.get(self._scenario.resource, NAMESPACE_NAME, self._scenario.workload) is not None:
-            await Change(patch=TOUCH, name=self._scenario.workload, kind=self._scenario.kind).play(self._stage)
+            await Change(patch=TOUCH, name=self._scenario.workload).play(self._stage)
         await self._world.clock.sleep(STILL_SECONDS)
         self._problems += [
             f"a write that nobody needs: {call.verb} {call.resource.plural} {call.name}"

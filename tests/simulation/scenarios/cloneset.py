@@ -7,6 +7,9 @@ from flotilla_common.api.meta import IntOrString
 from flotilla_common.api.numbers import lenient_value, partition_value
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
+from tests.simulation.oracles.claims import ClaimsKept
+from tests.simulation.oracles.population import max_surge, one_pod_per_instance
+from tests.simulation.oracles.scene import of_kind
 from tests.simulation.oracles.terms import Terms
 
 NOTHING = Selector({}, ())
@@ -55,3 +58,8 @@ def _number(value: IntOrString, total: int, *, up: bool) -> int:
 
 
 TERMS = {CLONE_SET: cloneset_terms}
+RULES = (
+    lambda: of_kind(CLONE_SET, max_surge),
+    lambda: of_kind(CLONE_SET, one_pod_per_instance),
+    lambda: of_kind(CLONE_SET, ClaimsKept()),
+)

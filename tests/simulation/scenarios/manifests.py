@@ -30,11 +30,51 @@ def cloneset(
         **(top or {}),
     }
     if claims:
-        resources = {"requests": {"storage": "1Gi"}}
-        claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
-        spec["volumeClaimTemplates"] = [claim]
+        spec["volumeClaimTemplates"] = [claim_template()]
     metadata = {"name": name, "namespace": "shop"}
     return {"apiVersion": f"apps.kruise.io/{version}", "kind": "CloneSet", "metadata": metadata, "spec": spec}
+
+
+def statefulset(
+    replicas: int = 3,
+    *,
+    ordered: bool = True,
+    policy: str = "ReCreate",
+    claims: Json | None = None,
+    scale: int | None = None,
+    strategy: str = "RollingUpdate",
+    top: Json | None = None,
+    labels: Json | None = None,
+    **rolling: object,
+) -> Json:
+    """A StatefulSet `web` of one container. `claims`: the retention policy of its claims, which it has none without;
+    `scale`: scaleStrategy.maxUnavailable; `labels`: more of the pods'."""
+    pods = template("one")
+    pods["metadata"]["labels"] |= labels or {}
+    if policy != "ReCreate":
+        pods["spec"]["readinessGates"] = [{"conditionType": "InPlaceUpdateReady"}]
+    spec: Json = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": pods,
+        "podManagementPolicy": "OrderedReady" if ordered else "Parallel",
+        "updateStrategy": {"type": strategy},
+        **(top or {}),
+    }
+    if strategy == "RollingUpdate":
+        spec["updateStrategy"]["rollingUpdate"] = {"podUpdatePolicy": policy, **rolling}
+    if claims is not None:
+        spec |= {"volumeClaimTemplates": [claim_template()], "persistentVolumeClaimRetentionPolicy": claims}
+    if scale is not None:
+        spec["scaleStrategy"] = {"maxUnavailable": scale}
+    metadata = {"name": "web", "namespace": "shop"}
+    return {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+
+
+def claim_template() -> Json:
+    """The claim `data` of each pod."""
+    resources = {"requests": {"storage": "1Gi"}}
+    return {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
 
 
 def template(image: str, name: str = "web") -> Json:

@@ -25,6 +25,7 @@ class End(Frozen):
 
     pods: dict[str, int]  # how many active pods of the workload have which image
     serving: int | None = None  # how many of them serve; None: all
+    names: tuple[str, ...] | None = None  # of the active pods, sorted
     claims: int | None = None
     revisions: int | None = None
     status: Json = {}  # members of the workload's status
@@ -37,6 +38,8 @@ class End(Frozen):
         pods = sight.pods(NAMESPACE_NAME, name)
         if (images := dict(Counter(map(image_of, pods)))) != {image: n for image, n in self.pods.items() if n}:
             yield f"pods by image are {images}, not {self.pods}"
+        if self.names is not None and (names := tuple(sorted(pod.metadata.name for pod in pods))) != self.names:
+            yield f"the pods are {names}, not {self.names}"
         serving, wanted = sum(is_serving(pod) for pod in pods), len(pods) if self.serving is None else self.serving
         if serving != wanted:
             yield f"{serving} pods serve, not {wanted}"

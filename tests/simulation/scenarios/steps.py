@@ -79,10 +79,15 @@ class World(Protocol):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """Where steps are played."""
+    """Where steps are played, and the kind of the workload that they are about."""
 
     world: World
     sight: Sight
+    kind: str
+
+    def resource(self, kind: str) -> Resource:
+        """The resource of the kind, or of the workload if none is named."""
+        return resource_of(kind or self.kind)
 
     def pod(self, nth: int, owner: str) -> Pod | None:
         """The nth-oldest active pod of a workload, from 0."""
@@ -116,17 +121,17 @@ class Create(Step):
 
 
 class Change(Step):
-    """`kubectl patch --type=merge` of an object, a CloneSet unless `kind` says otherwise."""
+    """`kubectl patch --type=merge` of an object, the workload unless `kind` says otherwise."""
 
     patch: Json
     name: str = "web"
-    kind: str = "CloneSet"
+    kind: str = ""
     subresource: str = ""
     refused: str = ""
 
     async def play(self, stage: Stage) -> None:
         body = msgspec.json.encode(self.patch)
-        resource = resource_of(self.kind)
+        resource = stage.resource(self.kind)
         call = stage.world.api.patch(
             resource, _namespace(resource), self.name, body, MERGE, subresource=self.subresource
         )
@@ -137,12 +142,12 @@ class Remove(Step):
     """`kubectl delete`; `propagation` is Background, Foreground or Orphan."""
 
     name: str = "web"
-    kind: str = "CloneSet"
+    kind: str = ""
     propagation: str = "Background"
 
     async def play(self, stage: Stage) -> None:
         try:
-            resource = resource_of(self.kind)
+            resource = stage.resource(self.kind)
             await stage.world.delete(resource, _namespace(resource), self.name, self.propagation)
         except ApiError as error:
             if error.code != 404:
@@ -250,10 +255,10 @@ class WaitGone(Step):
     """Until an object does not exist any more."""
 
     name: str = "web"
-    kind: str = "CloneSet"
+    kind: str = ""
 
     async def play(self, stage: Stage) -> None:
-        resource = resource_of(self.kind)
+        resource = stage.resource(self.kind)
         await until(stage, lambda: stage.sight.get(resource, _namespace(resource), self.name) is None, str(self))
 
 
@@ -267,7 +272,6 @@ class Wait(Step):
     state: str = ""
     matching: int = 1  # how many pods must have the image and the state
     owner: str = "web"
-    kind: str = "CloneSet"
     observed: bool = False
 
     async def play(self, stage: Stage) -> None:
@@ -282,7 +286,7 @@ class Wait(Step):
         await until(stage, reached, str(self))
 
     def _seen(self, stage: Stage) -> bool:
-        workload = stage.sight.get(resource_of(self.kind), NAMESPACE_NAME, self.owner)
+        workload = stage.sight.get(stage.resource(""), NAMESPACE_NAME, self.owner)
         if workload is None:
             return False
         return workload.get("status", {}).get("observedGeneration") == workload["metadata"]["generation"]

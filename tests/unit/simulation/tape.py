@@ -25,6 +25,9 @@ INSTANCE = "apps.kruise.io/cloneset-instance-id"
 class Tape:
     """A history in the making; a second passes before each change."""
 
+    kind = CLONE_SET
+    owner: Json = OWNER
+
     def __init__(self, *, replicas: int = 3, top: Json | None = None, **rolling: Any) -> None:
         self.versions: list[Version] = []
         self.at = 0.0
@@ -37,7 +40,7 @@ class Tape:
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
             **(top or {}),
         }
-        self.put(CLONE_SET, "web", {"spec": spec, "status": {"currentRevision": "web-1"}}, by="user", uid="u")
+        self.put(self.kind, "web", {"spec": spec, "status": {"currentRevision": "web-1"}}, by="user", uid="u")
 
     def breaches(self, blind: float = 0.05) -> list[str]:
         """What the oracles say."""
@@ -76,11 +79,12 @@ class Tape:
             STATE: change.get("state", "Normal"),
             "controller-revision-hash": change.get("revision", "web-1"),
         }
-        owners = change.get("owners", [OWNER])
+        owners = change.get("owners", [self.owner])
         metadata = {"labels": labels | change.get("labels", {}), "ownerReferences": owners}
         body: Json = {
             "metadata": metadata | change.get("metadata", {}),
             "spec": {
+                "hostname": name,
                 "containers": [{"name": "main", "image": image}],
                 "readinessGates": [{"conditionType": "InPlaceUpdateReady"}],
             },
@@ -107,18 +111,18 @@ class Tape:
 
     def spec(self, *, after: float = 1.0, status: Json | None = None, **rolling: Any) -> None:
         """The user changes the spec: `replicas`, or members of the rolling update."""
-        document = self._stored[(CLONE_SET, "web")]
+        document = self._stored[(self.kind, "web")]
         spec: Json = document["spec"]
         replicas = rolling.pop("replicas", spec["replicas"])
         strategy = {"type": "RollingUpdate", "rollingUpdate": spec["updateStrategy"]["rollingUpdate"] | rolling}
         body = {**document, "spec": {**spec, "replicas": replicas, "updateStrategy": strategy}}
-        self.put(CLONE_SET, "web", body | ({"status": status} if status else {}), by="user", after=after)
+        self.put(self.kind, "web", body | ({"status": status} if status else {}), by="user", after=after)
 
     def end(self, *, after: float = 1.0) -> None:
-        """The user deletes the CloneSet in the foreground."""
-        document = self._stored[(CLONE_SET, "web")]
+        """The user deletes the workload in the foreground."""
+        document = self._stored[(self.kind, "web")]
         metadata = document["metadata"] | {"deletionTimestamp": "2026-03-01T00:00:00Z"}
-        self.put(CLONE_SET, "web", {**document, "metadata": metadata}, by="user", after=after)
+        self.put(self.kind, "web", {**document, "metadata": metadata}, by="user", after=after)
 
     def claim(self, instance: str, **change: Any) -> None:
         """A claim of an instance."""
@@ -127,7 +131,7 @@ class Tape:
 
     def revision(self, name: str, number: int, template: str, **change: Any) -> None:
         """A ControllerRevision."""
-        body = {"metadata": {"ownerReferences": [OWNER]}, "revision": number, "data": {"spec": template}}
+        body = {"metadata": {"ownerReferences": [self.owner]}, "revision": number, "data": {"spec": template}}
         self.put(REVISION, name, body, **change)
 
     def lease(self, holder: str = "cloneset-0-1", *, after: float = 0.0) -> None:

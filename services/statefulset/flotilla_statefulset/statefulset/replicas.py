@@ -12,7 +12,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Event
 from flotilla_common.control.wording import named, pods_word
-from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_statefulset.statefulset.bodies import identity_labels
 from flotilla_statefulset.statefulset.claims import volumes_fit
@@ -20,7 +20,8 @@ from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.create import Creator
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held, keep_chain
-from flotilla_statefulset.statefulset.due import is_due
+from flotilla_statefulset.statefulset.due import is_due, is_target, must_be_recreated
+from flotilla_statefulset.statefulset.inplace import in_place_chain
 from flotilla_statefulset.statefulset.pods import Traits, traits
 from flotilla_statefulset.statefulset.why import state_of
 
@@ -97,6 +98,8 @@ class _Walk:
             return Flow.EXIT
         if kind.state == PREPARING_DELETE and not kind.terminating:
             self._settle_deletion(ordinal, pod)
+        if kind.state == PREPARING_UPDATE and not kind.terminating:
+            self._settle_update(ordinal, pod)
         if ordinal in self._context.pods.unavailable:
             self._draft.waits.until(self._context.pods.waiting.get(ordinal))
             if ordered:
@@ -147,6 +150,19 @@ class _Walk:
         elif self._draft.touch(pod):
             cause = "preDelete hook let go"
             chain = delete_chain(self._context, pod, cause) if due else keep_chain(self._context, pod)
+            self._chains.append(chain)
+
+    def _settle_update(self, ordinal: int, pod: Pod) -> None:
+        """A pod in PreparingUpdate is out of service for an update that has begun: it goes on when its hook lets go,
+        whoever else waits, or nobody would ever finish it."""
+        context, draft = self._context, self._draft
+        if context.targets.paused or context.targets.on_delete or not is_target(context, ordinal, pod):
+            return
+        if must_be_recreated(context, pod):
+            chain = delete_chain(context, pod, f"recreate update to {context.update_name}")
+        else:
+            chain = in_place_chain(context, pod, draft.waits)
+        if chain and draft.touch(pod):
             self._chains.append(chain)
 
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:

@@ -8,19 +8,18 @@ cost nothing, whatever their ordinal; so a broken pod can always be updated, onc
 from collections.abc import Iterable
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.keys import REVISION_LABEL
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain
 from flotilla_common.control.wording import named, pods_word
-from flotilla_common.workload.inplace import UpdateRefused, update_in_place
+from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.inplace.state import in_grace
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.ordering import sort_by_priority
 from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, PlanContext
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held
+from flotilla_statefulset.statefulset.inplace import in_place_chain
 from flotilla_statefulset.statefulset.pods import traits
 from flotilla_statefulset.statefulset.resize import Growth, ResizeRefused
-from flotilla_statefulset.statefulset.revisions import in_place_spec
 from flotilla_statefulset.statefulset.why import state_of
 
 
@@ -156,7 +155,7 @@ class _Update:
     def _change(self, pod: Pod) -> None:
         """In place if that is wanted and possible, else by another pod. Raises UpdateRefused."""
         policy = self._context.rolling.pod_update_policy or RECREATE
-        chain = self._in_place(pod) if policy != RECREATE else None
+        chain = in_place_chain(self._context, pod, self._draft.waits) if policy != RECREATE else None
         if chain is None:
             if policy == IN_PLACE_ONLY:
                 name = pod.metadata.name
@@ -169,23 +168,6 @@ class _Update:
             self._updated.append(pod)
         else:
             self._held.append(pod)
-
-    def _in_place(self, pod: Pod) -> Chain | None:
-        """The writes that update the pod where it runs, none while a hook holds it; None if it is not possible."""
-        context = self._context
-        old, new = context.history.get(traits(pod).revision), context.revisions.update
-        spec = in_place_spec(old, new, context.snapshot.gates) if old is not None else None
-        if spec is None:
-            return None
-        strategy = context.rolling.in_place_update_strategy
-        return update_in_place(
-            pod,
-            spec,
-            context.in_place(pod),
-            revision_labels={REVISION_LABEL: context.update_name},
-            grace_seconds=strategy.grace_period_seconds if strategy else 0,
-            waits=self._draft.waits,
-        )
 
     def _delete(self, pod: Pod, cause: str) -> None:
         if is_held(self._context, pod):

@@ -13,6 +13,7 @@ from flotilla_common.api.resources import (
     POD_TEMPLATE,
     REVISION,
     SECRET,
+    STORAGE_CLASS,
     VALIDATING,
     Resource,
 )
@@ -48,5 +49,5 @@ def builtin() -> list[Kind]:
         QuotaKind(QUOTA),
         Kind(VOLUME),
         Kind(CRD),
-        *(Plain(resource) for resource in (SECRET, CONFIG_MAP, MUTATING, VALIDATING)),
+        *(Plain(resource) for resource in (SECRET, CONFIG_MAP, STORAGE_CLASS, MUTATING, VALIDATING)),
     ]

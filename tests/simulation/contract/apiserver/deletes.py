@@ -161,13 +161,9 @@ class DeleteContract:
 
     def test_a_claim_is_protected_while_a_pod_uses_it(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
-            claim: Json = {"metadata": {"name": "data"}}
-            claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-            made = await bench.create(CLAIM, claim)
+            made = await bench.create(CLAIM, CLAIMED)
             assert meta(made)["finalizers"] == ["kubernetes.io/pvc-protection"]
-            user = pod("web", node="nowhere")
-            user["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-            await bench.create(POD, user)
+            await bench.create(POD, _with_claim(pod("web", node="nowhere")))
             await eventually(lambda: bench.exists(POD, "web"))
             answer = await bench.delete(CLAIM, "data")
             assert meta(answer)["deletionTimestamp"]
@@ -176,6 +172,27 @@ class DeleteContract:
             await eventually(lambda: _not(bench.exists(CLAIM, "data")))
 
         play(scene)
+
+    def test_a_pod_without_a_node_does_not_use_its_claims_yet(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(CLAIM, CLAIMED)
+            await bench.create(POD, _with_claim(pod("web")))
+            await bench.delete(CLAIM, "data")
+            await eventually(lambda: _not(bench.exists(CLAIM, "data")))
+            assert await bench.exists(POD, "web")
+
+        play(scene)
+
+
+CLAIMED: Json = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+def _with_claim(user: Json) -> Json:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    return user | {"spec": user["spec"] | {"volumes": volumes}}
 
 
 async def _not(answer: Awaitable[bool]) -> bool:

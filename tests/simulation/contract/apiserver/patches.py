@@ -199,6 +199,20 @@ class CustomPatchContract:
 
         play(scene)
 
+    def test_a_patch_of_nothing_tells_whether_an_object_is_as_it_was(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            made = await bench.create(CLONE_SET, cloneset("web"))
+            sure = {"metadata": {key: meta(made)[key] for key in ("uid", "resourceVersion")}}
+            assert version_of(await bench.patch(CLONE_SET, "web", sure, MERGE, "status")) == version_of(made)
+            await bench.patch(CLONE_SET, "web", {"metadata": {"labels": {"a": "b"}}})
+            assert (await refused(bench.patch(CLONE_SET, "web", sure, MERGE, "status"))).code == 409
+            await bench.delete(CLONE_SET, "web")
+            assert (await refused(bench.patch(CLONE_SET, "web", sure, MERGE, "status"))).code == 404
+            await bench.create(CLONE_SET, cloneset("web"))
+            assert (await refused(bench.patch(CLONE_SET, "web", sure, MERGE, "status"))).code == 409
+
+        play(scene)
+
     def test_the_generation_counts_changes_of_the_spec(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             await bench.create(CLONE_SET, cloneset("web"))

@@ -1,0 +1,27 @@
+"""Updating one pod of a StatefulSet where it runs (statefulset.md §4.8)."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import REVISION_LABEL
+from flotilla_common.control.plan import Chain
+from flotilla_common.control.waits import Waits
+from flotilla_common.workload.inplace import update_in_place
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.pods import traits
+from flotilla_statefulset.statefulset.revisions import in_place_spec
+
+
+def in_place_chain(context: PlanContext, pod: Pod, waits: Waits) -> Chain | None:
+    """The writes that update the pod where it runs, none while a hook holds it; None if it is not possible."""
+    old, new = context.history.get(traits(pod).revision), context.revisions.update
+    spec = in_place_spec(old, new, context.snapshot.gates) if old is not None else None
+    if spec is None:
+        return None
+    strategy = context.rolling.in_place_update_strategy
+    return update_in_place(
+        pod,
+        spec,
+        context.in_place(pod),
+        revision_labels={REVISION_LABEL: context.update_name},
+        grace_seconds=strategy.grace_period_seconds if strategy else 0,
+        waits=waits,
+    )

@@ -1,0 +1,138 @@
+"""Numbered pods: who is made, in which order pods come and go, and which of them stay as they are (statefulset.md §4.5
+to §4.8).
+
+That there is never more than one pod of a name is the apiserver's promise. These are the controller's.
+"""
+
+from collections.abc import Iterator
+
+from flotilla_common.api import keys
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import REVISION
+from tests.simulation.oracles.availability import images
+from tests.simulation.oracles.population import PREPARING_DELETE, moved_to
+from tests.simulation.oracles.scene import Scene, Step, Workload
+from tests.simulation.oracles.terms import Numbered
+
+FINISHED = ("Failed", "Succeeded")
+
+
+def identity(scene: Scene, step: Step) -> Iterator[str]:
+    """We make only pods of wanted ordinals, and they say which they are."""
+    if step.workload is None or not step.makes_a_pod or step.pod is None or step.version.after is None:
+        return
+    name, labels = step.version.name, step.pod.metadata.labels
+    lately = step.workload.numbered_lately(scene.since)
+    if lately and all(one.of(name) not in one.ordinals for one in lately):
+        yield f"makes {name}, which is not wanted"
+    ordinal = name.rpartition("-")[2]
+    told = (labels.get(keys.POD_NAME_LABEL), labels.get(keys.POD_INDEX_LABEL), step.version.after["spec"]["hostname"])
+    if lately and told != (name, ordinal, name):
+        yield f"makes {name}, which says that it is {told}"
+
+
+def lower_ones_first(scene: Scene, step: Step) -> Iterator[str]:
+    """A pod is made only when those below it are available: all of them in order, as many as scaleStrategy asks for
+    else."""
+    workload = step.workload
+    if workload is None or not step.makes_a_pod:
+        return
+    texts: list[str] = []
+    for one in workload.numbered_lately(scene.since):
+        lower = [ordinal for ordinal in one.ordinals if ordinal < one.of(step.version.name)]
+        missing = _unavailable(scene, workload, one, lower)
+        if one.waiting is None or missing < one.waiting:
+            return
+        texts.append(f"makes {step.version.name}, though {missing} below it are not available")
+    yield from texts[-1:]
+
+
+def highest_one_first(scene: Scene, step: Step) -> Iterator[str]:
+    """In order, who is not wanted goes one after the other, the highest first, while all that stay are available."""
+    workload = step.workload
+    if workload is None or not _takes(step):
+        return
+    name, texts = step.version.name, list[str]()
+    for one in workload.numbered_lately(scene.since):
+        mine = one.of(name)
+        others = [one.of(pod.metadata.name) for pod in workload.pods.values()]
+        above = [other for other in others if other > mine and other not in one.ordinals]
+        if not one.in_order or mine in one.ordinals:
+            return
+        missing = _unavailable(scene, workload, one, one.ordinals)
+        if not above and not missing:
+            return
+        texts.append(f"takes {name} away, though {above or missing} {'above it are there' if above else 'are missing'}")
+    yield from texts[-1:]
+
+
+class Descending:
+    """In order, a pod is updated only when all above it are, and are available. What is new is known for long."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[str, float]] = {}  # by workload: the update revision, and since when
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        workload = step.workload
+        if workload is None:
+            return
+        if step.version.resource == REVISION:
+            self._remember(scene, workload)
+        newest, since = self._newest.get(workload.uid, ("", 0.0))
+        if since >= scene.since or not _updates(step, newest):
+            return
+        name, texts = step.version.name, list[str]()
+        for one in workload.numbered_lately(scene.since):
+            above = [ordinal for ordinal in one.ordinals if ordinal > one.of(name)]
+            if not one.in_order or one.of(name) not in one.ordinals or not _behind(scene, workload, one, above, newest):
+                return
+            texts.append(f"updates {name}, though not all above it are available on {newest}")
+        yield from texts[-1:]
+
+    def _remember(self, scene: Scene, workload: Workload) -> None:
+        revisions = scene.revisions_of(workload)
+        newest = str(revisions[-1]["metadata"]["name"]) if revisions else ""
+        if self._newest.get(workload.uid, ("", 0.0))[0] != newest:
+            self._newest[workload.uid] = (newest, scene.at)
+
+
+def lowest_ones_kept(scene: Scene, step: Step) -> Iterator[str]:
+    """In order of ordinals, the partition keeps the lowest ones on the current revision."""
+    workload, update = step.workload, moved_to(scene, step)
+    if workload is None or not update:
+        return
+    lately = workload.numbered_lately(scene.since)
+    if lately and all(one.of(step.version.name) in one.kept for one in lately):
+        yield f"moves {step.version.name} to {update}, though the partition keeps it"
+
+
+def _unavailable(scene: Scene, workload: Workload, one: Numbered, ordinals: tuple[int, ...] | list[int]) -> int:
+    """How many of the ordinals have no available pod, as far as it can be known yet."""
+    there = {one.of(pod.metadata.name) for pod in workload.pods.values() if workload.available(pod, scene.now)}
+    return max(len({*ordinals} - there) - workload.losses_lately(scene.since), 0)
+
+
+def _behind(scene: Scene, workload: Workload, one: Numbered, ordinals: list[int], newest: str) -> bool:
+    old = [pod for pod in workload.active() if pod.revision != newest and one.of(pod.metadata.name) in ordinals]
+    return bool(old) or _unavailable(scene, workload, one, ordinals) > 0
+
+
+def _takes(step: Step) -> bool:
+    """We delete a pod, or ask its hook about it."""
+    before, pod = step.before, step.pod
+    if not step.ours or before is None:
+        return False
+    return step.marked_deleted or (pod is not None and pod.state == PREPARING_DELETE != before.state)
+
+
+def _updates(step: Step, newest: str) -> bool:
+    """We take a pod out of service for the update, and for no other reason, or change it."""
+    before, pod = step.before, step.pod
+    if not step.ours or before is None or not _outdated(before, newest):
+        return False
+    return _takes(step) or (pod is not None and images(pod) != images(before))
+
+
+def _outdated(pod: Pod, newest: str) -> bool:
+    chosen = keys.SPECIFIED_DELETE_LABEL in pod.metadata.labels
+    return pod.active and pod.revision != newest and pod.status.phase not in FINISHED and not chosen
