@@ -1,6 +1,7 @@
 """Which resources the simulated apiserver serves."""
 
 from flotilla_common.api.resources import (
+    BUILT_IN_STATEFUL_SET,
     CLAIM,
     CONFIG_MAP,
     CRD,
@@ -48,5 +49,6 @@ def builtin() -> list[Kind]:
         QuotaKind(QUOTA),
         Kind(VOLUME),
         Kind(CRD),
+        Kind(BUILT_IN_STATEFUL_SET),  # nobody makes pods for it
         *(Plain(resource) for resource in (SECRET, CONFIG_MAP, MUTATING, VALIDATING)),
     ]
