@@ -43,12 +43,12 @@ def builtin() -> list[Kind]:
         NamespaceKind(NAMESPACE),
         ClaimKind(CLAIM),
         RevisionKind(REVISION),
+        Kind(BUILT_IN_STATEFUL_SET),  # nobody makes pods for it
         LeaseKind(LEASE),
         EventKind(EVENT),
         TemplateKind(POD_TEMPLATE),
         QuotaKind(QUOTA),
         Kind(VOLUME),
         Kind(CRD),
-        Kind(BUILT_IN_STATEFUL_SET),  # nobody makes pods for it
         *(Plain(resource) for resource in (SECRET, CONFIG_MAP, MUTATING, VALIDATING)),
     ]
