@@ -34,6 +34,7 @@ SPREAD = (
     "statefulset/test_admission.py",
     "statefulset/test_claims.py",
     "statefulset/test_ownership.py",
+    "statefulset/test_persistent_pod_state.py",
     "statefulset/test_scaling.py",
     "statefulset/test_updates.py",
 )

@@ -17,7 +17,7 @@ from flotilla_common.control.plan import Outcome, OutcomeKind
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Handler
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import ApiError
+from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
@@ -54,6 +54,7 @@ class FakeWiring:
         self.events: list[tuple[str, Any, Any]] = []  # (component, subject, event)
         self.writes: list[Any] = []  # of executors
         self.outcome = Outcome(kind=OutcomeKind.OK, version="9")
+        self.api = cast("Api", None)  # a test that follows kinds beside brings one
         self._tables: dict[Resource, Table[Any]] = {}
 
     def put(self, watch: Watch[T], *objects: T) -> None:

@@ -115,6 +115,10 @@ class Workspace:
     def _all(self) -> list[tuple[tuple[str, str, str], Json]]:
         return list(self._recorder.objects.items())
 
+    def object(self, kind: str, name: str) -> Json:
+        """One object of a kind that is watched; {} when there is none."""
+        return self._recorder.objects.get((kind, self.name, name), {})
+
     def pod(self, name: str) -> Json:
         """One pod; {} when there is none."""
         return self._recorder.objects.get(("Pod", self.name, name), {})

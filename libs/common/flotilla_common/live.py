@@ -43,6 +43,7 @@ class LiveWiring:
         self.gates = context.gates
         self.settings = context.settings
         self.clock = context.clock
+        self.api = context.api
         self._context = context
         self._mirror = mirror
         self._shards = shards
@@ -65,7 +66,7 @@ class LiveWiring:
         if not watch.optional:
             self._mirror.must_be_there(watch.resource)
         elif not known:
-            missing = not await is_installed(self._context.api, watch.resource)
+            missing = not await is_installed(self.api, watch.resource)
             self._mirror.may_be_missing(watch.resource, now=missing)
 
     def watched(self, watch: Watch[Any]) -> bool:
@@ -77,7 +78,7 @@ class LiveWiring:
         return self._unwatched.setdefault(watch.resource, Table[T](watch.all_indexes))
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
-        return await self._context.api.get(resource, namespace, name)
+        return await self.api.get(resource, namespace, name)
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object:
         return await self._mirror.read(resource, namespace, name)

@@ -2,9 +2,10 @@
 
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service
-from flotilla_statefulset.statefulset.controller import CONTROLLER
+from flotilla_statefulset.persistentpodstate.controller import CONTROLLER as PERSISTENT_POD_STATES
+from flotilla_statefulset.statefulset.controller import CONTROLLER as STATEFUL_SETS
 
-PARTS = (CONTROLLER,)
+PARTS = (STATEFUL_SETS, PERSISTENT_POD_STATES)
 
 
 def service() -> Service:

@@ -2,6 +2,7 @@
 
 from flotilla_common.access import OWN_NAMESPACE, READ, reading
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
 from flotilla_common.api.resources import (
     CLAIM,
@@ -50,9 +51,10 @@ def access() -> tuple[Access, ...]:
         Access(CLAIM, ("list",)),  # and of namespaces, with their pods
         Access(NODE, ("get",)),  # where the containers run that a ContainerRecreateRequest means
         Access(POD, ("get", "list")),  # these containers, pods that are named for deletion, and as for claims
-        Access(POD_TEMPLATE, ("create",)),  # dry runs: the apiserver itself validates pod templates
+        Access(POD_TEMPLATE, ("create",)),  # dry runs: validation of templates, and whether pod rules are in use
         Access(STORAGE_CLASS, ("get", "list")),  # whether the volumes of a claim template may grow
-        Access(CONFIG_MAP, ("get",), names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # kinds like StatefulSets
+        Access(PERSISTENT_POD_STATE, READ),  # which namespaces have one, and where their pods were
+        Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # kinds like StatefulSets
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),

@@ -1,7 +1,7 @@
 """The webhook service on one page: what it answers, with which certificate, and how the apiserver finds it.
 
 It needs neither the bus nor a mirror: it answers from the request, and asks the apiserver directly where a rule looks
-further. So it serves while NATS is down.
+further. So it serves while NATS is down. It stands in the path of pods only while something makes that necessary.
 """
 
 import asyncio
@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 from structlog.contextvars import bind_contextvars
 
-from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING, Resource
-from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
+from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VALIDATING, Resource
+from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION, paths
 from flotilla_common.bus.permissions import lone_permissions
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
@@ -22,11 +24,15 @@ from flotilla_common.service import Context, Service
 from flotilla_common.settings import Settings
 from flotilla_webhook import certificates, tls
 from flotilla_webhook.access import access
+from flotilla_webhook.arming import Arming
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.following import Follower
 from flotilla_webhook.kinds import kind_handlers
 from flotilla_webhook.metrics import Metrics, process_metrics
+from flotilla_webhook.need import Need
+from flotilla_webhook.persistent import persistent_step
+from flotilla_webhook.podready import readiness_step
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.recording import recorder
@@ -35,6 +41,7 @@ from flotilla_webhook.rotation import CertificateRotator
 from flotilla_webhook.server import build
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, Store
 from flotilla_webhook.tools import LiveTools
+from flotilla_webhook.whitelist import WhiteList
 from flotilla_webhook.wire import Handler
 
 CA_FILE = "ca-cert.pem"
@@ -47,23 +54,36 @@ async def run(context: Context) -> None:
     bind_contextvars(service=context.service, replica=context.replica)
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
-    handlers = handlers_of(context.api, clock, settings, context.gates, metrics)
+    need = Need(clock)
+    pods = pods_of(context.api, settings, context.gates, need)
+    handlers = handlers_of(context.api, clock, settings, context.gates, metrics) | pods.handlers()
+    registration = Registration(
+        context.api,
+        Endpoint(settings.namespace, settings.webhook_service, _url(settings)),
+        handlers,
+        pods.entry,
+        external=context.gates.on("EnableExternalCerts"),
+    )
+    arming = Arming(api=context.api, clock=clock, need=need, pods=pods, register=registration.sync_pods)
+    handlers |= {path: arming.before(handlers[path]) for path in arming_paths()}
     certificate = tls.Certificate(settings.webhook_client_ca)
     directory = Path(settings.webhook_cert_dir)
-    endpoint = Endpoint(settings.namespace, settings.webhook_service, _url(settings))
     rotator = CertificateRotator(
         store=_store(context),
         directory=directory,
         host=_host(settings),
         renew_before=timedelta(days=settings.certs_renew_before),
-        registration=Registration(context.api, endpoint, context.gates, handlers),
+        registration=registration,
         use=_using(certificate, metrics),
         clock=clock,
     )
+    need.listen(rotator.wake)
     app = build(handlers, convert, metrics, clock)
     sock = tls.listen(settings.webhook_port)
     async with asyncio.TaskGroup() as group:
         group.create_task(rotator.run())
+        group.create_task(need.follow(context.api))
+        group.create_task(need.expire())
         for follower in _followers(context, rotator):
             group.create_task(follower.run())
         await _in_time(settings, rotator, rotator.certified)
@@ -75,10 +95,21 @@ async def run(context: Context) -> None:
 
 
 def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metrics: Metrics) -> dict[str, Handler]:
-    """Every admission path that is served, with its handler."""
+    """Every admission path that is served but that of pods, with its handler."""
     protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
     kinds = kind_handlers(LiveTools(api, clock, gates, protection, settings.namespace))
-    return kinds | protection.handlers() | PodAdmission(gates).handlers()
+    return kinds | protection.handlers()
+
+
+def pods_of(api: Api, settings: Settings, gates: Gates, need: Need) -> PodAdmission:
+    """What is done to pods, in this order (webhooks.md §7)."""
+    white_list = WhiteList(api, settings.namespace)
+    return PodAdmission([readiness_step(gates), persistent_step(api, white_list, need)])
+
+
+def arming_paths() -> list[str]:
+    """The paths of kinds whose objects make the pod webhook necessary."""
+    return [path for kind in catalogue.KINDS if kind.rules().admission.arms_pods for path in paths(kind, "validate")]
 
 
 def _store(context: Context) -> Store:
@@ -114,7 +145,8 @@ def _host(settings: Settings) -> str:
 
 
 def _followers(context: Context, rotator: CertificateRotator) -> list[Follower]:
-    """Everything whose change calls for a pass: the configurations, the CRDs, the Secret."""
+    """Everything whose change calls for a pass: the configurations, the CRDs, the kinds of workloads that pods may
+    belong to, the Secret."""
 
     def follow(resource: Resource, interesting: Callable[[str], bool], namespace: str = "", only: str = "") -> Follower:
         return Follower(context.api, context.clock, resource, rotator.wake, interesting, namespace, only)
@@ -124,6 +156,7 @@ def _followers(context: Context, rotator: CertificateRotator) -> list[Follower]:
         follow(MUTATING, lambda name: name == MUTATING_CONFIGURATION),
         follow(VALIDATING, lambda name: name == VALIDATING_CONFIGURATION),
         follow(CRD, lambda name: name.partition(".")[2] in GROUPS),
+        follow(CONFIG_MAP, lambda name: name == CONFIGURATION, context.settings.namespace, only=CONFIGURATION),
         follow(SECRET, lambda name: name == secret, context.settings.namespace, only=secret),
     ]
 

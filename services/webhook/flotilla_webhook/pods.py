@@ -1,39 +1,73 @@
-"""Admission of pods (webhooks.md §7): so far only step 1, the KruisePodReady readiness gate.
+"""Admission of pods (webhooks.md §7): a chain of steps, each working on the result of the one before.
 
-The CloneSet controller writes the gate into the pods that it creates, so only the gate KruisePodReadinessGate, which
-asks for it on every pod, puts this webhook into the path of pods.
+A step is a value: which pods it has to see now, and how it changes one. `app.py` lists the steps in the order of §7.
+The webhook entry in the path of pods is made of their rules, and stands only while one of them has any (ADR 15).
 """
 
-from flotilla_common.api.admission.patch import Operation
+import copy
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from flotilla_common.api.admission.patch import Operation, operations
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
-from flotilla_common.api.documents import mapping, mappings
-from flotilla_common.gates import Gates
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.webhooks import POD_PATH, PROBE, PodRule, pod_entry
 from flotilla_webhook.wire import Handler
 
-READY = "KruisePodReady"
+SEEN = "kruise.io/pod-rule-in-use"
+"""The annotation that the answer to a probe carries."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step of the chain."""
+
+    name: str
+    rule: Callable[[Json], Awaitable[PodRule | None]]
+    """The pods that it has to see now, given the entry as it is stored ({} without one). None: none at all."""
+    change: Callable[[Json, Request], Awaitable[None]]
+    """Change the pod in place. What it raises ends the request."""
 
 
 class PodAdmission:
-    """The handler of /mutate-pod, which is there only while some rule needs it."""
+    """The handler of the pod webhook, and the entry that calls it."""
 
-    def __init__(self, gates: Gates) -> None:
-        self.gates = gates
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
 
     def handlers(self) -> dict[str, Handler]:
-        """By path; empty while no rule is armed."""
-        return {"/mutate-pod": self.mutate} if self.gates.on("KruisePodReadinessGate") else {}
+        """By path."""
+        return {POD_PATH: self.mutate}
+
+    async def rules(self, stored: Json) -> list[PodRule]:
+        """What the steps need to see now, given the entry as it is stored."""
+        rules = [await step.rule(stored) for step in self.steps]
+        return [rule for rule in rules if rule is not None]
+
+    async def entry(self, stored: Json) -> Json | None:
+        """The entry as it must be now, given the stored one; None while no step needs it."""
+        rules = await self.rules(stored)
+        return pod_entry(rules) if rules else None
 
     async def mutate(self, request: Request) -> Answer:
-        """Append the readiness gate unless the pod has it. The patch touches nothing else, above all no namespace."""
+        """All changes as one patch. It touches nothing that no step changed, above all no namespace."""
         if request.operation != "CREATE" or request.sub_resource:
             return ALLOWED
-        pod = request.object
-        if pod is None or not isinstance(pod.get("spec"), dict):
+        if is_probe(request):
+            return patched([Operation("add", "/metadata/annotations", {SEEN: "true"})])
+        if request.object is None or not isinstance(request.object.get("spec"), dict):
             return error(400, "the request has no pod")
-        gates = mapping(pod["spec"]).get("readinessGates")
-        if any(gate.get("conditionType") == READY for gate in mappings(gates)):
-            return ALLOWED
-        entry = {"conditionType": READY}
-        if gates is None:
-            return patched([Operation("add", "/spec/readinessGates", [entry])])
-        return patched([Operation("add", "/spec/readinessGates/-", entry)])
+        pod = copy.deepcopy(request.object)
+        try:
+            for step in self.steps:
+                await step.change(pod, request)
+        except (ApiError, Unreachable, ValueError) as fault:
+            return error(500, str(fault))
+        return patched(operations(request.object, pod))
+
+
+def is_probe(request: Request) -> bool:
+    """Somebody wants to see which rules are in use; nothing is stored of it."""
+    name = text(member(request.object or {}, "metadata").get("name"))
+    return request.resource.resource == "podtemplates" and request.dry_run and name.startswith(PROBE)

@@ -5,7 +5,7 @@ was read, so that replicas agree instead of overwriting each other.
 """
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
@@ -14,19 +14,22 @@ from flotilla_common.api.resources import CRD, MUTATING, VALIDATING, Resource
 from flotilla_common.api.webhooks import (
     CONVERT_PATH,
     MUTATING_CONFIGURATION,
+    POD_ENTRY,
     VALIDATING_CONFIGURATION,
     bound,
-    mutating_entries,
     path_of,
 )
 from flotilla_common.control.plan import PatchType
-from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 
 CONFIGURATIONS = {MUTATING: MUTATING_CONFIGURATION, VALIDATING: VALIDATING_CONFIGURATION}
 GROUPS = frozenset({"apps.kruise.io", "policy.kruise.io"})
 _TEMPLATE = "template"  # the annotation that holds the entries as they were installed
 _REVIEW_VERSIONS = ["v1", "v1beta1"]
+
+
+PodEntry = Callable[[Json], Awaitable[Json | None]]
+"""The entry in the path of pods as it must be, given the stored one ({} without one); None: it is not needed."""
 
 
 class RegistrationError(Exception):
@@ -51,18 +54,20 @@ class Endpoint(msgspec.Struct, frozen=True):
 class Registration:
     """What must be registered, and the writes that make it so."""
 
-    def __init__(self, api: Api, endpoint: Endpoint, gates: Gates, paths: Iterable[str]) -> None:
+    def __init__(
+        self, api: Api, endpoint: Endpoint, paths: Iterable[str], pod_entry: PodEntry, *, external: bool = False
+    ) -> None:
+        """`external`: somebody else keeps the caBundles right."""
         self.api = api
         self.endpoint = endpoint
         self.paths = frozenset(paths)
-        self.external = gates.on("EnableExternalCerts")
-        # A pod rule stands in the configuration only while it is needed, so it is ours and not the installer's.
-        armed = [entry for entry in mutating_entries(gates) if entry["name"] == "mpod.kb.io"]
-        self.armed: Mapping[Resource, list[Json]] = {MUTATING: armed, VALIDATING: []}
+        self.pod_entry = pod_entry
+        self.external = external
+        self._ca_bundle = ""  # as it was last brought into step
 
     async def sync(self, ca: bytes) -> list[str]:
         """Bring everything in step with the CA; what was written. Raises ApiError, Unreachable, RegistrationError."""
-        ca_bundle = base64.b64encode(ca).decode()
+        ca_bundle = self._ca_bundle = base64.b64encode(ca).decode()
         written: list[str] = []
         for resource, name in CONFIGURATIONS.items():
             written += await self._sync_configuration(resource, name, ca_bundle)
@@ -75,26 +80,41 @@ class Registration:
             if not token:
                 return written
 
+    async def sync_pods(self) -> list[str]:
+        """Bring the entry in the path of pods into step with what it is needed for. Raises as `sync` does."""
+        if not self._ca_bundle:
+            raise RegistrationError("there is no certificate yet")
+        return await self._sync_configuration(MUTATING, MUTATING_CONFIGURATION, self._ca_bundle)
+
     async def _sync_configuration(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
         stored = msgspec.json.decode(await self.api.get(resource, "", name), type=Json)
+        pods = await self._pods(stored, ca_bundle) if resource == MUTATING else []
         if self.external:
-            self._check_configuration(name, stored, ca_bundle)
-            return []
-        wanted = self.configuration(resource, stored, ca_bundle)
-        if wanted == stored:
-            return []
-        await self.api.replace(resource, "", name, msgspec.json.encode(wanted))
-        return [name]
+            wanted = stored | {"webhooks": [*pods, *_without_pods(mappings(stored.get("webhooks")))]}
+        else:
+            wanted = self.configuration(stored, pods, ca_bundle)
+        written: list[str] = []
+        if wanted != stored:
+            await self.api.replace(resource, "", name, msgspec.json.encode(wanted))
+            written.append(name)
+        if self.external:
+            self._check_configuration(name, wanted, ca_bundle)
+        return written
 
-    def configuration(self, resource: Resource, stored: Json, ca_bundle: str) -> Json:
-        """The configuration object as it must be, made from the stored one and its template."""
+    def configuration(self, stored: Json, pods: list[Json], ca_bundle: str) -> Json:
+        """The configuration object as it must be, made from the stored one and its template. The entry in the path of
+        pods stands only while it is needed, so it is ours and not the installer's."""
         annotations = member(stored, "metadata", "annotations")
         template = text(annotations.get(_TEMPLATE)) or msgspec.json.encode(stored.get("webhooks") or []).decode()
-        entries = [entry for entry in _entries(template) if path_of(entry) in self.paths]
-        named = {entry.get("name") for entry in entries}
-        entries = [entry for entry in self.armed[resource] if entry["name"] not in named] + entries
+        entries = [entry for entry in _without_pods(_entries(template)) if path_of(entry) in self.paths]
         metadata = member(stored, "metadata") | {"annotations": annotations | {_TEMPLATE: template}}
-        return stored | {"metadata": metadata, "webhooks": [self._bound(entry, ca_bundle) for entry in entries]}
+        bound = [self._bound(entry, ca_bundle) for entry in entries]
+        return stored | {"metadata": metadata, "webhooks": [*pods, *bound]}
+
+    async def _pods(self, stored: Json, ca_bundle: str) -> list[Json]:
+        held = [entry for entry in mappings(stored.get("webhooks")) if entry.get("name") == POD_ENTRY]
+        entry = await self.pod_entry(held[0] if held else {})
+        return [] if entry is None else [self._bound(entry, ca_bundle)]
 
     def _bound(self, entry: Json, ca_bundle: str) -> Json:
         client = member(entry, "clientConfig")
@@ -137,6 +157,10 @@ def _conversion_patch(definition: Json, client: Json, webhook: Json) -> bytes:
             "spec": {"conversion": {"webhook": webhook | {"clientConfig": both}}},
         }
     )
+
+
+def _without_pods(entries: Iterable[Json]) -> list[Json]:
+    return [entry for entry in entries if entry.get("name") != POD_ENTRY]
 
 
 def _entries(template: str) -> list[Json]:

@@ -27,11 +27,16 @@ class LiveTools:
 
     async def read_all(self, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
         """All of them, page by page."""
-        found: list[msgspec.Raw] = []
-        token = ""
-        while True:
-            page = await self._api.list(resource, namespace, limit=PAGE, token=token)
-            found += page.items
-            token = page.next_token
-            if not token:
-                return found
+        return await read_all(self._api, resource, namespace)
+
+
+async def read_all(api: Api, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
+    """All objects of a namespace, or of all. Raises ApiError, Unreachable."""
+    found: list[msgspec.Raw] = []
+    token = ""
+    while True:
+        page = await api.list(resource, namespace, limit=PAGE, token=token)
+        found += page.items
+        token = page.next_token
+        if not token:
+            return found

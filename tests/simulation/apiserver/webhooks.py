@@ -18,8 +18,9 @@ from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_webhook import wire
-from flotilla_webhook.app import handlers_of
+from flotilla_webhook.app import handlers_of, pods_of
 from flotilla_webhook.metrics import process_metrics
+from flotilla_webhook.need import Need
 from flotilla_webhook.wire import Handler
 from tests.simulation.apiserver import errors, patches
 from tests.simulation.apiserver.admission import Attributes
@@ -112,7 +113,9 @@ class Webhooks:
 def our_webhooks(server: ApiServer, settings: Settings, wire: Wire | None = None) -> Webhooks:
     """The webhook of an installed Flotilla; what it asks of the apiserver itself, it asks as `webhook-0`."""
     api, gates = SimulatedApi(server, "webhook-0", wire), settings.gates()
-    return Webhooks(server, handlers_of(api, server.clock, settings, gates, process_metrics()), gates)
+    handlers = handlers_of(api, server.clock, settings, gates, process_metrics())
+    pods = pods_of(api, settings, gates, Need(server.clock))
+    return Webhooks(server, handlers | pods.handlers(), gates)
 
 
 def _compiled(selector: Json) -> Selector:

@@ -186,6 +186,7 @@ def test_every_kind_that_a_service_plans_can_be_recorded():
         "ImageListPullJob",
         "ImagePullJob",
         "NodeImage",
+        "PersistentPodState",
         "StatefulSet",
         "Pod",  # the pod readiness controller
     }

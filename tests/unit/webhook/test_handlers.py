@@ -10,10 +10,8 @@ from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.admission.review import Answer, Named, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.resources import POD
-from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_webhook.kinds import kind_handlers
-from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.templates import DryRunValidator
 from flotilla_webhook.wire import Handler
 from tests.unit.webhook.fakes import FakeApi, Json, tools
@@ -331,29 +329,3 @@ async def test_without_an_answer_there_is_no_verdict() -> None:
 async def test_other_errors_are_passed_on() -> None:
     with pytest.raises(ApiError, match="forbidden"):
         await judged(TEMPLATE, refuse=ApiError(403, "Forbidden", "podtemplates is forbidden"))
-
-
-PODS = PodAdmission(Gates.parse("KruisePodReadinessGate=true"))
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({}, [("/spec/readinessGates", [{"conditionType": "KruisePodReady"}])], id="row 4"),
-        pytest.param(
-            {"readinessGates": [{"conditionType": "x"}]},
-            [("/spec/readinessGates/-", {"conditionType": "KruisePodReady"})],
-            id="appended",
-        ),
-        pytest.param({"readinessGates": [{"conditionType": "KruisePodReady"}]}, [], id="row 3: not added twice"),
-    ],
-)
-async def test_readiness_gate(spec: Json, expected: list[tuple[str, Any]]) -> None:
-    answer = await PODS.mutate(create({"metadata": {"generateName": "p-"}, "spec": spec}))
-    assert [(operation.path, operation.value) for operation in answer.patch] == expected
-
-
-async def test_other_pod_requests() -> None:
-    assert (await PODS.mutate(create(None))).code == 400
-    assert (await PODS.mutate(update({}, {}))).allowed
-    assert PodAdmission(Gates.parse("")).handlers() == {}

@@ -22,6 +22,8 @@ from flotilla_common.api.webhooks import (
 )
 from flotilla_common.gates import Gates
 from flotilla_webhook.certificates import Bundle, issue
+from flotilla_webhook.podready import readiness_step
+from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
 from flotilla_webhook.rotation import INTERVAL, CertificateRotator
 from flotilla_webhook.stores import SecretStore, files_of
@@ -57,7 +59,10 @@ def installed(**annotations: str) -> FakeApi:
 
 
 def registration(cluster: FakeApi, *, url: str = "", gates: str = "", paths: set[str] = PATHS) -> Registration:
-    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), Gates.parse(gates), paths)
+    parsed = Gates.parse(gates)
+    pods = PodAdmission([readiness_step(parsed)])
+    external = parsed.on("EnableExternalCerts")
+    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, pods.entry, external=external)
 
 
 def entries(cluster: FakeApi, validating: bool = False) -> dict[str, Json]:
@@ -122,7 +127,7 @@ async def test_entries_without_a_handler_are_dropped_and_come_back() -> None:
 
 async def test_the_pod_rule_stands_only_while_it_is_needed() -> None:
     cluster = installed()
-    armed = registration(cluster, gates="KruisePodReadinessGate=true", paths=PATHS | {"/mutate-pod"})
+    armed = registration(cluster, gates="KruisePodReadinessGate=true")
     await armed.sync(CA)
     assert set(entries(cluster)) == {"mpod.kb.io", *MUTATORS}
     assert entries(cluster)["mpod.kb.io"]["clientConfig"]["caBundle"] == BUNDLE
@@ -144,6 +149,26 @@ async def test_external_certificates_are_only_checked() -> None:
     with pytest.raises(RegistrationError, match=f"conversion of {CLONE_SETS}"):
         await outside.sync(CA)
     assert cluster.writes == []
+
+
+async def test_with_external_certificates_only_the_pod_rule_is_written() -> None:
+    cluster = installed()
+    await registration(cluster).sync(CA)
+    before = entries(cluster)
+    outside = registration(cluster, gates="EnableExternalCerts=true,KruisePodReadinessGate=true")
+    assert await outside.sync(CA) == [MUTATING_CONFIGURATION]
+    pods = entries(cluster)["mpod.kb.io"]
+    assert entries(cluster) == before | {"mpod.kb.io": pods}
+    assert pods["clientConfig"]["caBundle"] == BUNDLE
+    assert await outside.sync(CA) == []
+
+
+async def test_a_pod_rule_of_somebody_else_gives_way() -> None:
+    """The template of OpenKruise's chart asks about every pod."""
+    theirs = {"name": "mpod.kb.io", "clientConfig": {"service": {"path": "/mutate-pod"}}}
+    cluster = installed(template=json.dumps([theirs, *mutating_entries(GATES)]))
+    await registration(cluster).sync(CA)
+    assert set(entries(cluster)) == set(MUTATORS)
 
 
 async def test_a_broken_template_is_said() -> None:

@@ -14,6 +14,7 @@ from flotilla_webhook import app, tls
 from flotilla_webhook.certfiles import write_files
 from flotilla_webhook.certificates import issue
 from flotilla_webhook.metrics import process_metrics
+from flotilla_webhook.need import Need
 from flotilla_webhook.recording import recorder
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files_of
 from tests.support.fake_clock import FakeClock
@@ -69,8 +70,19 @@ def test_endpoint_and_store(settings: dict[str, Any], url: str, host: str, store
 def test_every_entry_has_a_handler(gates: str) -> None:
     parsed = Gates.parse(gates)
     wired = Wired(feature_gates=gates)
-    served = app.handlers_of(wired.context.api, wired.context.clock, wired.settings, parsed, process_metrics()).keys()
+    api, settings = wired.context.api, wired.settings
+    served = {
+        *app.handlers_of(api, wired.clock, settings, parsed, process_metrics()),
+        *app.pods_of(api, settings, parsed, Need(wired.clock)).handlers(),
+    }
     assert {path_of(entry) for entry in mutating_entries(parsed) + validating_entries(parsed)} <= served
+    assert set(app.arming_paths()) <= served
+
+
+def test_steps_of_pods_are_in_order() -> None:
+    wired = Wired()
+    pods = app.pods_of(wired.context.api, wired.settings, wired.gates, Need(wired.clock))
+    assert [step.name for step in pods.steps] == ["readiness gate", "PersistentPodState"]
 
 
 def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates
-from flotilla_common.kube.interface import Unreachable
+from flotilla_common.kube.interface import Api, Unreachable
 from flotilla_common.mirror.table import Indexer, Table
 from flotilla_common.node.reports import Report
 from flotilla_common.node.serving import Sender
@@ -99,6 +99,10 @@ class _RecordedWiring:
 
     def owns(self, namespace: str, name: str) -> bool:
         return True
+
+    @property
+    def api(self) -> Api:
+        raise Unreachable("a recording has no apiserver", sent=False)
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object:
         raise Unreachable("a recording has no apiserver", sent=False)

@@ -17,6 +17,7 @@ from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
@@ -59,6 +60,12 @@ class Tables(Protocol):
 
 class Wiring(Tables, Protocol):
     """For the gatherer of a controller."""
+
+    @property
+    def api(self) -> Api:
+        """The apiserver, for tasks beside that follow kinds which only the cluster knows. Raises Unreachable where
+        there is none."""
+        ...
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
         """Read an object that is not mirrored. Raises ApiError or Unreachable."""

@@ -94,11 +94,14 @@ def delete_finished(
     return (delete_of(resource, meta, cause=cause or f"completed {ttl} seconds ago"),)
 
 
-def status_patch(resource: Resource, meta: ObjectMeta, before: Model, after: Model, *always: str) -> Patch | None:
+def status_patch(
+    resource: Resource, meta: ObjectMeta, before: Model, after: Model, *always: str, on_version: bool = False
+) -> Patch | None:
     """The write of a status; none if it is the same as before. `always`: counts that it holds even when they have not
-    changed, because the first write needs them; their names are the same in JSON."""
+    changed, because the first write needs them; their names are the same in JSON. `on_version`: only if nobody has
+    written the object since."""
     if before == after:
         return None
     patch = merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after))
     body = {"status": patch | {name: getattr(after, name) for name in always}}
-    return patch_of(resource, meta, cause="status", body=body, subresource="status")
+    return patch_of(resource, meta, cause="status", body=body, subresource="status", on_version=on_version)

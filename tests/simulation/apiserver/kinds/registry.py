@@ -1,6 +1,7 @@
 """Which resources the simulated apiserver serves."""
 
 from flotilla_common.api.resources import (
+    BUILT_IN_STATEFUL_SET,
     CLAIM,
     CONFIG_MAP,
     CRD,
@@ -43,6 +44,7 @@ def builtin() -> list[Kind]:
         NamespaceKind(NAMESPACE),
         ClaimKind(CLAIM),
         RevisionKind(REVISION),
+        Kind(BUILT_IN_STATEFUL_SET),  # nobody makes pods for it
         LeaseKind(LEASE),
         EventKind(EVENT),
         TemplateKind(POD_TEMPLATE),

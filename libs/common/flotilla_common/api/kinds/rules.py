@@ -23,6 +23,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""  # of the entries, between the verb's letter and `.kb.io`; empty: the kind in lower case
     old_paths: bool = False  # those of old charts, which name v1alpha1, are served, too
     calls_old_path: bool = False  # the entries themselves call them
+    arms_pods: bool = False  # objects make the pod webhook necessary: their creation is admitted once it is in use
 
     @property
     def handlers(self) -> dict[str, Handler]:

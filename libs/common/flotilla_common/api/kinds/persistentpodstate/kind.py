@@ -13,7 +13,9 @@ def _rules() -> "Rules":
     from flotilla_common.api.kinds.persistentpodstate import admission, conversion, crd
     from flotilla_common.api.kinds.rules import Admission, Rules
 
-    return Rules(schema=crd.version, convert=conversion.convert, admission=Admission(validate=admission.validate))
+    return Rules(
+        schema=crd.version, convert=conversion.convert, admission=Admission(validate=admission.validate, arms_pods=True)
+    )
 
 
 KIND = Kind(

@@ -1,0 +1,176 @@
+"""PersistentPodStates that workloads ask for by annotation (persistentpodstate.md §4).
+
+What one was generated from is kept on it, so that plans need no history: as long as the annotations of its workload say
+the same, its spec is left alone, whatever users have made of it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.kinds.persistentpodstate.types import (
+    PERSISTENT_POD_STATE,
+    PersistentPodAnnotation,
+    PersistentPodState,
+    PersistentPodStateSpec,
+    PreferredTopology,
+    Topology,
+)
+from flotilla_common.api.meta import ObjectMeta, controller_of
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Create, Json, Patch
+from flotilla_common.control.writes import create_of, delete_of, patch_of
+from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
+from flotilla_statefulset.persistentpodstate.workloads import Workload
+
+AUTO = "kruise.io/auto-generate-persistent-pod-state"
+REQUIRED = "kruise.io/required-persistent-topology"
+PREFERRED = "kruise.io/preferred-persistent-topology"
+ANNOTATIONS = "kruise.io/persistent-pod-annotations"
+GENERATED_FROM = "kruise.io/generated-from"
+"""On a generated PersistentPodState: the values of the three annotations that it was made from."""
+
+WEIGHT = 100
+
+
+def asks(meta: ObjectMeta) -> bool:
+    """The workload wants its PersistentPodState to be generated."""
+    return meta.annotations.get(AUTO) == "true"
+
+
+def generate(snapshot: StateSnapshot, draft: Draft) -> bool:
+    """Plan what the annotations ask for. True when the spec, or all of it, is about to change."""
+    asking = asking_among(snapshot.namesakes)
+    owner = _owner(snapshot, asking)
+    for other in asking:
+        if owner is not None and other is not owner:
+            whose = "is about" if snapshot.state is not None else "goes to"
+            draft.reason("GenerationConflict", f"{other.called} gets none: this one {whose} {owner.called}")
+        elif owner is None:
+            draft.reason("GenerationConflict", f"{other.called} gets none: this one belongs to somebody else")
+    if owner is None:
+        return False
+    if snapshot.state is None:
+        return _create(snapshot, owner, draft)
+    if owner in asking:
+        return _renew(snapshot.state, owner, draft)
+    return not asks(owner.metadata) and _delete(snapshot, snapshot.state, owner, draft)
+
+
+def asking_among(namesakes: Collection[Workload]) -> list[Workload]:
+    """The workloads that are to get a PersistentPodState."""
+    return [one for one in namesakes if asks(one.metadata) and wanted(one) is not None and not one.terminating]
+
+
+def wanted(workload: Workload) -> PersistentPodStateSpec | None:
+    """The spec that the annotations describe; None if they name no topology. Values are split at commas, and no blanks
+    are taken off (§4)."""
+    values = workload.metadata.annotations
+    required, preferred, annotations = (_keys(values.get(name, "")) for name in (REQUIRED, PREFERRED, ANNOTATIONS))
+    if not required and not preferred:
+        return None
+    terms = [PreferredTopology(weight=WEIGHT, preference=Topology(keys=preferred))] if preferred else []
+    return PersistentPodStateSpec(
+        target_ref=workload.reference,
+        required_persistent_topology=Topology(keys=required) if required else None,
+        preferred_persistent_topology=terms,
+        persistent_pod_annotations=[PersistentPodAnnotation(key=key) for key in annotations],
+    )
+
+
+def source(annotations: Mapping[str, str]) -> str:
+    """The three values in one canonical text."""
+    values = {name.rpartition("/")[2]: annotations.get(name, "") for name in (REQUIRED, PREFERRED, ANNOTATIONS)}
+    return msgspec.json.encode(values).decode()
+
+
+def _keys(value: str) -> list[str]:
+    return value.split(",") if value else []
+
+
+def _owner(snapshot: StateSnapshot, asking: Sequence[Workload]) -> Workload | None:
+    """The namesake that the PersistentPodState belongs to, or is to belong to."""
+    state = snapshot.state
+    if state is None:
+        return asking[0] if asking else None
+    controller = controller_of(state.metadata)
+    if controller is not None:
+        return next((one for one in snapshot.namesakes if one.metadata.uid == controller.uid), None)
+    target = state.spec.target_ref.identity
+    return next((one for one in snapshot.namesakes if one.reference.identity == target), None)
+
+
+def _create(snapshot: StateSnapshot, owner: Workload, draft: Draft) -> bool:
+    if snapshot.rival:
+        draft.reason("GenerationConflict", f"{owner.called} has one already: {snapshot.rival}")
+        return False
+    draft.reason("Generated", f"made from the annotations of {owner.called}")
+    draft.stage([(_made(snapshot, owner),)])
+    return True
+
+
+def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
+    reference = owner.reference
+    controller: Json = msgspec.to_builtins(reference) | {"uid": owner.metadata.uid, "controller": True}
+    body: Json = {
+        "apiVersion": PERSISTENT_POD_STATE.api_version,
+        "kind": PERSISTENT_POD_STATE.kind,
+        "metadata": {
+            "name": snapshot.name,
+            "namespace": snapshot.namespace,
+            "annotations": {GENERATED_FROM: source(owner.metadata.annotations)},
+            "ownerReferences": [controller],
+        },
+        "spec": msgspec.to_builtins(wanted(owner)),
+    }
+    return create_of(PERSISTENT_POD_STATE, body, cause=f"annotations of {owner.called}")
+
+
+def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
+    """Bring the parts that annotations speak of into line, unless they say what they said before."""
+    spec, said = wanted(owner), source(owner.metadata.annotations)
+    assert spec is not None, "only workloads that want something get here"
+    known = state.metadata.annotations.get(GENERATED_FROM)
+    if spec.target_ref.identity != state.spec.target_ref.identity:
+        draft.reason("GenerationConflict", f"{owner.called} gets none: this one is about another workload")
+        return False
+    draft.reason("Generated", f"follows the annotations of {owner.called}")
+    if known == said or (known is None and _parts(spec) == _parts(state.spec)):
+        return False
+    draft.stage([(_patch(state, spec, said),)])
+    return True
+
+
+def _parts(spec: PersistentPodStateSpec) -> tuple[object, ...]:
+    return (
+        spec.required_persistent_topology,
+        spec.preferred_persistent_topology,
+        spec.persistent_pod_annotations,
+    )
+
+
+def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, said: str) -> Patch:
+    """The target stays: only its version could differ, and that is immutable."""
+    changed: Json = msgspec.to_builtins(spec)
+    parts = ("requiredPersistentTopology", "preferredPersistentTopology", "persistentPodAnnotations")
+    body: Json = {
+        "metadata": {"annotations": {GENERATED_FROM: said}},
+        "spec": {part: changed.get(part) for part in parts},
+    }
+    cause = "the annotations of its workload changed"
+    return patch_of(PERSISTENT_POD_STATE, state.metadata, cause=cause, body=body, on_version=True)
+
+
+def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
+    """Only what belongs to the workload, and only once the apiserver itself has said that it is no longer asked for."""
+    controller = controller_of(state.metadata)
+    if controller is None or controller.uid != owner.metadata.uid:
+        return False
+    found = snapshot.said.found if snapshot.said is not None else None
+    if found is None or found.uid != owner.metadata.uid or asks(found):
+        draft.reason("ReadingTarget", f"asking whether {owner.called} wants it no longer")
+        return False
+    cause = f"{owner.called} no longer asks for it"
+    draft.reason("NoLongerWanted", cause)
+    draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, cause=cause),)])
+    return True

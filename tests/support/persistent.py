@@ -1,0 +1,74 @@
+"""PersistentPodStates for tests with kubectl: workloads that ask for them, and where pods are."""
+
+from collections.abc import Mapping
+
+from tests.support.cluster import Cluster
+from tests.support.workspace import Json, Workspace, is_ready, terminating
+
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+ASKS = {
+    "kruise.io/auto-generate-persistent-pod-state": "true",
+    "kruise.io/required-persistent-topology": ZONE,
+    "kruise.io/preferred-persistent-topology": HOST,
+}
+INJECTED = "kruise.io/injected-persistent-pod-state"
+
+
+def built_in(replicas: int = 3, annotations: Mapping[str, str] = ASKS, **spec: object) -> Json:
+    """A StatefulSet of apps/v1, whose pods come all at once."""
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "annotations": dict(annotations)},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": "db",
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": template,
+            **spec,
+        },
+    }
+
+
+def by_hand(name: str = "db", *, target: Json | None = None, **spec: object) -> Json:
+    """A PersistentPodState that a user makes."""
+    given = spec or {"requiredPersistentTopology": {"keys": [HOST]}}
+    reference = target or {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "PersistentPodState",
+        "metadata": {"name": name},
+        "spec": {"targetRef": reference, **given},
+    }
+
+
+def records(space: Workspace, name: str = "db") -> Json:
+    """The recorded states by pod, as last seen."""
+    return space.object("PersistentPodState", name).get("status", {}).get("podStates", {})
+
+
+def exists(space: Workspace, name: str = "db") -> bool:
+    return bool(space.object("PersistentPodState", name))
+
+
+def places(space: Workspace) -> dict[str, str]:
+    """The nodes of the pods that are ready and stay, by pod."""
+    return {name: pod["spec"]["nodeName"] for name, pod in space.pods.items() if is_ready(pod) and not terminating(pod)}
+
+
+def recorded_as_placed(space: Workspace, replicas: int) -> bool:
+    """Every pod is ready, and its node is recorded."""
+    found = {name: state["nodeName"] for name, state in records(space).items()}
+    return len(found) == replicas and places(space) == found
+
+
+def asked_namespaces(cluster: Cluster) -> list[str]:
+    """The namespaces whose pods go through the webhook because of PersistentPodStates."""
+    configuration = cluster.read("mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
+    entries = [entry for entry in configuration["webhooks"] if entry["name"] == "mpod.kb.io"]
+    selectors = [one for entry in entries for one in entry["namespaceSelector"]["matchExpressions"]]
+    within = [one["values"] for one in selectors if one["operator"] == "In"]
+    assert len(within) == len(entries), "pods of all namespaces go through the webhook"
+    return [name for values in within for name in values]
