@@ -17,13 +17,14 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import LEASE, POD, TOKEN_REVIEW, Resource
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
 from tests.simulation.perturbation.play import run
 from tests.simulation.scenarios import every_scenario
-from tests.simulation.scenarios.manifests import cloneset
+from tests.simulation.scenarios.manifests import cloneset, statefulset
 from tests.simulation.scenarios.steps import REPOSITORY
 from tests.simulation.world import SETTINGS, World, services, simulate
 
@@ -48,17 +49,23 @@ Right = tuple[str, Resource, str, str]
 LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
-REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
-SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates="InPlaceWorkloadVerticalScaling=true")
+REPLICAS = {"watcher": 1, "cloneset": 1, "statefulset": 1, "jobs": 1}
+GATES = "InPlaceWorkloadVerticalScaling=true,StatefulSetAutoResizePVCGate=true"
+SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates=GATES)
 """Replicas that share work say that they are there, and take it back when they end."""
+
+SET = statefulset(1, policy="InPlaceIfPossible") | {"metadata": {"name": "db", "namespace": "shop"}}
 
 
 async def life(world: World) -> None:
     """What no scenario has. There is no node agent, so jobs and requests end by their deadlines."""
-    await world.api.create(CLONE_SET, "shop", msgspec.json.encode(cloneset(2, top={"revisionHistoryLimit": 0})))
+    workloads = {CLONE_SET: cloneset(2, top={"revisionHistoryLimit": 0}), STATEFUL_SET: SET}
+    for resource, document in workloads.items():
+        await world.api.create(resource, "shop", msgspec.json.encode(document))
     await world.settle()
     for cpu in ("100m", "200m"):
-        await resize(world, cpu)
+        for resource, document in workloads.items():
+            await resize(world, resource, document["metadata"]["name"], cpu)
     pod = next(iter(world.server.store.table(POD).objects.values())).document["metadata"]["name"]
     restart = {"podName": pod, "containers": [{"name": "main"}], "ttlSecondsAfterFinished": 1}
     await make(world, RECREATE_REQUEST, "restart", restart)
@@ -71,11 +78,11 @@ async def life(world: World) -> None:
         await process.stop()
 
 
-async def resize(world: World, cpu: str) -> None:
+async def resize(world: World, resource: Resource, name: str, cpu: str) -> None:
     """Another size of the container, which kubelets give it without a restart."""
     container = {"name": "main", "image": REPOSITORY + "one", "resources": {"requests": {"cpu": cpu}}}
     patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
-    await world.api.patch(CLONE_SET, "shop", "web", msgspec.json.encode(patch), MERGE)
+    await world.api.patch(resource, "shop", name, msgspec.json.encode(patch), MERGE)
     await world.settle()
 
 

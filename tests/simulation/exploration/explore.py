@@ -10,15 +10,16 @@ import msgspec
 
 from tests.simulation.exploration.node_script import NodeScript, draw_for_nodes
 from tests.simulation.exploration.script import Script, draw
+from tests.simulation.exploration.set_script import SetScript, draw_for_sets
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import REPLAY, cores
 from tests.support.bound import end_with_parent
 
-AnyScript = Script | NodeScript
+AnyScript = Script | SetScript | NodeScript
 S = TypeVar("S", bound=AnyScript)
 
 NODES_EVERY = 5
-"""One seed in so many, the last of them, is about nodes."""
+"""One seed in so many, the last of them, is about nodes; the one before it about a StatefulSet."""
 
 MOST_SHRINKS = 200
 """Runs that are spent on making one failing script smaller."""
@@ -40,7 +41,8 @@ class Found(msgspec.Struct, frozen=True):
 
 def script_of(seed: int) -> AnyScript:
     """The script of a seed."""
-    return draw_for_nodes(seed) if seed % NODES_EVERY == NODES_EVERY - 1 else draw(seed)
+    about = {NODES_EVERY - 1: draw_for_nodes, NODES_EVERY - 2: draw_for_sets}
+    return about.get(seed % NODES_EVERY, draw)(seed)
 
 
 def attempt(script: AnyScript) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ from tests.simulation.scenarios.steps import (
 IMAGES = ("one", "two", "three", "four")
 MOST_STEPS, MOST_FAULTS, MOST_REPLICAS = 8, 3, 5
 
+RESOURCES = ("pods", "clonesets", "controllerrevisions")
+
 WRITES, EVENTS, MESSAGES = 40, 60, 80
 """Up to which number points are drawn: about as many as a script passes."""
 
@@ -79,22 +81,29 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="
 def draw(seed: int) -> Script:
     """The script of a seed."""
     dice = random.Random(seed)
+    members = draw_members(dice, ACTIONS, lambda: _document(dice), "cloneset", RESOURCES)
+    return msgspec.convert({"about": "clonesets", "seed": seed, **members}, type=Script)
+
+
+def draw_members(
+    dice: random.Random,
+    actions: Sequence[Callable[[random.Random], Step]],
+    document: Callable[[], Json],
+    service: str,
+    resources: Sequence[str],
+) -> Json:
+    """Steps, faults and the workload."""
     steps: list[Step] = []
     for _ in range(dice.randint(1, MOST_STEPS)):
-        steps.append(dice.choice(ACTIONS)(dice))
+        steps.append(dice.choice(actions)(dice))
         if dice.random() < 0.6:
             steps.append(Sleep(seconds=dice.choice((0.002, 0.01, 0.05, 0.3, 1.0, 3.0))))
-    faults = [_fault(dice) for _ in range(dice.randint(0, MOST_FAULTS))]
-    return msgspec.convert(
-        {
-            "about": "clonesets",
-            "seed": seed,
-            "document": _document(dice),
-            "steps": msgspec.to_builtins(steps),
-            "faults": msgspec.to_builtins(faults),
-        },
-        type=Script,
-    )
+    faults = [_fault(dice, service, resources) for _ in range(dice.randint(0, MOST_FAULTS))]
+    return {
+        "document": document(),
+        "steps": msgspec.to_builtins(steps),
+        "faults": msgspec.to_builtins(faults),
+    }
 
 
 def _document(dice: random.Random) -> Json:
@@ -111,12 +120,12 @@ def _document(dice: random.Random) -> Json:
     )
 
 
-def _fault(dice: random.Random) -> Fault:
+def _fault(dice: random.Random, controller: str, resources: Sequence[str]) -> Fault:
     name = dice.choice(sorted(name for name, kind in KINDS.items() if kind.drawn))
     kind = KINDS[name]
     most = {Place.WRITE: WRITES, Place.EVENT: EVENTS, Place.MESSAGE: MESSAGES, Place.STEP: MOST_STEPS}[kind.place]
-    service = dice.choice(kind.services).replace(CONTROLLERS, "cloneset")
-    resource = dice.choice(("pods", "clonesets", "controllerrevisions")) if kind.per_resource else ""
+    service = dice.choice(kind.services).replace(CONTROLLERS, controller)
+    resource = dice.choice(resources) if kind.per_resource else ""
     return Fault(name, f"{service}-0" if service else "", dice.randrange(most), resource)
 
 

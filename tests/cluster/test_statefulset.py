@@ -1,0 +1,169 @@
+"""StatefulSets on real containers: identity, data and order, whatever happens to nodes and services
+(statefulset.md §4)."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.resources import POD
+from tests.cluster.conftest import Running
+from tests.support.fleet import SERVICES, fleet
+from tests.support.nodes import RealCluster
+from tests.support.recorder import Recorder
+from tests.support.stateful import IN_PLACE, first_seen, serving, statefulset
+from tests.support.workspace import (
+    Json,
+    Workspace,
+    identity,
+    image,
+    is_ready,
+    new_namespace,
+    restarts,
+    terminating,
+)
+
+PATIENCE = 60  # seconds: containers have a grace period
+NEW = "nginx:mainline"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def at_work(cluster: RealCluster) -> AsyncIterator[Running]:
+    flags = ("--lease-duration=6", "--lease-retry-period=0.5")
+    async with fleet(cluster, (*SERVICES, "statefulset"), flags) as services:
+        with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, STATEFUL_SET) as recorder:
+            yield Running(cluster, services, recorder)
+
+
+@pytest.fixture
+def space(at_work: Running, request: pytest.FixtureRequest) -> Workspace:
+    namespace = new_namespace(at_work.cluster, request.node.nodeid)
+    return Workspace(at_work.cluster, at_work.recorder, namespace, STATEFUL_SET)
+
+
+def started(space: Workspace, replicas: int, **arguments: object) -> dict[str, Json]:
+    """Apply a StatefulSet whose containers end at once, and wait until they run; returns the pods."""
+    manifest = statefulset(replicas, **arguments)
+    manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
+    if manifest["spec"].get("volumeClaimTemplates"):
+        mounts = [{"name": "data", "mountPath": "/data"}]
+        manifest["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = mounts
+    space.apply(manifest)
+    space.settled("web", PATIENCE, replicas=replicas, readyReplicas=replicas)
+    return dict(space.pods)
+
+
+def run(space: Workspace, pod: str, command: str) -> str:
+    """A shell command in a pod."""
+    return space.kubectl("exec", pod, "--", "sh", "-c", command).strip()
+
+
+def service(space: Workspace) -> None:
+    """The headless Service that gives the pods names."""
+    spec = {"clusterIP": "None", "selector": {"app": "web"}, "ports": [{"port": 80}]}
+    made = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nginx"}, "spec": spec}
+    space.kubectl("create", "-f", "-", stdin=json.dumps(made))
+
+
+def address_of(space: Workspace, pod: str) -> str:
+    """The address that the pod's host name has for web-0; empty while it has none."""
+    answer = run(space, "web-0", f"nslookup {pod}.nginx.{space.name}.svc.cluster.local 2>/dev/null || true")
+    return answer.rpartition("Address: ")[2].strip()
+
+
+def resolves(space: Workspace, pod: str) -> bool:
+    return address_of(space, pod) == space.pod(pod)["status"]["podIP"]
+
+
+def test_in_place_keeps_pod_address_and_data(space: Workspace):
+    before = started(space, 3, strategy=IN_PLACE | {"maxUnavailable": 2}, claims=["data"])
+    for name in before:
+        run(space, name, f"echo {name} >/data/name")
+    space.set_image(NEW, "web")
+    space.settled("web", PATIENCE, updatedReadyReplicas=3, readyReplicas=3)
+    assert {identity(pod) for pod in space.pods.values()} == {identity(pod) for pod in before.values()}
+    for name, pod in space.pods.items():
+        assert (restarts(pod), image(pod)) == (1, NEW)
+        assert run(space, name, "cat /data/name; wget -qO- 127.0.0.1").split() == [name, NEW]
+
+
+def test_a_recreated_pod_finds_its_name_and_its_data(space: Workspace):
+    service(space)
+    before = started(space, 2, claims=["data"])
+    run(space, "web-1", "echo mine >/data/whose")
+    assert run(space, "web-1", "hostname") == "web-1"
+    space.until(lambda: resolves(space, "web-1"), PATIENCE)
+    space.set_image(NEW, "web")
+    space.settled("web", PATIENCE, updatedReadyReplicas=2, readyReplicas=2)
+    assert space.pod("web-1")["metadata"]["uid"] != before["web-1"]["metadata"]["uid"]
+    assert run(space, "web-1", "cat /data/whose") == "mine"
+    space.until(lambda: resolves(space, "web-1"), PATIENCE)
+
+
+def test_ordered_pods_wait_for_the_readiness_of_real_containers(space: Workspace):
+    manifest = statefulset(3, parallel=False)
+    container = manifest["spec"]["template"]["spec"]["containers"][0]
+    container["readinessProbe"] = {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1}
+    space.apply(manifest)
+    for number in range(3):
+        name = f"web-{number}"
+        space.until(lambda name=name: space.pod(name).get("status", {}).get("phase") == "Running", PATIENCE)
+        assert f"web-{number + 1}" not in space.pods
+        run(space, name, "touch /ready")
+    space.settled("web", PATIENCE, readyReplicas=3)
+    assert first_seen(space.history(), "ADDED") == [0, 1, 2]
+
+
+def test_claims_are_kept_or_collected_as_the_policy_says(space: Workspace):
+    policy = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Retain", "whenDeleted": "Retain"}}
+    started(space, 2, claims=["data"], **policy)
+    run(space, "web-1", "echo kept >/data/word")
+    space.scale(1, "web")
+    space.settled("web", PATIENCE, replicas=1)
+    space.scale(2, "web")
+    space.settled("web", PATIENCE, readyReplicas=2)
+    assert run(space, "web-1", "cat /data/word") == "kept"
+    policy["persistentVolumeClaimRetentionPolicy"]["whenScaled"] = "Delete"
+    space.patch({"spec": policy}, "web")
+    space.settled("web", PATIENCE, readyReplicas=2)
+    space.scale(1, "web")
+    space.settled("web", PATIENCE, replicas=1)
+    space.until(lambda: [one["metadata"]["name"] for one in space.read("pvc")["items"]] == ["data-web-0"], PATIENCE)
+    space.scale(2, "web")
+    space.settled("web", PATIENCE, readyReplicas=2)
+    assert run(space, "web-1", "cat /data/word 2>/dev/null || echo gone") == "gone"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_rollout_goes_on_through_kills_and_a_wiped_bus(space: Workspace, at_work: Running):
+    before = started(space, 6, strategy=IN_PLACE | {"maxUnavailable": 2})
+    mark = space.now()
+    space.set_image(NEW, "web")
+    space.until(lambda: any(image(pod) == NEW for pod in space.pods.values()), PATIENCE)
+    await at_work.fleet.restart("statefulset")
+    await at_work.fleet.wipe_bus()
+    space.settled("web", PATIENCE, updatedReadyReplicas=6, readyReplicas=6)
+    assert {identity(pod) for pod in space.pods.values()} == {identity(pod) for pod in before.values()}
+    assert {restarts(pod) for pod in space.pods.values()} == {1}
+    assert min(serving(pods) for pods in space.moments(mark)) >= 4
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_no_second_pod_of_a_name_while_a_node_is_silent(space: Workspace, at_work: Running):
+    """The node may be cut off and still run the container: only its own word, or a person's, ends the old pod."""
+    before = started(space, 2)
+    lost = before["web-1"]
+    node = lost["spec"]["nodeName"]
+    await at_work.cluster.kill(node)
+    space.kubectl("delete", "pod", "web-1", "--wait=false")
+    space.scale(3, "web")
+    space.until(lambda: is_ready(space.pod("web-2")) or space.pod("web-2")["spec"].get("nodeName") == node, PATIENCE)
+    assert space.pod("web-1")["metadata"]["uid"] == lost["metadata"]["uid"]
+    assert terminating(space.pod("web-1"))
+    await at_work.cluster.repair()
+    space.settled("web", 120, replicas=3, readyReplicas=3)
+    assert space.pod("web-1")["metadata"]["uid"] != lost["metadata"]["uid"]
+    names = [one.object["metadata"]["uid"] for one in space.history() if one.object["metadata"]["name"] == "web-1"]
+    assert len(dict.fromkeys(names)) == 2

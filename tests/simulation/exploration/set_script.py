@@ -1,0 +1,77 @@
+"""A script about a StatefulSet, as `script.py` makes them of CloneSets. Ordinals are reserved and freed as well."""
+
+import random
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.control.plan import Json
+from tests.simulation.exploration.script import IMAGES, MOST_REPLICAS, Script, draw_members
+from tests.simulation.scenarios.manifests import image, label, rolling, running, spec, statefulset
+from tests.simulation.scenarios.scenario import End, Scenario
+from tests.simulation.scenarios.steps import ChangePod, LoseNode, RemovePod, ReturnNodes, Step
+
+SERVICE = "statefulset"
+RESOURCES = ("pods", "statefulsets", "controllerrevisions", "persistentvolumeclaims")
+
+
+class SetScript(Script, frozen=True, kw_only=True, tag="statefulsets"):
+    """One exploration."""
+
+    def scenario(self) -> Scenario:
+        """The script as a scenario, with calm in the end."""
+        calm = {"rollingUpdate": {"paused": False, "partition": 0}}
+        return Scenario(
+            name=f"seed:{self.seed}",
+            kind=STATEFUL_SET.kind,
+            services=(SERVICE,),
+            given=running(self.document),
+            when=(*self.steps, ReturnNodes(), spec(replicas=self.replicas, reserveOrdinals=[], updateStrategy=calm)),
+            then=End(
+                pods={self.image: self.replicas}, names=tuple(f"web-{ordinal}" for ordinal in range(self.replicas))
+            ),
+            exact=False,
+            quiet=6,  # longer than it waits for a claim that is to go
+        )
+
+
+def draw_for_sets(seed: int) -> SetScript:
+    """The script of a seed."""
+    dice = random.Random(seed)
+    members = draw_members(dice, ACTIONS, lambda: _document(dice), SERVICE, RESOURCES)
+    return msgspec.convert({"about": "statefulsets", "seed": seed, **members}, type=SetScript)
+
+
+def _document(dice: random.Random) -> Json:
+    ordered = dice.random() < 0.5
+    policy: Json = {name: dice.choice(("Retain", "Delete")) for name in ("whenScaled", "whenDeleted")}
+    more: Json = {} if ordered else {"maxUnavailable": dice.choice((1, 2, "40%"))}
+    if not ordered and dice.random() < 0.3:
+        more["unorderedUpdate"] = {}
+    return statefulset(
+        dice.randint(1, MOST_REPLICAS),
+        ordered=ordered,
+        policy=dice.choice(("ReCreate", "InPlaceIfPossible", "InPlaceOnly")),
+        claims=policy if dice.random() < 0.5 else None,
+        scale=2 if not ordered and dice.random() < 0.3 else None,
+        partition=dice.choice((0, 0, 1, 2)),
+        **more,
+    )
+
+
+ACTIONS: Sequence[Callable[[random.Random], Step]] = (
+    lambda dice: spec(replicas=dice.randint(0, MOST_REPLICAS)),
+    lambda dice: spec(replicas=dice.randint(1, MOST_REPLICAS)),
+    lambda dice: image(dice.choice(IMAGES)),
+    lambda dice: image(dice.choice(IMAGES)),
+    lambda dice: spec(reserveOrdinals=dice.choice(([], [0], [1], ["1-2"]))),
+    lambda dice: rolling(partition=dice.choice((0, 1, 2))),
+    lambda dice: rolling(paused=dice.random() < 0.5),
+    lambda dice: RemovePod(nth=dice.randint(0, 4)),
+    lambda dice: label(dice.randint(0, 4), **{"apps.kruise.io/specified-delete": "true"}),
+    lambda dice: ChangePod(nth=dice.randint(0, 4), patch={"status": {"phase": "Failed"}}, subresource="status"),
+    lambda dice: LoseNode(nth=dice.randint(0, 4)),
+    lambda _: ReturnNodes(),
+)
+"""What a user, or fate, may do next."""
