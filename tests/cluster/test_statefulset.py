@@ -67,9 +67,14 @@ def service(space: Workspace) -> None:
     space.kubectl("create", "-f", "-", stdin=json.dumps(made))
 
 
-def page_at(space: Workspace, name: str) -> str:
-    """What the pod of that host name answers to web-0; empty while nobody does."""
-    return run(space, "web-0", f"wget -T 1 -qO- http://{name}.nginx || true")
+def address_of(space: Workspace, pod: str) -> str:
+    """The address that the pod's host name has for web-0; empty while it has none."""
+    answer = run(space, "web-0", f"nslookup {pod}.nginx.{space.name}.svc.cluster.local 2>/dev/null || true")
+    return answer.rpartition("Address: ")[2].strip()
+
+
+def resolves(space: Workspace, pod: str) -> bool:
+    return address_of(space, pod) == space.pod(pod)["status"]["podIP"]
 
 
 def test_in_place_keeps_pod_address_and_data(space: Workspace):
@@ -89,12 +94,12 @@ def test_a_recreated_pod_finds_its_name_and_its_data(space: Workspace):
     before = started(space, 2, claims=["data"])
     run(space, "web-1", "echo mine >/data/whose")
     assert run(space, "web-1", "hostname") == "web-1"
-    space.until(lambda: page_at(space, "web-1") == "nginx:alpine", PATIENCE)
+    space.until(lambda: resolves(space, "web-1"), PATIENCE)
     space.set_image(NEW, "web")
     space.settled("web", PATIENCE, updatedReadyReplicas=2, readyReplicas=2)
     assert space.pod("web-1")["metadata"]["uid"] != before["web-1"]["metadata"]["uid"]
     assert run(space, "web-1", "cat /data/whose") == "mine"
-    space.until(lambda: page_at(space, "web-1") == NEW, PATIENCE)
+    space.until(lambda: resolves(space, "web-1"), PATIENCE)
 
 
 def test_ordered_pods_wait_for_the_readiness_of_real_containers(space: Workspace):

@@ -36,6 +36,7 @@ SPREAD = (
     "statefulset/test_ownership.py",
     "statefulset/test_persistent_pod_state.py",
     "statefulset/test_scaling.py",
+    "statefulset/test_seed_documents.py",
     "statefulset/test_updates.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""

@@ -18,6 +18,7 @@ from tests.support import midway, openkruise
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Recorder
+from tests.support.stateful import first_seen, serving
 from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restarts, revision_of, state
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -167,6 +168,8 @@ async def test_take_over_and_back(cluster: Cluster):
             went_on(underway, began)
             await rolled_out(space, "clone", "clone")
             await rolled_out(space, "asts", "asts")
+            came_back(space, "asts-2")
+            rolled_one_by_one(space)
             await unhooked(underway)
             await services.healthy()
             assert stored(cluster) == ["v1alpha1", "v1beta1"]
@@ -220,7 +223,7 @@ def served(space: Workspace, kind: str = "clone", name: str = "clone", **fields:
     """The set has these counts, for what it is told now."""
     live = space.read(kind, name)
     seen = live["status"]["observedGeneration"] == live["metadata"]["generation"]
-    return seen and all(live["status"][field] == value for field, value in fields.items())
+    return seen and all(live["status"].get(field, 0) == value for field, value in fields.items())
 
 
 async def rolled_out(space: Workspace, kind: str, workload: str) -> None:
@@ -243,3 +246,30 @@ async def rolled_out(space: Workspace, kind: str, workload: str) -> None:
     assert {line.split()[1] for line in changed} == left
     assert {line.split()[0] for line in changed} == {"MODIFIED"}
     assert lines(space, mark, "ControllerRevision") == []
+
+
+def came_back(space: Workspace, name: str) -> None:
+    """OpenKruise's PersistentPodState is about this pod: deleted by a user, it is made anew where it was."""
+    before = space.pod(name)
+    space.kubectl("delete", "pod", name)
+    space.until(lambda: space.pod(name).get("metadata", before["metadata"])["uid"] != before["metadata"]["uid"])
+    space.until(lambda: is_ready(space.pod(name)))
+    after = space.pod(name)
+    assert after["spec"]["nodeName"] == before["spec"]["nodeName"]
+    assert after["metadata"]["annotations"]["kruise.io/injected-persistent-pod-state"] == "asts"
+    assert revision_of(after) == revision_of(before)
+
+
+def rolled_one_by_one(space: Workspace) -> None:
+    """The ordered set goes back to what OpenKruise rolled out before: from the top, one by one, and under the name
+    that the revision had."""
+    mark = space.now()
+    template = {"spec": {"containers": [{"name": "nginx", "image": "nginx:1.21"}]}}
+    space.patch({"spec": {"template": template}}, "ordered", "asts")
+    space.until(lambda: served(space, "asts", "ordered", updatedReadyReplicas=3, updatedAvailableReplicas=3))
+    space.catch_up()
+    assert lines(space, mark, "ControllerRevision") == ["MODIFIED ordered-7d4dfdcd44"]
+    assert first_seen(space.history(mark), "DELETED") == [2, 1, 0]
+    for pods in space.moments(mark):
+        assert serving({name: pod for name, pod in pods.items() if name.startswith("ordered-")}) >= 2
+    assert {revision_of(space.pod(f"ordered-{number}")) for number in range(3)} == {"ordered-7d4dfdcd44"}

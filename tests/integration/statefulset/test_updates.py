@@ -25,7 +25,7 @@ def test_in_place_with_max_unavailable(space: Workspace):
     assert status["currentRevision"] == status["updateRevision"]
     assert {identity(pod) for pod in space.pods.values()} == before
     assert all(restarts(pod) == 1 and image(pod) == NEW for pod in space.pods.values())
-    assert updated_in_order(space, mark)[:3] == ["web-4", "web-3", "web-2"]
+    assert set(updated_in_order(space, mark)[:3]) == {"web-4", "web-3", "web-2"}
     assert all(serving(pods) >= 2 for pods in space.moments(mark))
     revision = status["updateRevision"]
     space.event("SuccessfulUpdatePodInPlace", f"successfully update pod web-4 in-place(revision {revision})")

@@ -49,6 +49,12 @@ async def test_an_event_says_what_users_expect() -> None:
     assert body["source"] == {"component": "cloneset-controller"}
 
 
+async def test_events_of_one_second_are_listed_in_their_order() -> None:
+    """`kubectl describe` sorts by second, and then by name."""
+    api = await written(*(f"pod {index}" for index in range(5)))
+    assert sorted(api.requests, key=lambda request: request[2]["metadata"]["name"]) == api.requests
+
+
 async def test_the_same_event_again_raises_its_count() -> None:
     api = await written("a", "a", "a")
     assert [(verb, body["count"]) for verb, _, body in api.requests] == [("create", 1), ("patch", 2), ("patch", 3)]

@@ -80,8 +80,14 @@ class RunningState(Model):
     started_at: datetime | None = None
 
 
+class WaitingState(Model):
+    reason: str = ""  # ImagePullBackOff, CrashLoopBackOff, ContainerCreating …
+    message: str = ""
+
+
 class ContainerState(Model):
     running: RunningState | None = None
+    waiting: WaitingState | None = None
 
 
 class ContainerStatus(Model):

@@ -77,6 +77,7 @@ class Recorder:
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._backlog: OrderedDict[_Written, tuple[Subject, Event, str]] = OrderedDict()
         self._wake = asyncio.Event()
+        self._stamp = 0
         self._log = structlog.get_logger(component=component)
 
     def record(self, subject: Subject, event: Event, error: str = "") -> None:
@@ -92,7 +93,7 @@ class Recorder:
             EVENTS_DROPPED.inc()
             return
         if written is None:
-            written = series.messages[text] = _Written(f"{subject.name[:220]}.{self._entropy.token()}")
+            written = series.messages[text] = _Written(self._name(subject))
         written.count += 1
         message = event.text(error) if text is not COMBINED else COMBINED + event.text(error)
         self._backlog[written] = (subject, event, message)
@@ -116,6 +117,11 @@ class Recorder:
         """Write everything that is waiting, without pauses."""
         while self._backlog:
             await self._write_next()
+
+    def _name(self, subject: Subject) -> str:
+        """A name behind those of earlier events: kubectl lists what happened within one second by name."""
+        self._stamp = max(int(self._clock.now().timestamp() * 1_000_000), self._stamp + 1)
+        return f"{subject.name[:220]}.{self._stamp:x}{self._entropy.token()}"
 
     async def _write_next(self) -> None:
         warnings = (written for written, (_, event, _) in self._backlog.items() if event.warning)

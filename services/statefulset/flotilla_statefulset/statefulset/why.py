@@ -8,6 +8,11 @@ from flotilla_common.workload.lifecycle import NORMAL
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.pods import traits
 
+_ON_ITS_WAY = ("", "ContainerCreating", "PodInitializing")
+
+LONGEST = 200
+"""Characters of a kubelet's message that are told: the first of them name the image, or the back-off."""
+
 
 def state_of(context: PlanContext, pod: Pod) -> str:
     """ "web-1 is Pending (PodScheduled: 0/3 nodes are available …)"."""
@@ -28,7 +33,11 @@ def _phase(pod: Pod) -> str:
 
 
 def _told(pod: Pod) -> str:
-    """What the first of these conditions says, if it is false."""
+    """What holds a container up, or what the first of these conditions says, if it is false."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason not in _ON_ITS_WAY:
+            return f" ({status.name}: {waiting.reason}{': ' if waiting.message else ''}{waiting.message[:LONGEST]})"
     for kind in ("PodScheduled", "InPlaceUpdateReady", "ContainersReady", "Ready"):
         condition = pod.conditions.get(kind)
         if condition is not None and condition.status == "False":

@@ -1,0 +1,117 @@
+"""StatefulSets as OpenKruise left them in the middle of rollouts: planned, nothing is written but what is due."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.kinds.statefulset.types import StatefulSet
+from flotilla_common.control.plan import Create, Delete, Patch, Plan
+from flotilla_common.gates import Gates
+from flotilla_statefulset.statefulset.plan import plan
+from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
+from tests.unit.statefulset.build import actions, codes
+from tests.unit.workload.openkruise import decoded, documents, revisions
+
+NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
+SETS = ("asts", "ordered", "ud-asts-a-9m8ks", "ud-asts-b-drxkf")
+GATES = ("", "StatefulSetAutoResizePVCGate=true,StatefulSetStartOrdinal=true,PreparingUpdateAsUpdate=true")
+"""Ours as they are by default, and those that were on where the objects come from."""
+Doc = dict[str, Any]
+
+
+def stored(name: str) -> Doc:
+    return next(one for one in documents("statefulsets") if one["metadata"]["name"] == name)
+
+
+def belongings(file: str, name: str) -> bytes:
+    return msgspec.json.encode(
+        [one for one in documents(file) if one["metadata"]["ownerReferences"][0]["name"] == name]
+    )
+
+
+def planned(document: Doc, gates: str = "") -> Plan:
+    name = document["metadata"]["name"]
+    pods = msgspec.json.decode(belongings("pods", name), type=list[Pod])
+    claims = msgspec.json.decode(belongings("persistentvolumeclaims", name), type=list[PersistentVolumeClaim])
+    return plan(
+        StatefulSetSnapshot(
+            statefulset=msgspec.json.decode(msgspec.json.encode(document), type=StatefulSet),
+            pods=pods,
+            taken_names=frozenset(pod.metadata.name for pod in pods),
+            claims={claim.metadata.name: claim for claim in claims},
+            revisions=[decoded(one) for one in revisions("StatefulSet", name)],
+            gates=Gates.parse(gates),
+        ),
+        NOW,
+    )
+
+
+def image(document: Doc, value: str) -> Doc:
+    """The StatefulSet with another image, as its users give it one."""
+    document["spec"]["template"]["spec"]["containers"][0]["image"] = value
+    document["metadata"]["generation"] += 1
+    return document
+
+
+@pytest.mark.parametrize("gates", GATES)
+@pytest.mark.parametrize("name", SETS)
+def test_what_rests_is_left_alone(name: str, gates: str):
+    result = planned(stored(name), gates)
+    assert result.stages == ()
+    assert result.status is None
+    assert result.events == ()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_status_comes_out_as_it_was(name: str):
+    """From nothing but the current revision, which only the status knows."""
+    document = stored(name)
+    golden, document["status"] = document["status"], {"currentRevision": document["status"]["currentRevision"]}
+    patch = planned(document).status
+    assert patch is not None
+    assert {field: value for field, value in patch.body["status"].items() if value is not None} == golden
+
+
+def test_the_rollout_goes_on_where_it_stood():
+    """Two of four are updated, pod 1 is reserved: the others follow in place, two at a time."""
+    document = stored("asts")
+    document["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = 0
+    result = planned(document)
+    updates = [action for action in actions(result) if isinstance(action, Patch) and not action.subresource]
+    assert [action.name for action in updates] == ["asts-2", "asts-0"]
+    assert {update.body["metadata"]["labels"]["controller-revision-hash"] for update in updates} == {"asts-558b4c689b"}
+    assert {action.resource.kind for action in actions(result)} == {"Pod"}
+    assert not [action for action in actions(result) if isinstance(action, Delete)]
+
+
+def test_its_partition_still_holds_the_rest():
+    assert "Partition" in " ".join(codes(planned(stored("asts"))))
+
+
+def test_a_new_image_of_an_ordered_set_begins_at_the_top():
+    result = planned(image(stored("ordered"), "nginx:1.22.0"))
+    first, *rest = actions(result)
+    assert isinstance(first, Create)
+    assert (first.resource.kind, first.body["revision"]) == ("ControllerRevision", 4)
+    assert [(type(action), action.name) for action in rest] == [(Delete, "ordered-2")]
+
+
+def test_a_rollback_uses_the_revision_that_openkruise_made():
+    result = planned(image(stored("ordered"), "nginx:1.21"))
+    first, *rest = actions(result)
+    assert isinstance(first, Patch)
+    assert (first.name, first.body["revision"]) == ("ordered-7d4dfdcd44", 4)
+    assert [(type(action), action.name) for action in rest] == [(Delete, "ordered-2")]
+
+
+def test_scaled_in_a_claim_stays():
+    """It stays the StatefulSet's, since it is to be deleted with it and not before."""
+    document = stored("asts")
+    document["spec"]["replicas"] = 3
+    result = planned(document)
+    assert [(type(action), action.resource.kind, action.name) for action in actions(result)] == [
+        (Delete, "Pod", "asts-4")
+    ]
