@@ -31,7 +31,7 @@ _OLD_ID = "docker.io/library/nginx@sha256:7ebb9478fdb6bf328baaaa9d0ad95450c2edac
 
 def midway(golden: Sequence[Json]) -> list[Json]:
     """The copies, made from all golden objects."""
-    copies = [_copied(item) for item in golden if is_of_clone(item)]
+    copies = [_copied(item) for item in golden if is_of(item, "CloneSet", "clone")]
     for item in copies:
         if item["kind"] == "CloneSet":
             _hooks(item["spec"])
@@ -40,11 +40,11 @@ def midway(golden: Sequence[Json]) -> list[Json]:
     return copies
 
 
-def is_of_clone(item: Json) -> bool:
-    """The golden CloneSet, and what it owns; its pull jobs are others' business."""
+def is_of(item: Json, kind: str, name: str) -> bool:
+    """The golden workload, and what it owns; its pull jobs are others' business."""
     meta = item["metadata"]
     owners = {(owner["kind"], owner["name"]) for owner in meta.get("ownerReferences", ())}
-    return ("CloneSet", "clone") in owners | {(item["kind"], meta["name"])} and item["kind"] != "ImagePullJob"
+    return (kind, name) in owners | {(item["kind"], meta["name"])} and item["kind"] != "ImagePullJob"
 
 
 def _copied(item: Json) -> Json:
