@@ -21,7 +21,7 @@ from tests.simulation.oracles.scene import of_kind
 from tests.simulation.oracles.terms import Numbered, Terms
 from tests.simulation.scenarios.scenario import Scenario
 
-EVERY = 13
+EVERY = 20
 """The ordinary sweep tries each so-many-th fault: forty scenarios pass much the same points, and those of the machinery
 are CloneSets' as well."""
 

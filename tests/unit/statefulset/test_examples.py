@@ -94,6 +94,7 @@ SCALING: list[tuple[str, Builder, str, list[str]]] = [
     ("43-then", sts(0, "A").ordered(), "0A 1A 2A", ["delete 2"]),
     ("43-gone", sts(0, "A").ordered(), "0A 1A 2AT", []),
     ("44", sts(2, "A").ordered(), "0A 1A 2A!", ["delete 2"]),
+    ("44-failed-ones-never-recover", sts(1, "A").ordered(), "0A 1AF 2A 3AF", ["delete 3"]),
     ("45", sts(1, "A"), "0A 1A! 2A 3A! 4A", ["delete 4", "delete 3", "delete 2", "delete 1"]),
     ("46", sts(3, "A").ordered(), "0A!", []),
     ("47", sts(3, "A").ordered(), "0A 1AF 2A", ["delete 1"]),

@@ -30,11 +30,12 @@ def plan_condemned(context: PlanContext, draft: Draft) -> bool:
 
 
 def _one(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
-    """OrderedReady: the highest, once the one before it is gone and all that stay are available."""
+    """OrderedReady: the highest, once the one before it is gone and all that stay are available. A pod that failed or
+    ran to its end is not waited for: it never becomes available."""
     ordinal, pod = pods[0]
     first_unhealthy = next((one for one, other in reversed(pods) if not traits(other).healthy), None)
     kind = traits(pod)
-    leaving = kind.state == PREPARING_DELETE
+    leaving = kind.state == PREPARING_DELETE or kind.finished
     late = context.pods.waiting.get(ordinal)
     if kind.terminating:
         text = f"waiting: {state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod after the other"
