@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+import msgspec
 import pytest
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.control.events import Recorder
-from flotilla_common.control.executor import Executor, Report, classify
+from flotilla_common.control.executor import Envelope, Executor, Report, classify
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
@@ -277,3 +278,24 @@ def test_classification(code: int, reason: str, message: str, kind: OutcomeKind)
 )
 def test_a_patch_that_meets_a_namesake_is_a_conflict(body: bytes, kind: OutcomeKind) -> None:
     assert classify(ApiError(422, "Invalid", "Pod is invalid", body=body)) is kind
+
+
+async def test_users_are_told_in_the_order_of_the_plan(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whichever order the answers come: lists of pods that are updated at once read as they were meant."""
+    turns = {name: asyncio.Event() for name in "abc"}
+    answer = world.api.create
+
+    async def late(*words: object, **named: object) -> bytes:
+        name = msgspec.json.decode(words[2], type=Envelope).metadata.name  # type: ignore[arg-type]
+        if name in turns:
+            await turns[name].wait()
+        return await answer(*words, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(world.api, "create", late)
+    told = [create(name, on_success=Event(reason="SuccessfulCreate", message=name)) for name in "abc"]
+    running = asyncio.create_task(world.run(stage(*told)))
+    for name in "cba":
+        turns[name].set()
+        await asyncio.sleep(0)
+    await running
+    assert [event.message for _, event, _ in world.recorder._backlog.values()] == ["a", "b", "c"]

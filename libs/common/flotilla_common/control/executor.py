@@ -138,8 +138,9 @@ class Executor:
 
     async def single(self, subject: Subject, action: Action, fence: Fence, trace: str) -> Outcome:
         """Carry out one action by itself, such as a status write."""
-        report = Report()
-        return await _Run(self, subject, fence, trace, report).action(action, "")
+        outcome = await _Run(self, subject, fence, trace, Report()).action(action, "")
+        self.tell(subject, action, outcome)
+        return outcome
 
     async def send(self, action: Action, previous: str, fence: Fence) -> Outcome:
         """One request, its reply taken into the mirror. `previous`: the version that the chain's last write left.
@@ -178,9 +179,12 @@ class Executor:
                 return _already_ours(action, found, outcome)
         return outcome
 
-    def record(self, subject: Subject, action: Action, outcome: Outcome, latency: float, trace: str) -> None:
-        """Publish the outcome on the bus, and the events for users."""
+    def publish(self, subject: Subject, action: Action, outcome: Outcome, latency: float, trace: str) -> None:
+        """Publish the outcome on the bus."""
         self._journal.act(subject, action, outcome, latency=latency, trace=trace)
+
+    def tell(self, subject: Subject, action: Action, outcome: Outcome) -> None:
+        """Record the events for users."""
         if outcome.ok and action.on_success is not None:
             self._recorder.record(subject, action.on_success)
         elif is_failure(outcome) and action.on_failure is not None and not _silent(action, outcome):
@@ -244,14 +248,21 @@ class _Run:
         return True
 
     async def _side_by_side(self, chains: Sequence[Chain]) -> bool:
-        if len(chains) == 1:
-            return await self._chain(chains[0])
-        return all(await asyncio.gather(*(self._chain(chain) for chain in chains)))
+        """Users are told of all in the order of the plan, in whichever order the answers come."""
+        done: list[list[tuple[Action, Outcome]]] = [[] for _ in chains]
+        try:
+            if len(chains) == 1:
+                return await self._chain(chains[0], done[0])
+            return all(await asyncio.gather(*(self._chain(chain, done[at]) for at, chain in enumerate(chains))))
+        finally:
+            for action, outcome in (one for outcomes in done for one in outcomes):
+                self._executor.tell(self._subject, action, outcome)
 
-    async def _chain(self, chain: Chain) -> bool:
+    async def _chain(self, chain: Chain, done: list[tuple[Action, Outcome]]) -> bool:
         previous = ""
         for action in chain:
             outcome = await self.action(action, previous)
+            done.append((action, outcome))
             previous = outcome.version
             if not outcome.ok and not (isinstance(action, Delete) and outcome.kind is OutcomeKind.NOT_FOUND):
                 return False
@@ -265,7 +276,7 @@ class _Run:
         if not outcome.ok:
             outcome = await self._executor.look(action, outcome)
         self._report.add(action, outcome)
-        self._executor.record(self._subject, action, outcome, clock.monotonic() - started, self._trace)
+        self._executor.publish(self._subject, action, outcome, clock.monotonic() - started, self._trace)
         return outcome
 
 
