@@ -2,7 +2,7 @@
 
 Roles are made from the declarations. So a right that is missing here would be missing on a cluster, and one that nobody
 uses would be one too many. All scenarios are played once, and a life that has what they lack: a dead bus, so that
-services read by themselves, resizes, limits of history and age, and an end in good order.
+services read by themselves, resizes, images that are pulled ahead, limits of history and age, and an end in good order.
 """
 
 import dataclasses
@@ -17,14 +17,14 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import LEASE, POD, TOKEN_REVIEW, Resource
 from flotilla_common.control.watches import Access
 from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
 from tests.simulation.perturbation.play import run
 from tests.simulation.scenarios import every_scenario
-from tests.simulation.scenarios.manifests import cloneset
-from tests.simulation.scenarios.steps import REPOSITORY
+from tests.simulation.scenarios.manifests import cloneset, container, statefulset
 from tests.simulation.world import SETTINGS, World, services, simulate
 
 VERBS = {"replace": "update"}
@@ -48,17 +48,25 @@ Right = tuple[str, Resource, str, str]
 LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
-REPLICAS = {"watcher": 1, "cloneset": 1, "jobs": 1}
-SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates="InPlaceWorkloadVerticalScaling=true")
+REPLICAS = {"watcher": 1, "cloneset": 1, "statefulset": 1, "jobs": 1}
+GATES = ("InPlaceWorkloadVerticalScaling", "PreDownloadImageForInPlaceUpdate", "StatefulSetAutoResizePVCGate")
+SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates=",".join(f"{gate}=true" for gate in GATES))
 """Replicas that share work say that they are there, and take it back when they end."""
+
+WORKLOADS = (
+    (CLONE_SET, cloneset(2, name="two", top={"revisionHistoryLimit": 0})),
+    (STATEFUL_SET, statefulset(4, policy="InPlaceIfPossible")),
+)
 
 
 async def life(world: World) -> None:
     """What no scenario has. There is no node agent, so jobs and requests end by their deadlines."""
-    await world.api.create(CLONE_SET, "shop", msgspec.json.encode(cloneset(2, top={"revisionHistoryLimit": 0})))
+    for kind, document in WORKLOADS:
+        await world.api.create(kind, "shop", msgspec.json.encode(document))
     await world.settle()
+    await change(world, {})
     for cpu in ("100m", "200m"):
-        await resize(world, cpu)
+        await change(world, {"resources": {"requests": {"cpu": cpu}}})
     pod = next(iter(world.server.store.table(POD).objects.values())).document["metadata"]["name"]
     restart = {"podName": pod, "containers": [{"name": "main"}], "ttlSecondsAfterFinished": 1}
     await make(world, RECREATE_REQUEST, "restart", restart)
@@ -71,11 +79,11 @@ async def life(world: World) -> None:
         await process.stop()
 
 
-async def resize(world: World, cpu: str) -> None:
-    """Another size of the container, which kubelets give it without a restart."""
-    container = {"name": "main", "image": REPOSITORY + "one", "resources": {"requests": {"cpu": cpu}}}
-    patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
-    await world.api.patch(CLONE_SET, "shop", "web", msgspec.json.encode(patch), MERGE)
+async def change(world: World, members: Json) -> None:
+    """Another image for all containers, with these members: kubelets give them another size without a restart."""
+    patch = {"spec": {"template": {"spec": {"containers": [container("two") | members]}}}}
+    for kind, document in WORKLOADS:
+        await world.api.patch(kind, "shop", document["metadata"]["name"], msgspec.json.encode(patch), MERGE)
     await world.settle()
 
 

@@ -13,7 +13,7 @@ from tests.simulation.scenarios.manifests import running, statefulset
 from tests.simulation.scenarios.scenario import Ending, Scenario
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Remove, Stage, Step, Wait, until
 
-EVERY = 4
+EVERY = 6
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 REQUIRED, PREFERRED = "kruise.io/required-persistent-topology", "kruise.io/preferred-persistent-topology"
 INJECTED = "kruise.io/injected-persistent-pod-state"
