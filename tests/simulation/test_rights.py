@@ -2,7 +2,7 @@
 
 Roles are made from the declarations. So a right that is missing here would be missing on a cluster, and one that nobody
 uses would be one too many. All scenarios are played once, and a life that has what they lack: a dead bus, so that
-services read by themselves, resizes, limits of history and age, and an end in good order.
+services read by themselves, resizes, images that are pulled ahead, limits of history and age, and an end in good order.
 """
 
 import dataclasses
@@ -24,8 +24,7 @@ from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
 from tests.simulation.perturbation.play import run
 from tests.simulation.scenarios import every_scenario
-from tests.simulation.scenarios.manifests import cloneset, statefulset
-from tests.simulation.scenarios.steps import REPOSITORY
+from tests.simulation.scenarios.manifests import cloneset, container, statefulset
 from tests.simulation.world import SETTINGS, World, services, simulate
 
 VERBS = {"replace": "update"}
@@ -50,22 +49,24 @@ LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
 REPLICAS = {"watcher": 1, "cloneset": 1, "statefulset": 1, "jobs": 1}
-GATES = "InPlaceWorkloadVerticalScaling=true,StatefulSetAutoResizePVCGate=true"
-SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates=GATES)
+GATES = ("InPlaceWorkloadVerticalScaling", "PreDownloadImageForInPlaceUpdate", "StatefulSetAutoResizePVCGate")
+SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates=",".join(f"{gate}=true" for gate in GATES))
 """Replicas that share work say that they are there, and take it back when they end."""
 
-SET = statefulset(1, policy="InPlaceIfPossible") | {"metadata": {"name": "db", "namespace": "shop"}}
+WORKLOADS = (
+    (CLONE_SET, cloneset(2, name="two", top={"revisionHistoryLimit": 0})),
+    (STATEFUL_SET, statefulset(4, policy="InPlaceIfPossible")),
+)
 
 
 async def life(world: World) -> None:
     """What no scenario has. There is no node agent, so jobs and requests end by their deadlines."""
-    workloads = {CLONE_SET: cloneset(2, top={"revisionHistoryLimit": 0}), STATEFUL_SET: SET}
-    for resource, document in workloads.items():
-        await world.api.create(resource, "shop", msgspec.json.encode(document))
+    for kind, document in WORKLOADS:
+        await world.api.create(kind, "shop", msgspec.json.encode(document))
     await world.settle()
+    await change(world, {})
     for cpu in ("100m", "200m"):
-        for resource, document in workloads.items():
-            await resize(world, resource, document["metadata"]["name"], cpu)
+        await change(world, {"resources": {"requests": {"cpu": cpu}}})
     pod = next(iter(world.server.store.table(POD).objects.values())).document["metadata"]["name"]
     restart = {"podName": pod, "containers": [{"name": "main"}], "ttlSecondsAfterFinished": 1}
     await make(world, RECREATE_REQUEST, "restart", restart)
@@ -78,11 +79,11 @@ async def life(world: World) -> None:
         await process.stop()
 
 
-async def resize(world: World, resource: Resource, name: str, cpu: str) -> None:
-    """Another size of the container, which kubelets give it without a restart."""
-    container = {"name": "main", "image": REPOSITORY + "one", "resources": {"requests": {"cpu": cpu}}}
-    patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
-    await world.api.patch(resource, "shop", name, msgspec.json.encode(patch), MERGE)
+async def change(world: World, members: Json) -> None:
+    """Another image for all containers, with these members: kubelets give them another size without a restart."""
+    patch = {"spec": {"template": {"spec": {"containers": [container("two") | members]}}}}
+    for kind, document in WORKLOADS:
+        await world.api.patch(kind, "shop", document["metadata"]["name"], msgspec.json.encode(patch), MERGE)
     await world.settle()
 
 

@@ -2,6 +2,7 @@
 
 Which requests it is asked about is read from the webhook configurations that our webhook would register. Objects cross
 as AdmissionReview bytes and come back as JSON patches, so that encoding, decoding and patches are the real ones too.
+Pods are asked about where a PersistentPodState is: none is stored before the entry that calls for it is in use.
 """
 
 from collections.abc import Mapping
@@ -10,10 +11,11 @@ import msgspec
 
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.documents import mapping, member
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.meta import LabelSelector
-from flotilla_common.api.resources import NAMESPACE
+from flotilla_common.api.resources import NAMESPACE, POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
+from flotilla_common.api.webhooks import PodRule, mutating_entries, path_of, pod_entry, validating_entries
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
@@ -58,6 +60,7 @@ class Webhooks:
 
     def __init__(self, server: ApiServer, handlers: Mapping[str, Handler], gates: Gates) -> None:
         self._server = server
+        self._handlers = handlers
         self._mutating = [_Entry(entry, handlers) for entry in mutating_entries(gates)]
         self._validating = [_Entry(entry, handlers) for entry in validating_entries(gates)]
         self._concerned: dict[tuple[str, str], bool] = {}  # by resource and operation: asked before every write
@@ -67,11 +70,11 @@ class Webhooks:
         key = (kind.resource.id, operation)
         if key not in self._concerned:
             self._concerned[key] = any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
-        return not subresource and self._concerned[key]
+        return not subresource and (self._concerned[key] or bool(self._for_pods(kind, operation)))
 
     async def mutate(self, attributes: Attributes) -> Json:
         document = attributes.document or {}
-        for entry in self._mutating:
+        for entry in self._mutating + self._for_pods(attributes.kind, attributes.operation):
             current = msgspec.structs.replace(attributes, document=document)
             answer = await self._ask(entry, current)
             if answer is not None and answer.patch:
@@ -81,6 +84,14 @@ class Webhooks:
     async def validate(self, attributes: Attributes) -> None:
         for entry in self._validating:
             await self._ask(entry, attributes)
+
+    def _for_pods(self, kind: Kind, operation: str) -> list[_Entry]:
+        """The entry for pods, which follows the PersistentPodStates. A gate has one that stands always."""
+        if (kind.resource, operation) != (POD, "CREATE") or self._concerned.get((POD.id, operation)):
+            return []
+        namespaces = frozenset(namespace for namespace, _ in self._server.store.table(PERSISTENT_POD_STATE).objects)
+        rules = [PodRule("of-persistent-workload", "true", namespaces)]
+        return [_Entry(pod_entry(rules), self._handlers)] if namespaces else []
 
     async def _ask(self, entry: _Entry, attributes: Attributes) -> Answer | None:
         """The webhook's answer; None if it is not asked. Raises ApiError for its refusal, or when it is down."""
