@@ -1,7 +1,8 @@
 """One control plane with three real nodes and one set of services per file, one namespace per scenario.
 
-A file may name in `WATCHED` the resources that its scenarios look back at. `cluster` is the control plane without
-services, `running` has the controllers of pods, `staffed` all services and node agents.
+A file may name in `WATCHED` the resources that its scenarios look back at, and in `STAFF` services that it needs beside
+those that all need. `cluster` is the control plane without services, `running` has CloneSets' controllers, `staffed`
+those of nodes, too, and node agents.
 
 The files that leave nodes and services alone share one cluster, and so one worker of pytest-xdist (`QUIET`).
 """
@@ -103,7 +104,8 @@ def cluster(request: pytest.FixtureRequest) -> RealCluster:
 async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Staffed]:
     flags = ("--nodeimage-creation-delay=0",)
     watched: tuple[Resource, ...] = getattr(request.module, "WATCHED", (POD, CLONE_SET))
-    async with fleet(cluster, (*SERVICES, "jobs"), flags) as services, agents(cluster, services) as on:
+    staff = (*SERVICES, "jobs", *getattr(request.module, "STAFF", ()))
+    async with fleet(cluster, staff, flags) as services, agents(cluster, services) as on:
         with Recorder(cluster.program("kubectl"), cluster.kubeconfig, *watched) as recorder:
             await eventually(lambda: idle_agents(cluster) == NODES, 60)
             yield Staffed(cluster, services, recorder, on)

@@ -4,11 +4,17 @@ import json
 
 import pytest
 
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
 from tests.cluster.conftest import Staffed
-from tests.support.workspace import Json, Workspace, cloneset, identity
+from tests.support.stateful import IN_PLACE, statefulset
+from tests.support.workspace import Json, Workspace, cloneset, identity, new_namespace
 
 pytestmark = pytest.mark.usefixtures("staffed")
+WATCHED = (POD, CLONE_SET, STATEFUL_SET)
+STAFF = ("statefulset",)
 PATIENCE = 60
 
 
@@ -34,13 +40,29 @@ def test_an_environment_follows_its_label(space: Workspace) -> None:
     """The pod stays, its container restarts once, the other one not at all (nodeagent.md §5, example 20)."""
     strategy = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
     space.apply(cloneset(3, strategy=strategy, template=env_from("conf")))
-    space.settled(seconds=PATIENCE, replicas=3, readyReplicas=3)
+    check_environment(space, "sample")
+
+
+def test_an_environment_of_a_statefulset_does(staffed: Staffed, request: pytest.FixtureRequest) -> None:
+    namespace = new_namespace(staffed.cluster, request.node.nodeid)
+    space = Workspace(staffed.cluster, staffed.recorder, namespace, STATEFUL_SET)
+    manifest = statefulset(3, strategy=IN_PLACE | {"maxUnavailable": "100%"})
+    template, wanted = manifest["spec"]["template"], env_from("conf")
+    template["metadata"]["labels"] |= wanted["metadata"]["labels"]
+    template["spec"] |= wanted["spec"]
+    space.apply(manifest)
+    check_environment(space, "web")
+
+
+def check_environment(space: Workspace, workload: str) -> None:
+    """Give the label of three pods another value."""
+    space.settled(workload, PATIENCE, replicas=3, readyReplicas=3)
     before = dict(space.pods)
     space.until(
         lambda: all("apps.kruise.io/runtime-containers-meta" in annotations(pod) for pod in space.pods.values()), 30
     )
-    space.patch({"spec": {"template": {"metadata": {"labels": {"conf": "v2"}}}}})
-    space.settled(seconds=PATIENCE, replicas=3, updatedReadyReplicas=3, readyReplicas=3)
+    space.patch({"spec": {"template": {"metadata": {"labels": {"conf": "v2"}}}}}, workload)
+    space.settled(workload, PATIENCE, replicas=3, updatedReadyReplicas=3, readyReplicas=3)
     after = dict(space.pods)
     assert {identity(pod) for pod in after.values()} == {identity(pod) for pod in before.values()}
     for name, pod in after.items():

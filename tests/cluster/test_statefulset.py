@@ -45,14 +45,18 @@ def space(at_work: Running, request: pytest.FixtureRequest) -> Workspace:
 
 def started(space: Workspace, replicas: int, **arguments: object) -> dict[str, Json]:
     """Apply a StatefulSet whose containers end at once, and wait until they run; returns the pods."""
-    manifest = statefulset(replicas, **arguments)
-    manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
-    if manifest["spec"].get("volumeClaimTemplates"):
-        mounts = [{"name": "data", "mountPath": "/data"}]
-        manifest["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = mounts
-    space.apply(manifest)
+    space.apply(mounted(statefulset(replicas, **arguments)))
     space.settled("web", PATIENCE, replicas=replicas, readyReplicas=replicas)
     return dict(space.pods)
+
+
+def mounted(manifest: Json) -> Json:
+    """The StatefulSet with the claim `data`, if it has one, at /data."""
+    pod = manifest["spec"]["template"]["spec"]
+    pod["terminationGracePeriodSeconds"] = 1
+    if manifest["spec"].get("volumeClaimTemplates"):
+        pod["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    return manifest
 
 
 def run(space: Workspace, pod: str, command: str) -> str:
@@ -136,6 +140,42 @@ def test_claims_are_kept_or_collected_as_the_policy_says(space: Workspace):
     assert run(space, "web-1", "cat /data/word 2>/dev/null || echo gone") == "gone"
 
 
+def test_a_pod_has_its_time_to_end_and_the_next_waits_for_it(space: Workspace):
+    """Its preStop hook writes into the volume, which the next pod of its name reads."""
+    stop = {"exec": {"command": ["sh", "-c", "sleep 2; echo ended >>/data/log"]}}
+    manifest = mounted(statefulset(1, claims=["data"]))
+    pod = manifest["spec"]["template"]["spec"] | {"terminationGracePeriodSeconds": 10}
+    pod["containers"][0] |= {
+        "lifecycle": {"preStop": stop},
+        "command": ["sh", "-c", "echo begun >>/data/log; trap 'exit 0' TERM; sleep infinity & wait"],
+    }
+    manifest["spec"]["template"]["spec"] = pod
+    space.apply(manifest)
+    space.settled("web", PATIENCE, readyReplicas=1)
+    mark = space.now()
+    space.set_image(NEW, "web")
+    space.settled("web", PATIENCE, updatedReadyReplicas=1, readyReplicas=1)
+    assert run(space, "web-0", "cat /data/log").split() == ["begun", "ended", "begun"]
+    steps = [event.type for event in space.history(mark) if event.type != "MODIFIED"]
+    assert steps == ["DELETED", "ADDED"]
+
+
+def test_an_image_that_is_not_there_stops_the_rollout_until_the_next_one(space: Workspace):
+    before = started(space, 3, strategy=IN_PLACE)
+    mark = space.now()
+    space.set_image("nginx:never-pushed", "web")
+    space.until(lambda: "waiting" in container(space.pod("web-2"))["state"], PATIENCE)
+    assert [image(space.pod(f"web-{number}")) for number in range(2)] == ["nginx:alpine"] * 2
+    space.set_image(NEW, "web")
+    space.settled("web", PATIENCE, updatedReadyReplicas=3, readyReplicas=3)
+    assert {identity(pod) for pod in space.pods.values()} == {identity(pod) for pod in before.values()}
+    assert min(serving(pods) for pods in space.moments(mark)) >= 2
+
+
+def container(pod: Json) -> Json:
+    return pod["status"]["containerStatuses"][0]
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_rollout_goes_on_through_kills_and_a_wiped_bus(space: Workspace, at_work: Running):
     before = started(space, 6, strategy=IN_PLACE | {"maxUnavailable": 2})
@@ -153,8 +193,9 @@ async def test_a_rollout_goes_on_through_kills_and_a_wiped_bus(space: Workspace,
 @pytest.mark.asyncio(loop_scope="module")
 async def test_no_second_pod_of_a_name_while_a_node_is_silent(space: Workspace, at_work: Running):
     """The node may be cut off and still run the container: only its own word, or a person's, ends the old pod."""
-    before = started(space, 2)
+    before = started(space, 2, claims=["data"])
     lost = before["web-1"]
+    run(space, "web-1", "echo mine >/data/whose; sync")
     node = lost["spec"]["nodeName"]
     await at_work.cluster.kill(node)
     space.kubectl("delete", "pod", "web-1", "--wait=false")
@@ -165,5 +206,6 @@ async def test_no_second_pod_of_a_name_while_a_node_is_silent(space: Workspace, 
     await at_work.cluster.repair()
     space.settled("web", 120, replicas=3, readyReplicas=3)
     assert space.pod("web-1")["metadata"]["uid"] != lost["metadata"]["uid"]
+    assert run(space, "web-1", "cat /data/whose") == "mine"
     names = [one.object["metadata"]["uid"] for one in space.history() if one.object["metadata"]["name"] == "web-1"]
     assert len(dict.fromkeys(names)) == 2

@@ -27,6 +27,8 @@ VALUES = {
     "settings__lease-retry-period": "1s",
 }
 """Leases of pods that lost their rights shall run out soon."""
+HELD = {"clone": {"clone-kscj8", "clone-tmj6v"}, "asts": {"asts-0", "asts-2"}}
+"""What of each set its partition holds; sets are called like their kinds' short names."""
 Json = dict[str, Any]
 
 
@@ -48,7 +50,7 @@ async def helm(cluster: RealCluster) -> AsyncIterator[Helm]:
     async with admin(cluster.kubeconfig, SystemClock()) as api:
         loader = openkruise.Loader(api)
         await loader.load(openkruise_pods.at_real_nodes(openkruise.read(GOLDEN)))
-        await eventually(lambda: len(containers(cluster)) == 4 and all(map(is_ready, pods(cluster).values())))
+        await eventually(lambda: len(containers(cluster)) == 8 and all(map(is_ready, pods(cluster).values())))
         job = await loader.create(openkruise_pods.pull_job())
         found = pods(cluster)
         requests = [openkruise_pods.request(found[name], killed=name == RESTARTED) for name in (RESTARTED, WAITING)]
@@ -96,8 +98,8 @@ def completed(cluster: RealCluster) -> bool:
     return phases == {"Completed"} and status(cluster, "imagepulljob", "pull").get("succeeded") == 3
 
 
-def updated(cluster: RealCluster) -> bool:
-    found = status(cluster, "clone", "clone")
+def updated(cluster: RealCluster, name: str) -> bool:
+    found = status(cluster, name, name)
     return found["updatedReadyReplicas"] == 4 == found["updatedAvailableReplicas"]
 
 
@@ -106,7 +108,8 @@ async def test_taken_over_and_given_back(helm: Helm, cluster: RealCluster) -> No
     release = ("flotilla", str(CHART), "-n", NAMESPACE, "--take-ownership", *settings(VALUES))
     assert "flotilla adopt takes it over first" in helm.run("install", *release, check=False)
     said = adopt(cluster, "--dry-run")
-    assert f"CloneSet {SPACE}/clone: 2 of 4 pods updated, partition 2" in said
+    for kind, name in openkruise_pods.SETS:
+        assert f"{kind} {SPACE}/{name}: 2 of 4 pods updated, partition 2" in said
     assert f"ImagePullJob {SPACE}/pull: {openkruise_pods.PULLED} on 0 of 3 nodes, 2 pulling" in said
     adopt(cluster)
     helm.run("install", *release, "--wait", "--timeout", "120s")
@@ -114,21 +117,22 @@ async def test_taken_over_and_given_back(helm: Helm, cluster: RealCluster) -> No
     after = containers(cluster)
     assert after.pop(WAITING).restarts == before.pop(WAITING).restarts + 1
     assert after == before
-    await rolled_out(cluster, set(before) - {RESTARTED})
+    for name, left in HELD.items():
+        await rolled_out(cluster, name, left)
+    assert {image(pod) for pod in pods(cluster).values()} == {"nginx:1.22.0"}
     await given_back(helm, cluster)
 
 
-async def rolled_out(cluster: RealCluster, left: set[str]) -> None:
+async def rolled_out(cluster: RealCluster, name: str, left: set[str]) -> None:
     """The rollout goes on in place with the pods that the partition held; nobody else is touched."""
     before = containers(cluster)
     change = json.dumps({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
-    cluster.kubectl("patch", "clone", "clone", "-n", SPACE, "--type=merge", "-p", change)
-    await eventually(lambda: updated(cluster))
+    cluster.kubectl("patch", name, name, "-n", SPACE, "--type=merge", "-p", change)
+    await eventually(lambda: updated(cluster, name))
     after = containers(cluster)
     assert {name: one.pod for name, one in after.items()} == {name: one.pod for name, one in before.items()}
     assert {name for name, one in after.items() if one != before[name]} == left
     assert {after[name].restarts for name in left} == {1}
-    assert {image(pod) for pod in pods(cluster).values()} == {"nginx:1.22.0"}
 
 
 async def given_back(helm: Helm, cluster: RealCluster) -> None:

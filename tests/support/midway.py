@@ -1,16 +1,16 @@
-"""The golden CloneSet once more, caught in the middle of everything (common.md §8, §9; cloneset.md §4).
+"""The golden CloneSet and StatefulSet once more, caught in the middle of everything (common.md §8, §9).
 
-Its four pods, in the namespace `midway`:
+Their four pods each, in the namespace `midway`:
 
-    4rfr8   updated in place, the kubelet is done: nobody has set InPlaceUpdateReady back
-    6p27j   in the grace period before its containers change
-    kscj8   marked for deletion, held by the preDelete hook
-    tmj6v   chosen for an update, held by the inPlaceUpdate hook
+    done      updated in place, the kubelet is done: nobody has set InPlaceUpdateReady back
+    grace     in the grace period before its containers change
+    deleted   marked for deletion, held by the preDelete hook
+    held      chosen for an update, held by the inPlaceUpdate hook
 """
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,8 +19,6 @@ from flotilla_common.clock import SystemClock
 
 Json = dict[str, Any]
 SPACE = "midway"
-DONE, GRACE, DELETED, HELD = "clone-4rfr8", "clone-6p27j", "clone-kscj8", "clone-tmj6v"
-REVISION = "clone-54465bc649"
 IMAGE = "nginx:1.22.0"
 OLD_IMAGE = "nginx:1.20"
 GRACE_SECONDS = 3
@@ -29,22 +27,41 @@ _OTHER_UID = "-ffff-"
 _OLD_ID = "docker.io/library/nginx@sha256:7ebb9478fdb6bf328baaaa9d0ad95450c2edac85e27879c00047b783016b1f39"
 
 
+class Midway(NamedTuple):
+    """A workload, called like the short name of its kind, its update revision, and its pods."""
+
+    kind: str
+    name: str
+    revision: str
+    done: str
+    grace: str
+    deleted: str
+    held: str
+
+
+CLONE = Midway("CloneSet", "clone", "clone-54465bc649", "clone-4rfr8", "clone-6p27j", "clone-kscj8", "clone-tmj6v")
+ASTS = Midway("StatefulSet", "asts", "asts-558b4c689b", "asts-4", "asts-3", "asts-0", "asts-2")
+
+
 def midway(golden: Sequence[Json]) -> list[Json]:
     """The copies, made from all golden objects."""
-    copies = [_copied(item) for item in golden if is_of_clone(item)]
-    for item in copies:
-        if item["kind"] == "CloneSet":
-            _hooks(item["spec"])
-        if item["kind"] == "Pod":
-            _changed(item)
-    return copies
+    return [copy for workload in (CLONE, ASTS) for copy in _copies(workload, golden)]
 
 
-def is_of_clone(item: Json) -> bool:
-    """The golden CloneSet, and what it owns; its pull jobs are others' business."""
+def _copies(workload: Midway, golden: Sequence[Json]) -> Iterator[Json]:
+    for copy in (_copied(item) for item in golden if is_of(item, workload.kind, workload.name)):
+        if copy["kind"] == workload.kind:
+            _hooks(copy["spec"])
+        if copy["kind"] == "Pod":
+            _change(copy, workload)
+        yield copy
+
+
+def is_of(item: Json, kind: str, name: str) -> bool:
+    """The golden workload, and what it owns; its pull jobs are others' business."""
     meta = item["metadata"]
     owners = {(owner["kind"], owner["name"]) for owner in meta.get("ownerReferences", ())}
-    return ("CloneSet", "clone") in owners | {(item["kind"], meta["name"])} and item["kind"] != "ImagePullJob"
+    return (kind, name) in owners | {(item["kind"], meta["name"])} and item["kind"] != "ImagePullJob"
 
 
 def _copied(item: Json) -> Json:
@@ -70,25 +87,25 @@ def _hooks(spec: Json) -> None:
     strategy["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": GRACE_SECONDS}
 
 
-def _changed(pod: Json) -> None:
+def _change(pod: Json, workload: Midway) -> None:
     name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
-    if name in (DONE, GRACE):
+    if name in (workload.done, workload.grace):
         labels[STATE] = "Updating"
-        _updating(pod, grace=name == GRACE)
+        _updating(pod, workload.revision, grace=name == workload.grace)
         _not_ready(pod)
-    elif name == DELETED:
+    elif name == workload.deleted:
         labels |= {STATE: "PreparingDelete", "guard": "on", "apps.kruise.io/specified-delete": "true"}
     else:
         labels |= {STATE: "PreparingUpdate", "drain": "on"}
 
 
-def _updating(pod: Json, *, grace: bool) -> None:
+def _updating(pod: Json, revision: str, *, grace: bool) -> None:
     """What the in-place engine has written: in the grace period containers are as they were."""
     annotations = pod["metadata"]["annotations"]
     now = rfc3339(SystemClock().now())
-    state: Json = {"revision": REVISION, "updateTimestamp": now, "lastContainerStatuses": None, "updateImages": True}
+    state: Json = {"revision": revision, "updateTimestamp": now, "lastContainerStatuses": None, "updateImages": True}
     if grace:
-        later = {"revision": REVISION, "containerImages": {"nginx": IMAGE}, "graceSeconds": GRACE_SECONDS}
+        later = {"revision": revision, "containerImages": {"nginx": IMAGE}, "graceSeconds": GRACE_SECONDS}
         annotations["apps.kruise.io/inplace-update-grace"] = json.dumps(later)
         annotations.pop("apps.kruise.io/runtime-containers-meta")
         pod["spec"]["containers"][0]["image"] = OLD_IMAGE

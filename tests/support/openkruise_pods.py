@@ -1,36 +1,46 @@
-"""The golden CloneSet `clone` on real nodes: its pods run there, as OpenKruise left them in the middle of a rollout.
+"""The golden CloneSet `clone` and StatefulSet `asts` on real nodes: their pods run there, as OpenKruise left them in
+the middle of rollouts.
 
-Two of four pods are updated, and the partition holds the rest. On the updated ones requests to restart their container
-are under way, one of them all but done; and an image is on its way to the nodes.
+Two of four pods of each are updated, and the partition holds the rest. On the CloneSet's updated ones requests to
+restart their container are under way, one of them all but done; and an image is on its way to the nodes.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.clock import SystemClock
-from tests.support.midway import is_of_clone
+from tests.support.midway import is_of
 from tests.support.nodes import RealCluster
 
 Json = dict[str, Any]
 SPACE = "golden"
 IMAGES = ("nginx:1.20", "nginx:1.22.0", "nginx:1.23.1")
 PULLED = "nginx:1.23.1"
+SETS = (("CloneSet", "clone"), ("StatefulSet", "asts"))
 RESTARTED, WAITING = "clone-4rfr8", "clone-6p27j"
 _NODES = {"node1": "real-0", "node2": "real-1", "node3": "real-2"}
 _GATES = ("InPlaceUpdateReady", "KruisePodReady")
 
 
 def at_real_nodes(golden: Sequence[Json]) -> list[Json]:
-    """The CloneSet with its revisions, claims and pods. What kubelets say of pods is left to them."""
-    found = [item for item in golden if is_of_clone(item)]
-    for item in found:
-        if item["kind"] == "Pod":
-            item["spec"]["nodeName"] = _NODES[item["spec"]["nodeName"]]
-            item["metadata"]["annotations"].pop("apps.kruise.io/runtime-containers-meta")
-            conditions = item["status"]["conditions"]
-            item["status"] = {"conditions": [one for one in conditions if one["type"] in _GATES]}
-    return found
+    """The sets with their revisions, claims and pods."""
+    found = [item for item in golden if any(is_of(item, kind, name) for kind, name in SETS)]
+    return [_at_real_node(item) if item["kind"] == "Pod" else item for item in found]
+
+
+def _at_real_node(pod: Json) -> Json:
+    """The pod, also as it is bound to its node. What kubelets say of it is left to them."""
+    text = msgspec.json.encode(pod).decode()
+    for golden, real in _NODES.items():
+        text = text.replace(f'"{golden}"', f'"{real}"')
+    moved: Json = msgspec.json.decode(text)
+    moved["metadata"]["annotations"].pop("apps.kruise.io/runtime-containers-meta")
+    conditions = moved["status"]["conditions"]
+    moved["status"] = {"conditions": [one for one in conditions if one["type"] in _GATES]}
+    return moved
 
 
 def pull_job() -> Json:

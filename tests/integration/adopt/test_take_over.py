@@ -6,7 +6,7 @@ conversion, and converts what it wrote before OpenKruise comes back.
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ COUNTERS = ("deployment.kubernetes.io/", "deprecated.daemonset.")
 SYSTEM = ("-n", openkruise.SYSTEM)
 HELD = {"clone": ("76df79d685", "54465bc649"), "asts": ("asts-96dcd5984", "asts-558b4c689b")}
 """Sets that are held by their partition, by name: how pods call the current revision and the update one."""
+UNDERWAY = (midway.CLONE, midway.ASTS)
 Json = dict[str, Any]
 
 
@@ -96,7 +97,7 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 6), ("statefulset", 4), ("jobs", 11)):
+    for name, objects in (("cloneset", 6), ("statefulset", 5), ("jobs", 11)):
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
@@ -154,7 +155,7 @@ async def test_take_over_and_back(cluster: Cluster):
     with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, REVISION) as recorder:
         assert recorder.until(recorder.begun, PATIENCE)
         space, underway = (Workspace(cluster, recorder, name) for name in ("golden", midway.SPACE))
-        began = space.now()
+        began, unfinished = space.now(), underway.pods
         take(cluster)
         check_standstill(cluster)
         assert cluster.read(ROLE)["rules"] == [rights[-1]]
@@ -165,12 +166,15 @@ async def test_take_over_and_back(cluster: Cluster):
             assert lines(space, began) == []
             assert lines(space, began, "ControllerRevision") == []
             check_objects(found, objects(cluster))
-            went_on(underway, began)
+            for workload in UNDERWAY:
+                went_on(underway, workload, unfinished)
+            check_nothing_was_begun(underway, began)
             await rolled_out(space, "clone", "clone")
             await rolled_out(space, "asts", "asts")
             came_back(space, "asts-2")
             rolled_one_by_one(space)
-            await unhooked(underway)
+            for workload in UNDERWAY:
+                await unhooked(underway, workload)
             await services.healthy()
             assert stored(cluster) == ["v1alpha1", "v1beta1"]
             half = adopt(cluster, "--undo")
@@ -190,33 +194,35 @@ async def test_take_over_and_back(cluster: Cluster):
         assert len(cluster.read(f"broadcastjobs.{version}.apps.kruise.io", "-n", "golden")["items"]) == 4
 
 
-def went_on(space: Workspace, since: int) -> None:
+def went_on(space: Workspace, workload: midway.Midway, before: Mapping[str, Json]) -> None:
     """What was under way goes on by itself: one pod becomes ready, the grace period of another ends; no hook is
-    forgotten, and nothing is begun anew."""
-    names = (midway.DONE, midway.GRACE)
+    forgotten."""
+    names = (workload.done, workload.grace)
     space.until(lambda: all(state(space.pod(name)) == "Updated" and is_ready(space.pod(name)) for name in names))
-    after = {name: space.pod(name) for name in names}
-    assert {name: (image(pod), restarts(pod)) for name, pod in after.items()} == {
-        midway.DONE: (midway.IMAGE, 0),
-        midway.GRACE: (midway.IMAGE, 1),
-    }
-    assert state(space.pod(midway.DELETED)) == "PreparingDelete"
-    assert state(space.pod(midway.HELD)) == "PreparingUpdate"
+    assert {image(space.pod(name)) for name in names} == {midway.IMAGE}
+    assert [restarts(space.pod(name)) - restarts(before[name]) for name in names] == [0, 1]
+    assert state(space.pod(workload.deleted)) == "PreparingDelete"
+    assert state(space.pod(workload.held)) == "PreparingUpdate"
+
+
+def check_nothing_was_begun(space: Workspace, since: int) -> None:
+    """No pod was touched but those that were being updated."""
+    names = {name for workload in UNDERWAY for name in (workload.done, workload.grace)}
     assert {line.split()[0] for line in lines(space, since)} == {"MODIFIED"}
-    assert {line.split()[1] for line in lines(space, since)} == set(names)
+    assert {line.split()[1] for line in lines(space, since)} == names
 
 
-async def unhooked(space: Workspace) -> None:
+async def unhooked(space: Workspace, workload: midway.Midway) -> None:
     """Users let go: the update begins, and the pod that was to go is replaced."""
-    before = space.pod(midway.HELD)
-    space.label(midway.HELD, "drain-")
-    space.until(lambda: state(space.pod(midway.HELD)) == "Updated")
-    after = space.pod(midway.HELD)
+    before, deleted = space.pod(workload.held), space.pod(workload.deleted)
+    space.label(workload.held, "drain-")
+    space.until(lambda: state(space.pod(workload.held)) == "Updated")
+    after = space.pod(workload.held)
     assert (image(after), restarts(after)) == (midway.IMAGE, restarts(before) + 1)
-    space.label(midway.DELETED, "guard-")
-    await eventually(lambda: served(space, updatedReadyReplicas=4, replicas=4))
-    assert midway.DELETED not in space.pods
-    assert {midway.DONE, midway.GRACE, midway.HELD} < space.pods.keys()
+    space.label(workload.deleted, "guard-")
+    await eventually(lambda: served(space, workload.name, workload.name, updatedReadyReplicas=4, replicas=4))
+    assert deleted["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in space.pods.values()}
+    assert {workload.done, workload.grace, workload.held} < space.pods.keys()
 
 
 def served(space: Workspace, kind: str = "clone", name: str = "clone", **fields: int) -> bool:

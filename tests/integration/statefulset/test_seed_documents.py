@@ -382,16 +382,32 @@ def test_hooks_take_pods_out_of_service(space: Workspace):
 
 
 def test_migration(space: Workspace):
-    """The apiVersion changes and nothing else. The pods of the built-in set can stay: the other one takes them in."""
-    assert space.kubectl("apply", "-f", "-", stdin=SAMPLE) == "statefulset.apps/sample created\n"
-    space.until(lambda: len(space.pods) == 2 and all(map(is_ready, space.pods.values())))
-    before, built_in = {identity(pod) for pod in space.pods.values()}, space.read("sts", "sample")
-    space.kubectl("delete", "sts", "sample", "--cascade=orphan")
-    space.apply(SAMPLE.replace("apiVersion: apps/v1", "apiVersion: apps.kruise.io/v1beta1"))
+    """The apiVersion changes and nothing else. The pods of the built-in set can stay: the other one takes them in, and
+    their revision too."""
+    before = moved_over(space, SAMPLE)
     status = space.settled("sample", replicas=2, updatedReadyReplicas=2, readyReplicas=2)
     assert {identity(pod) for pod in space.pods.values()} == before
     assert {revision_of(pod) for pod in space.pods.values()} == {status["updateRevision"]}
+
+
+def test_migration_of_an_image_with_a_tag(space: Workspace):
+    """Here the defaults differ: an image is always pulled. So the pods are made anew, unless the manifest says how."""
+    before = moved_over(space, SAMPLE.replace("image: nginx\n", "image: nginx:1.7.9\n"))
+    space.settled("sample", replicas=2, updatedReadyReplicas=2, readyReplicas=2)
+    assert not {identity(pod) for pod in space.pods.values()} & before
+    assert {pod["spec"]["containers"][0]["imagePullPolicy"] for pod in space.pods.values()} == {"Always"}
+
+
+def moved_over(space: Workspace, manifest: str) -> set[tuple[str, str, str, str]]:
+    """Pods of a built-in set, and a set of ours in its place."""
+    assert space.kubectl("apply", "-f", "-", stdin=manifest) == "statefulset.apps/sample created\n"
+    space.until(lambda: len(space.pods) == 2 and all(map(is_ready, space.pods.values())))
+    before, built_in = {identity(pod) for pod in space.pods.values()}, space.read("sts", "sample")
+    space.kubectl("delete", "sts", "sample", "--cascade=orphan")
+    space.apply(manifest.replace("apiVersion: apps/v1", "apiVersion: apps.kruise.io/v1beta1"))
+    space.until(lambda: bool(space.status("sample")))
     assert same_defaults(built_in["spec"], space.clone("sample")["spec"])
+    return before
 
 
 def same_defaults(theirs: Json, ours: Json) -> bool:
