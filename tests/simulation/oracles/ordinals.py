@@ -12,6 +12,7 @@ from flotilla_common.api.resources import REVISION
 from tests.simulation.oracles.availability import images
 from tests.simulation.oracles.population import PREPARING_DELETE, moved_to
 from tests.simulation.oracles.scene import Scene, Step, Workload
+from tests.simulation.oracles.set_claims import waits_for_claims
 from tests.simulation.oracles.terms import Numbered
 
 FINISHED = ("Failed", "Succeeded")
@@ -33,13 +34,15 @@ def identity(scene: Scene, step: Step) -> Iterator[str]:
 
 def lower_ones_first(scene: Scene, step: Step) -> Iterator[str]:
     """A pod is made only when those below it are available: all of them in order, as many as scaleStrategy asks for
-    else."""
+    else, but for those whose claims are still to go."""
     workload = step.workload
     if workload is None or not step.makes_a_pod:
         return
     texts: list[str] = []
     for one in workload.numbered_lately(scene.since):
         lower = [ordinal for ordinal in one.ordinals if ordinal < one.of(step.version.name)]
+        if not one.in_order:
+            lower = [ordinal for ordinal in lower if not waits_for_claims(scene, workload, one, ordinal)]
         missing = _unavailable(scene, workload, one, lower)
         if one.waiting is None or missing < one.waiting:
             return

@@ -47,24 +47,27 @@ def not_of_earlier_pods(scene: Scene, step: Step) -> Iterator[str]:
     if workload is None or not step.makes_a_pod:
         return
     for one in workload.numbered_lately(scene.since):
-        claims = _claims_of(scene, workload, one, step.version.name)
-        stale = [claim["metadata"]["name"] for claim in claims if _pods(claim) - {step.version.uid}]
-        if not one.with_pod or not stale:
+        if not waits_for_claims(scene, workload, one, one.of(step.version.name), step.version.uid):
             return
     yield f"makes {step.version.name} on claims that are to go with an earlier pod"
 
 
+def waits_for_claims(scene: Scene, workload: Workload, one: Numbered, ordinal: int, uid: str = "") -> bool:
+    """Claims of the ordinal are to go with an earlier pod than that of the uid."""
+    return one.with_pod and any(_pods(claim) - {uid} for claim in _claims_of(scene, workload, one, ordinal))
+
+
 def _untied(scene: Scene, workload: Workload, one: Numbered, step: Step) -> Iterator[str]:
     wanted = {step.version.uid} if one.with_pod else {workload.uid} if one.with_set else set[str]()
-    for claim in _claims_of(scene, workload, one, step.version.name):
+    for claim in _claims_of(scene, workload, one, one.of(step.version.name)):
         owners = {str(owner["uid"]) for owner in claim["metadata"].get("ownerReferences", ())}
         if owners & {step.version.uid, workload.uid} != wanted:
             yield claim["metadata"]["name"]
 
 
-def _claims_of(scene: Scene, workload: Workload, one: Numbered, pod: str) -> list[Json]:
+def _claims_of(scene: Scene, workload: Workload, one: Numbered, ordinal: int) -> list[Json]:
     claims = (claim for claim in scene.claims.values() if claim["metadata"]["namespace"] == workload.namespace)
-    return [claim for claim in claims if one.of_claim(claim["metadata"]["name"]) == one.of(pod)]
+    return [claim for claim in claims if one.of_claim(claim["metadata"]["name"]) == ordinal]
 
 
 def _pods(claim: Json) -> set[str]:

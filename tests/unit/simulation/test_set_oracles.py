@@ -190,6 +190,13 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
         {"ordered": False, "replicas": 6, "top": {"scaleStrategy": {"maxUnavailable": 2}}},
         lambda t: (t.pod("web-4", ready=False), t.pod("web-3", ready=False)),
     ),
+    "made beside one whose claim is still to go": (
+        {"ordered": False, "replicas": 4, "top": {"scaleStrategy": {"maxUnavailable": 1}}, **SCALED},
+        lambda t: (
+            *(t.claim_of("web-1", "pod", by="user"), t.delete("web-1", by="user")),
+            *(t.remove(POD, "web-1", by="kubelet"), t.pods("web-3")),
+        ),
+    ),
     "scaled in one after the other": (
         {},
         lambda t: (
