@@ -63,6 +63,22 @@ ROWS: list[tuple[str, Builder, str, dict[int, dict[str, str]], list[str]]] = [
     ("61-not-while-paused", sts(1).in_place().hook(UPDATE).rolling(paused=True), "0A:PreparingUpdate", {}, []),
     ("62-back", sts(1, "A").in_place().hook(UPDATE), "0A:PreparingUpdate", {}, ["Updated 0"]),
     ("62-back-hooked", sts(1, "A").in_place().hook(UPDATE), "0A:PreparingUpdate", held(0, by=UPDATE), ["Normal 0"]),
+    (
+        "a-raised-partition-needs-no-preparation",
+        sts(2).p(2).in_place().hook(UPDATE),
+        "0A 1A:PreparingUpdate",
+        {},
+        ["Updated 1"],
+    ),
+    (
+        "a-raised-partition-and-still-hooked",
+        sts(2).p(2).in_place().hook(UPDATE),
+        "0A 1A:PreparingUpdate",
+        held(1, by=UPDATE),
+        ["Normal 1"],
+    ),
+    ("on-delete-needs-none", sts(1).on_delete().hook(UPDATE), "0A:PreparingUpdate", held(0, by=UPDATE), ["Normal 0"]),
+    ("paused-may-go-on", sts(1).in_place().rolling(paused=True).hook(UPDATE), "0A:PreparingUpdate", {}, []),
     ("63", sts(1, "C").in_place().hook(UPDATE), "0B:Updated", {}, ["PreparingUpdate 0"]),
     (
         "a-held-pod-is-wanted-again",

@@ -26,6 +26,13 @@ def is_target(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     return targets.ordinals.rank(ordinal) >= targets.partition
 
 
+def may_be_updated(context: PlanContext, ordinal: int, pod: Pod) -> bool:
+    """Whether the pod's update may still come: else it has nothing to prepare for, and goes back into service."""
+    if context.targets.on_delete:
+        return False
+    return context.targets.paused or is_target(context, ordinal, pod)
+
+
 def must_be_recreated(context: PlanContext, pod: Pod) -> bool:
     """Whether the pod gets the update revision by another pod of its name."""
     policy = context.rolling.pod_update_policy or RECREATE

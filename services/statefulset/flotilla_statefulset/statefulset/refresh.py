@@ -19,6 +19,7 @@ from flotilla_common.workload.inplace import Refresh, refresh
 from flotilla_common.workload.inplace.refresh import IDLE
 from flotilla_common.workload.lifecycle import PREPARING_NORMAL, UPDATED
 from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.due import may_be_updated
 
 _MEMO = "statefulset_refresh_idle"
 
@@ -34,7 +35,7 @@ def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
             continue
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
-        outcome = _refresh(context, pod)
+        outcome = _refresh(context, ordinal, pod)
         if outcome.chain and draft.touch(pod):
             chains.append(outcome.chain)
         else:
@@ -60,9 +61,9 @@ def _explain_hooks(idle: list[Pod], draft: Draft) -> None:
         draft.reason("WaitingForHook", f"waiting: {named(updated)} must get the inPlaceUpdate hook back", updated)
 
 
-def _refresh(context: PlanContext, pod: Pod) -> Refresh:
+def _refresh(context: PlanContext, ordinal: int, pod: Pod) -> Refresh:
     """What the pod needs. That it needs nothing is remembered with the pod, unless time or a problem has to pass."""
-    on_target = pod.revision == context.update_name
+    on_target = pod.revision == context.update_name or not may_be_updated(context, ordinal, pod)
     question = (context.statefulset.spec.lifecycle, on_target)
     if pod.memo.get(_MEMO) == question:
         return IDLE
