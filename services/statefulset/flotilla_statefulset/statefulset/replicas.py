@@ -88,10 +88,9 @@ class _Walk:
             return self._fail(CREATE, "WaitingForClaim", f"pvc {going[0]} is to be deleted", "its claim")
         if not self._creator.add(ordinal):
             return Flow.EXIT
-        return self._charge(Flow.EXIT)
+        return self._charge()
 
     def _there(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
-        ordered, charged = self._context.targets.ordered, False
         if kind.finished:
             return self._replace(pod, kind)
         if kind.phase == "Pending" and not self._claim(ordinal):
@@ -102,18 +101,17 @@ class _Walk:
             self._settle_update(ordinal, pod)
         if ordinal in self._context.pods.unavailable:
             self._draft.waits.until(self._context.pods.waiting.get(ordinal))
-            if ordered:
+            if self._context.targets.ordered:
                 self._wait_for(pod)
-                return Flow.EXIT
-            charged = self._charge(Flow.BREAK) is Flow.BREAK
-        if charged:
-            return Flow.BREAK
+            if (flow := self._charge()) is not Flow.NEXT:
+                return flow
         return Flow.NEXT if kind.terminating else self._repair(ordinal, pod, kind)
 
-    def _charge(self, ordered: Flow) -> Flow:
-        """The pod is unavailable, or about to be: with scaleStrategy.maxUnavailable there may be only so many."""
+    def _charge(self) -> Flow:
+        """The pod is unavailable, or about to be: OrderedReady goes no further, and with scaleStrategy.maxUnavailable
+        there may be only so many."""
         if self._context.targets.ordered:
-            return ordered
+            return Flow.EXIT
         if self._left is None:
             return Flow.NEXT
         self._left -= 1
@@ -131,7 +129,7 @@ class _Walk:
         if not kind.terminating and self._draft.touch(pod):
             self._chains.append(delete_chain(self._context, pod, f"the pod is {kind.phase}"))
         self._draft.reason("ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
-        return self._charge(Flow.EXIT)
+        return self._charge()
 
     def _claim(self, ordinal: int) -> bool:
         """Make claims again that vanished from under a pod that waits for them."""
