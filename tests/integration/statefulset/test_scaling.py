@@ -127,3 +127,15 @@ def test_the_scale_subresource_says_what_an_autoscaler_needs(space: Workspace):
     scale = space.cluster.kubectl("get", "--raw", path)
     assert '"selector":"app=web"' in scale
     assert '"replicas":2' in scale
+
+
+def test_a_protected_set_is_not_deleted(space: Workspace):
+    """Always: never. Cascading: not while it wants pods."""
+    space.apply(statefulset(1))
+    space.settled("web", readyReplicas=1)
+    label = "policy.kruise.io/delete-protection"
+    for value in ("Always", "Cascading"):
+        space.kubectl("label", "--overwrite", "asts", "web", f"{label}={value}")
+        assert f"{label}={value}" in space.refused("delete", "asts", "web")
+    space.scale(0, "web")
+    space.kubectl("delete", "asts", "web")
