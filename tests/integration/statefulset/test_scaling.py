@@ -1,6 +1,8 @@
 """Making and removing pods: one after the other, all at once, as far as scaleStrategy allows; and which ordinals
 (statefulset.md §8.1, §8.3)."""
 
+import re
+
 import pytest
 
 from tests.support.stateful import first_seen, ordinals, serving, statefulset
@@ -99,7 +101,9 @@ def test_a_quota_is_told_and_waited_for(space: Workspace):
     space.until(lambda: [one["type"] for one in space.status("web").get("conditions", [])] == ["FailedCreatePod"])
     (message,) = {one["message"] for one in space.status("web")["conditions"]}
     assert "exceeded quota" in message
-    assert any("create Pod web-2 in StatefulSet web failed error" in text for text in space.warnings("FailedCreate"))
+    told = space.warnings("FailedCreate")
+    assert all(re.match(r"create Pod web-\d in StatefulSet web failed error: .*exceeded quota", text) for text in told)
+    assert len(space.pods) == 2
     space.kubectl("patch", "quota", "few", "--type=merge", "-p", '{"spec":{"hard":{"pods":"10"}}}')
     space.settled("web", replicas=4, readyReplicas=4)
     assert not space.status("web").get("conditions")
