@@ -103,7 +103,7 @@ def test_a_quota_is_told_and_waited_for(space: Workspace):
     assert "exceeded quota" in message
     told = space.warnings("FailedCreate")
     assert all(re.match(r"create Pod web-\d in StatefulSet web failed error: .*exceeded quota", text) for text in told)
-    assert len(space.pods) == 2
+    space.until(lambda: len(space.pods) == 2)
     space.kubectl("patch", "quota", "few", "--type=merge", "-p", '{"spec":{"hard":{"pods":"10"}}}')
     space.settled("web", replicas=4, readyReplicas=4)
     assert not space.status("web").get("conditions")
