@@ -7,7 +7,6 @@ import pytest
 import pytest_asyncio
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import POD
 from tests.integration.cloneset.test_seed_documents import (
     sample,
     test_create,
@@ -68,7 +67,7 @@ async def flotilla(cluster: RealCluster) -> AsyncIterator[Release]:
 @pytest.fixture
 def space(flotilla: Release, request: pytest.FixtureRequest) -> Iterator[Workspace]:
     """A fresh namespace, named after the test."""
-    with watched(flotilla.cluster, request.node.nodeid, POD, CLONE_SET) as made:
+    with watched(flotilla.cluster, request.node.nodeid, CLONE_SET) as made:
         yield made
 
 
