@@ -66,14 +66,14 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         """Names of the ordinal's claims that are on their way out."""
         return [one.metadata.name for one in self.of(ordinal).values() if one.metadata.deletion_timestamp is not None]
 
-    def stale(self, ordinal: int, pod_name: str, pod_uid: str = "") -> list[str]:
-        """Names of the ordinal's claims that are still to go with an earlier pod of that name."""
+    def stale(self, ordinal: int, pod_name: str) -> list[str]:
+        """Names of the ordinal's claims that are still to go with an earlier pod of that name, which is gone."""
         if not self.retention.with_scaled:
             return []
         return [
             claim.metadata.name
             for claim in self.of(ordinal).values()
-            if any(_is_pod(one, pod_name) and one.uid != pod_uid for one in claim.metadata.owner_references)
+            if any(_is_pod(one, pod_name) for one in claim.metadata.owner_references)
         ]
 
     def misfits(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
@@ -94,7 +94,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         mine = {self.owner.metadata.uid, pod.metadata.uid}
         others = [msgspec.to_builtins(one) for one in claim.metadata.owner_references if one.uid not in mine]
         with_set, with_pod = self._wanted(scaled_away=scaled_away)
-        kept = [self.set_reference()] if with_set else []
+        kept = [self._set_reference()] if with_set else []
         kept += [_reference(POD.api_version, POD.kind, pod.metadata.name, pod.metadata.uid)] if with_pod else []
         return patch_of(
             CLAIM,
@@ -107,7 +107,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     def create(self, template: ClaimTemplate, ordinal: int) -> Create:
         """A claim that is missing."""
         meta = self.owner.metadata
-        owners = [self.set_reference()] if self._wanted(scaled_away=False)[0] and self.retention.enforced else []
+        owners = [self._set_reference()] if self._wanted(scaled_away=False)[0] and self.retention.enforced else []
         labels = self.owner.spec.selector.match_labels
         body = template.claim(meta.name, str(ordinal), meta.namespace, labels, owners)
         name, pod = body["metadata"]["name"], f"{meta.name}-{ordinal}"
@@ -127,7 +127,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
             ),
         )
 
-    def set_reference(self) -> Json:
+    def _set_reference(self) -> Json:
         """The reference of claims that go with the set."""
         meta = self.owner.metadata
         return _reference(STATEFUL_SET.api_version, STATEFUL_SET.kind, meta.name, meta.uid)

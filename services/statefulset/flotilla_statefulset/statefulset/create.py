@@ -71,7 +71,7 @@ class Creator:
         return revisions.current if old < targets.partition else revisions.update
 
     def _chain(self, ordinal: int, factory: PodFactory) -> Chain:
-        """Claims that are missing, then the pod, then the owner references of claims that were there."""
+        """Claims that are missing, then the pod. Claims that were there get their owners when it is seen (§4.9)."""
         claims, body = self._context.claims, factory.pod(ordinal)
         name, owner = body["metadata"]["name"], self._context.statefulset.metadata.name
         pod = create_of(

@@ -109,10 +109,6 @@ class Pods(msgspec.Struct, kw_only=True):
     unsettled: list[int] = []  # that a refresh has to look at, ascending
     counts: Counts = msgspec.field(default_factory=Counts)
 
-    def names(self, ordinals: Iterable[int]) -> list[str]:
-        """The names of those of them that are there."""
-        return [self.by_ordinal[one].metadata.name for one in ordinals if one in self.by_ordinal]
-
 
 class Criteria(NamedTuple):
     """What the sorting depends on besides the pods."""
