@@ -4,7 +4,7 @@ A label on the revision says that this was done, or that it is not worth it; so 
 jobs. When it is worth it, and when the update is over, is the business of each kind.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -34,6 +34,22 @@ class ImagePulls(Frozen):
     old: Sequence[ControllerRevision]  # the revisions of pods that will be updated
     parallelism: IntOrString | None = None  # nodes at a time; None is one
     timeout_seconds: int | None = None  # for one try; None is the default
+
+
+def plan_ahead(
+    pulls: ImagePulls, jobs: Iterable[ImagePullJob], draft: Draft, is_worth_it: Callable[[], bool | None]
+) -> None:
+    """Create the jobs of a new revision, or remember that they are not worth it; delete them when the update is over.
+    `is_worth_it` is asked while that is not decided; None: it is too early to say."""
+    if all(revision.metadata.name == pulls.update.metadata.name for revision in pulls.old):
+        plan_removal(jobs, draft)
+        return
+    if is_decided(pulls.update) or (worth := is_worth_it()) is None:
+        return
+    if worth:
+        plan_pulls(pulls, draft)
+    else:
+        plan_no_pulls(pulls.update, draft)
 
 
 def is_decided(revision: ControllerRevision) -> bool:

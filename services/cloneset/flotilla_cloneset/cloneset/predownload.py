@@ -7,7 +7,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.rollout import InPlaceUpdateStrategy
 from flotilla_common.control.draft import Draft
-from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls, plan_removal
+from flotilla_common.workload.predownload import ImagePulls, plan_ahead
 
 FEW = 3
 """Up to so many pods are updated sooner than a job is made."""
@@ -15,17 +15,8 @@ FEW = 3
 
 def plan_predownload(context: PlanContext, draft: Draft) -> None:
     """Nothing unless the snapshot says which jobs there are: then image pulls ahead are switched on."""
-    jobs = context.snapshot.pull_jobs
-    if jobs is None or context.revisions.writes:
-        return
-    update, current = context.revisions.update, context.revisions.current
-    if update.metadata.name == current.metadata.name:
-        plan_removal(jobs, draft)
-        return
-    if is_decided(update) or not _is_time(context):
-        return
-    if not _is_worth_it(context):
-        plan_no_pulls(update, draft)
+    jobs, revisions = context.snapshot.pull_jobs, context.revisions
+    if jobs is None or revisions.writes:
         return
     cloneset, settings = context.snapshot.cloneset, _settings(context)
     pulls = ImagePulls(
@@ -33,12 +24,12 @@ def plan_predownload(context: PlanContext, draft: Draft) -> None:
         metadata=cloneset.metadata,
         selector=cloneset.spec.selector,
         recipe=RECIPE,
-        update=update,
-        old=(current,),
+        update=revisions.update,
+        old=(revisions.current,),
         parallelism=settings.image_pre_download_parallelism,
         timeout_seconds=settings.image_pre_download_timeout_seconds,
     )
-    plan_pulls(pulls, draft)
+    plan_ahead(pulls, jobs, draft, lambda: _is_worth_it(context) if _is_time(context) else None)
 
 
 def _settings(context: PlanContext) -> InPlaceUpdateStrategy:

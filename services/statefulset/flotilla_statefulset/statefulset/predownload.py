@@ -4,7 +4,7 @@ from flotilla_common.api import keys
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.numbers import strict_value
 from flotilla_common.control.draft import Draft
-from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls, plan_removal
+from flotilla_common.workload.predownload import ImagePulls, plan_ahead
 from flotilla_statefulset.statefulset.context import RECREATE, PlanContext
 from flotilla_statefulset.statefulset.revisions import RECIPE, in_place_spec
 
@@ -14,29 +14,20 @@ FEW = 3
 
 def plan_predownload(context: PlanContext, draft: Draft) -> None:
     """Nothing unless the snapshot says which jobs there are: then image pulls ahead are switched on."""
-    jobs = context.snapshot.pull_jobs
-    if jobs is None or context.revisions.writes:
-        return
-    update, current = context.revisions.update, context.revisions.current
-    if update.metadata.name == current.metadata.name:
-        plan_removal(jobs, draft)
-        return
-    if is_decided(update) or not _is_time(context):
-        return
-    if not _is_worth_it(context):
-        plan_no_pulls(update, draft)
+    jobs, revisions = context.snapshot.pull_jobs, context.revisions
+    if jobs is None or revisions.writes:
         return
     pulls = ImagePulls(
         resource=STATEFUL_SET,
         metadata=context.statefulset.metadata,
         selector=context.statefulset.spec.selector,
         recipe=RECIPE,
-        update=update,
-        old=(current,),
+        update=revisions.update,
+        old=(revisions.current,),
         parallelism=_number(context, keys.PULL_PARALLELISM),
         timeout_seconds=_number(context, keys.PULL_TIMEOUT_SECONDS),
     )
-    plan_pulls(pulls, draft)
+    plan_ahead(pulls, jobs, draft, lambda: _is_worth_it(context) if _is_time(context) else None)
 
 
 def _number(context: PlanContext, annotation: str) -> int | None:
