@@ -85,7 +85,9 @@ async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tm
     cluster, nats = flotilla.cluster, f"--nats={flotilla.nats.url}"
     record = tmp_path / "tail.jsonl"
     with record.open("wb") as output:
-        follower = await asyncio.create_subprocess_exec(*command("tail", "web", nats, "-o", "json"), stdout=output)
+        follower = await asyncio.create_subprocess_exec(
+            *command("tail", "web", "-n", "default", nats, "-o", "json"), stdout=output
+        )
         await eventually(lambda: follows(flotilla))
         cluster.kubectl("patch", "clone", "web", "--type=merge", "-p", NEW_IMAGE)
         await eventually(lambda: status(flotilla).get("updatedReadyReplicas") == 1)
