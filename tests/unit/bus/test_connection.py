@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 import pytest
+from nats.aio.client import Client
 from structlog.testing import capture_logs
 
 from flotilla_common.bus import connection as connections
@@ -209,3 +210,42 @@ async def test_a_connection_that_breaks_off_at_its_beginning_is_begun_again(
         await eventually(lambda: connection.connected and server.met > number, 8)
         assert attached[-1] is connection.now()
         assert connection.now().is_connected
+
+
+async def test_a_client_that_swallows_its_cancellation_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """nats-py does so while it waits for its own reconnecting to end, and may wait for the socket ever after."""
+    monkeypatch.setattr(connections, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "CANCEL_SECONDS", 0.01)
+    cancelled = 0
+    really = Client.close
+
+    async def close(client: Client) -> None:
+        nonlocal cancelled
+        while cancelled < 2:
+            try:
+                await asyncio.Future()
+            except asyncio.CancelledError:
+                cancelled += 1
+        await really(client)
+
+    async with meeting(GUARDED) as (_server, connection):
+        await connection.ready(5)
+        monkeypatch.setattr(Client, "close", close)
+        closing = asyncio.create_task(connection.close())
+        await asyncio.wait((closing,), timeout=5)
+        assert closing.done()
+
+
+async def test_a_farewell_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    really = Client.close
+
+    async def close(client: Client) -> None:
+        await really(client)
+        raise OSError("no route")
+
+    with capture_logs() as log:
+        async with meeting(GUARDED) as (_server, connection):
+            await connection.ready(5)
+            monkeypatch.setattr(Client, "close", close)
+            await connection.close()
+    assert [line["error"] for line in log if "ended badly" in line["event"]] == ["no route"]

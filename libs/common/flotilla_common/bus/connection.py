@@ -76,6 +76,13 @@ async def subscribe(
     return await typed.subscribe(subject, queue, on_msg, pending_msgs_limit=most, pending_bytes_limit=most_bytes)
 
 
+async def _end(task: asyncio.Task[None]) -> None:
+    """Cancel it until it ends: nats-py may swallow a cancellation while it connects or closes, and then wait on."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=CANCEL_SECONDS)
+
+
 class OpenBusError(Exception):
     """The bus lets anybody in, and that was not allowed."""
 
@@ -193,22 +200,25 @@ class Connection:
     async def close(self) -> None:
         """Give the connection up for good."""
         self._closing = True
-        while self._task is not None and not self._task.done():  # see _keep: one cancellation may not do
-            self._task.cancel()
-            await asyncio.wait((self._task,), timeout=CANCEL_SECONDS)
+        if self._task is not None:
+            await _end(self._task)
         if self._client is not None:
             await self._farewell(self._client)
             self._client = None
 
     async def _farewell(self, client: Client) -> None:
+        closing = asyncio.create_task(client.close())
         try:
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await client.close()
-        except TimeoutError:
-            self._log.warning("the bus connection was given up without a farewell", seconds=CLOSE_SECONDS)
+            await asyncio.wait((closing,), timeout=CLOSE_SECONDS)
+            if not closing.done():
+                self._log.warning("the bus connection was given up without a farewell", seconds=CLOSE_SECONDS)
+            elif not closing.cancelled() and (error := closing.exception()) is not None:
+                self._log.warning("the bus connection ended badly", error=str(error) or type(error).__name__)
+        finally:
+            await _end(closing)
 
     async def _keep(self) -> None:
-        while not self._closing:  # nats-py may swallow a cancellation while it connects
+        while not self._closing:  # see _end
             closed = asyncio.Event()
             try:
                 client = await self._connect(closed)
