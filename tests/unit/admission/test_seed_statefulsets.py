@@ -18,69 +18,8 @@ from flotilla_common.api.kinds.statefulset.defaults import default_statefulset
 from flotilla_common.api.kinds.statefulset.validation import check_types, validate
 from flotilla_common.api.versions import V1ALPHA1
 from flotilla_common.gates import Gates
+from tests.support.article_statefulsets import IN_PLACE, PARALLEL
 
-PARALLEL = """
-apiVersion: apps.kruise.io/v1beta1
-kind: StatefulSet
-metadata:
-  name: web
-  namespace: default
-spec:
-  serviceName: "nginx-headless"
-  podManagementPolicy: Parallel
-  replicas: 5
-  updateStrategy:
-    type: RollingUpdate
-    rollingUpdate:
-      maxUnavailable: 3
-      # partition: 4
-  selector:
-    matchLabels:
-      app: nginx
-  template:
-    metadata:
-      labels:
-        app: nginx # @
-    spec:
-      containers:
-      - name: nginx
-        image: nginx
-        ports:
-        - name: web
-          containerPort: 80
-"""
-IN_PLACE = """
-apiVersion: apps.kruise.io/v1beta1
-kind: StatefulSet
-metadata:
-  name: web
-  namespace: default
-spec:
-  serviceName: "nginx-headless"
-  podManagementPolicy: Parallel
-  replicas: 5
-  updateStrategy:
-    type: RollingUpdate
-    rollingUpdate:
-      podUpdatePolicy: InPlaceIfPossible
-      maxUnavailable: 3
-  selector:
-    matchLabels:
-      app: nginx
-  template:
-    metadata:
-      labels:
-        app: nginx
-    spec:
-      readinessGates:
-      - conditionType: InPlaceUpdateReady
-      containers:
-      - name: nginx
-        image: nginx:1.7.9
-        ports:
-        - name: web
-          containerPort: 80
-"""
 PAUSED = """
 updateStrategy:
   rollingUpdate:
