@@ -3,16 +3,16 @@
 import msgspec
 import pytest
 
-from flotilla_cloneset.app import PARTS
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
-from flotilla_common.workload.podreadiness.controller import pod_readiness
-from flotilla_common.workload.podreadiness.gather import PODS, Gatherer
-from flotilla_common.workload.podreadiness.plan import PodSnapshot, plan
+from flotilla_sidecar.app import PARTS
+from flotilla_sidecar.podreadiness.controller import pod_readiness
+from flotilla_sidecar.podreadiness.gather import PODS, Gatherer
+from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan
 from tests.support.wiring import FakeWiring
 from tests.unit.control.fakes import START
 

@@ -8,7 +8,7 @@ from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
-from flotilla_common.workload.podreadiness.plan import PodSnapshot, waits_for_condition
+from flotilla_sidecar.podreadiness.plan import PodSnapshot, waits_for_condition
 
 PODS = Watch(POD, Pod, subresources=("status",))
 

@@ -2,8 +2,8 @@
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.workload.podreadiness.gather import PODS, Gatherer
-from flotilla_common.workload.podreadiness.plan import PodSnapshot, plan
+from flotilla_sidecar.podreadiness.gather import PODS, Gatherer
+from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan
 
 WORKERS = 3
 """As the reference: one patch per pod is all there is to do."""
