@@ -9,9 +9,7 @@ from flotilla_cli.install import rbac
 from tests.support.chart import ABSENT, at, rendered
 from tests.support.helm import CHART, Helm
 
-SERVICES = {
-    f"flotilla-{name}" for name in ("cloneset", "jobs", "sidecar", "statefulset", "watcher", "webhook")
-}
+SERVICES = {f"flotilla-{name}" for name in ("cloneset", "jobs", "sidecar", "statefulset", "watcher", "webhook")}
 NO_CRDS = "crds.managed=false"
 
 VALUE_SETS = {
