@@ -33,7 +33,7 @@ class Interest:
         self._watches = {
             _subjects(watch.resource, namespace): watch
             for watch in kind.watches
-            if not watch.private and (watch.owner == resource or watch.concerns is not None)
+            if not watch.direct and (watch.owner == resource or watch.concerns is not None)
         }
         self.report_subject = ""
         if kind.reports is not None:
@@ -90,7 +90,8 @@ class Interest:
 
 def _writes(kind: ControllerSpec[Any], namespace: str) -> list[str]:
     """Where writes on the object's behalf are told: in its namespace, and of what is written elsewhere."""
-    elsewhere = [watch for watch in kind.watches if namespace and (watch.private or not watch.resource.namespaced)]
+    within = bool(namespace)
+    elsewhere = [watch for watch in kind.watches if watch.resource.namespaced != within or (watch.private and within)]
     others = [f"act.v1.*.{watch.resource.plural}.*.*" for watch in elsewhere if watch.writes or watch.subresources]
     return [f"act.v1.*.*.{subjects.token(namespace)}.*", *others]
 

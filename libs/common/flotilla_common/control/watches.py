@@ -45,9 +45,16 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """Not watched where the cluster does not serve the kind when the service starts."""
     private: str = ""
     """The setting that names the one namespace that is read: directly, never over the bus."""
+    named: bool = False
+    """Only objects are read whose names the gatherer asks for (`Wiring.named`): directly, never over the bus."""
     concerns: Callable[[Json, Json], bool] | None = None
     """For recordings (`flotilla bundle`): whether an object (second) matters to an object of the controller's kind
     (first). None: those do that it owns."""
+
+    @property
+    def direct(self) -> bool:
+        """It is read from the apiserver, never over the bus."""
+        return self.named or bool(self.private)
 
     @property
     def consistent(self) -> bool:
@@ -76,7 +83,10 @@ def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Ke
     """The owners of that kind that a change of a dependent concerns: those before and those after."""
     if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
         old = None  # they are the same, as nearly always
-    return {(obj.metadata.namespace, name) for obj in (old, new) if obj is not None for _, name in _owners(obj, kind)}
+    objects = [obj for obj in (old, new) if obj is not None]
+    return {
+        (obj.metadata.namespace if kind.namespaced else "", name) for obj in objects for _, name in _owners(obj, kind)
+    }
 
 
 @cache

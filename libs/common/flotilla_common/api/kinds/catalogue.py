@@ -32,6 +32,11 @@ def kind_of(resource: Resource) -> Kind:
     return _only((kind for kind in KINDS if kind.resource == resource), f"{resource.kind} {resource.api_version}")
 
 
+def is_confidential(resource: Resource) -> bool:
+    """Objects of the resource may hold secrets, of which the bus must not know."""
+    return any(kind.confidential for kind in KINDS if kind.resource == resource)
+
+
 def named(group: str, name: str) -> Kind:
     """The kind of that group and name, whatever the version. Raises LookupError."""
     found = (kind for kind in KINDS if (kind.resource.group, kind.name) == (group, name))
