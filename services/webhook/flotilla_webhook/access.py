@@ -30,7 +30,6 @@ _LEFT_BY_OTHERS = frozenset(
         "daemonsets.apps.kruise.io",
         "podunavailablebudgets.policy.kruise.io",
         "resourcedistributions.apps.kruise.io",
-        "sidecarsets.apps.kruise.io",
         "uniteddeployments.apps.kruise.io",
         "workloadspreads.apps.kruise.io",
     }

@@ -7,12 +7,13 @@ import pytest
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.gojson import go_json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.meta import LabelSelector, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Create, Patch
-from flotilla_common.workload.hashing import go_json, revision_hash
+from flotilla_common.workload.hashing import revision_hash
 from flotilla_common.workload.inplace import calculate
 from flotilla_common.workload.recipe import (
     RevisionOwner,
