@@ -12,6 +12,7 @@ from flotilla_common.api.resources import (
     NODE,
     POD,
     POD_TEMPLATE,
+    REVISION,
     SECRET,
     STORAGE_CLASS,
     VALIDATING,
@@ -53,7 +54,8 @@ def access() -> tuple[Access, ...]:
         Access(POD_TEMPLATE, ("create",)),  # dry runs: validation of templates, and whether pod rules are in use
         Access(STORAGE_CLASS, ("get", "list")),  # whether the volumes of a claim template may grow
         Access(PERSISTENT_POD_STATE, READ),  # which namespaces have one, and where their pods were
-        Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # kinds like StatefulSets
+        Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # white lists of administrators
+        Access(REVISION, ("get", "list"), namespace=OWN_NAMESPACE),  # revisions that SidecarSets name
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),
