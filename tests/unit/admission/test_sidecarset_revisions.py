@@ -63,9 +63,7 @@ def test_stored_data_is_canonical_already() -> None:
     [
         pytest.param({}, id="absent"),
         pytest.param({"containers": [], "volumes": None, "patchPodMetadata": []}, id="empty"),
-        pytest.param(
-            {"selector": {"matchLabels": {"a": "b"}}, "customVersion": "1"}, id="others"
-        ),
+        pytest.param({"selector": {"matchLabels": {"a": "b"}}, "customVersion": "1"}, id="others"),
     ],
 )
 def test_what_is_empty_is_null(spec: Json) -> None:
