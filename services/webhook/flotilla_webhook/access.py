@@ -4,11 +4,13 @@ from flotilla_common.access import OWN_NAMESPACE, READ, reading
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import (
     CLAIM,
     CONFIG_MAP,
     CRD,
     MUTATING,
+    NAMESPACE,
     NODE,
     POD,
     POD_TEMPLATE,
@@ -54,8 +56,10 @@ def access() -> tuple[Access, ...]:
         Access(POD_TEMPLATE, ("create",)),  # dry runs: validation of templates, and whether pod rules are in use
         Access(STORAGE_CLASS, ("get", "list")),  # whether the volumes of a claim template may grow
         Access(PERSISTENT_POD_STATE, READ),  # which namespaces have one, and where their pods were
+        Access(SIDECAR_SET, READ),  # what is injected into pods
+        Access(NAMESPACE, ("get",)),  # whose labels a SidecarSet may select
+        Access(REVISION, ("get", "list"), namespace=OWN_NAMESPACE),  # earlier ones of SidecarSets
         Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # white lists of administrators
-        Access(REVISION, ("get", "list"), namespace=OWN_NAMESPACE),  # revisions that SidecarSets name
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),
