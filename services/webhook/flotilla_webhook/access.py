@@ -59,7 +59,7 @@ def access() -> tuple[Access, ...]:
         Access(SIDECAR_SET, READ),  # what is injected into pods
         Access(NAMESPACE, ("get",)),  # whose labels a SidecarSet may select
         Access(REVISION, ("get", "list"), namespace=OWN_NAMESPACE),  # earlier ones of SidecarSets
-        Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # kinds like StatefulSets
+        Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # white lists of administrators
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.kinds.sidecarset.hashes import annotate_hashes, hash_of_spec, hash_without_image
+from flotilla_common.api.kinds.sidecarset.hashes import hash_annotations, hash_of_spec, hash_without_image
 
 Json = dict[str, Any]
 SETTLED = (
@@ -128,4 +128,4 @@ def test_every_member_of_a_sidecar_counts(member: str, value: Any) -> None:
 )
 def test_what_cannot_be_read(container: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        annotate_hashes({"spec": {"containers": [container]}})
+        hash_annotations({"containers": [container]})

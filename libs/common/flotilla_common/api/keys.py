@@ -44,7 +44,6 @@ SIDECAR_SET_NAME_LABEL = "kruise.io/sidecarset-name"
 CUSTOM_VERSION_LABEL = "apps.kruise.io/sidecarset-custom-version"
 CANARY_ANNOTATION, BASE_ANNOTATION = "apps.kruise.io/sidecarset-canary", "apps.kruise.io/sidecarset-base"
 INJECTED_ENV = "IS_INJECTED"
-NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 SIDECAR_VERSION_ENV, SIDECAR_VERSION_ALT_ENV = "SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"
 
 LAUNCH_PRIORITY, LAUNCHED_IN_ORDER = "apps.kruise.io/container-launch-priority", "Ordered"

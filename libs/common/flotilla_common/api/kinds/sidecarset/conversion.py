@@ -5,8 +5,9 @@ namespaces, and stays one when it is read back.
 """
 
 from flotilla_common.api.documents import Json, ensured, mapping, member
-from flotilla_common.api.keys import CUSTOM_VERSION_LABEL, NAMESPACE_NAME_LABEL
+from flotilla_common.api.keys import CUSTOM_VERSION_LABEL
 from flotilla_common.api.versions import V1BETA1, converted
+from flotilla_common.api.webhooks import NAMESPACE_NAME
 
 
 def convert(document: Json, version: str) -> Json:
@@ -22,7 +23,7 @@ def to_hub(document: Json) -> Json:
 def _to_beta(document: Json) -> None:
     spec, metadata = mapping(document.get("spec")), member(document, "metadata")
     if namespace := spec.pop("namespace", None):
-        spec["namespaceSelector"] = {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}}
+        spec["namespaceSelector"] = {"matchLabels": {NAMESPACE_NAME: namespace}}
     labels = mapping(metadata.get("labels"))
     if custom_version := labels.pop(CUSTOM_VERSION_LABEL, None):
         ensured(document, "spec")["customVersion"] = custom_version

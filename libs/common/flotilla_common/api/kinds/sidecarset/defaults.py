@@ -13,7 +13,7 @@ from flotilla_common.api.admission.pod_template import (
     pull_policy,
 )
 from flotilla_common.api.documents import Json, ensured, fill, mapping, mappings, member, text
-from flotilla_common.api.kinds.sidecarset.hashes import annotate_hashes
+from flotilla_common.api.kinds.sidecarset.hashes import hash_annotations
 from flotilla_common.api.kinds.sidecarset.types import AFTER_APP, BEFORE_APP, RETAIN
 
 _PROBES = ("livenessProbe", "readinessProbe")
@@ -38,7 +38,7 @@ def default_sidecarset(document: Json) -> Json:
         _fill_empty(entry, patchPolicy=RETAIN)
     if (revision := member(spec, "injectionStrategy").get("revision")) is not None:
         _fill_empty(mapping(revision), policy="Always")
-    annotate_hashes(defaulted)
+    ensured(ensured(defaulted, "metadata"), "annotations").update(hash_annotations(spec))
     return defaulted
 
 

@@ -7,7 +7,7 @@ pods only, and leaves the existing ones as updated as they were.
 import hashlib
 import itertools
 
-from flotilla_common.api.documents import Json, ensured, mapping, sequence
+from flotilla_common.api.documents import Json, mapping, sequence
 from flotilla_common.api.gojson import go_json
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.kinds.sidecarset.canonical import canonical_list
@@ -29,12 +29,9 @@ def hash_without_image(spec: Json) -> str:
     return _hash(document)
 
 
-def annotate_hashes(document: Json) -> None:
-    """Write both hashes into the annotations, over what is there. Raises ValueError."""
-    spec = mapping(document.get("spec"))
-    annotations = ensured(ensured(document, "metadata"), "annotations")
-    annotations[SIDECAR_SET_HASH] = hash_of_spec(spec)
-    annotations[SIDECAR_SET_HASH_WITHOUT_IMAGE] = hash_without_image(spec)
+def hash_annotations(spec: Json) -> dict[str, str]:
+    """The annotations that hold both. Raises ValueError."""
+    return {SIDECAR_SET_HASH: hash_of_spec(spec), SIDECAR_SET_HASH_WITHOUT_IMAGE: hash_without_image(spec)}
 
 
 def _hashed(spec: Json) -> dict[str, list[Json]]:
