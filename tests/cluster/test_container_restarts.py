@@ -17,6 +17,7 @@ WATCHED = (POD, RECREATE_REQUEST)
 CRR = "ContainerRecreateRequest"
 NODE = "real-0"
 GRACE = "PreRecreateGrace"
+STAFF = ("sidecar",)
 SOON = {"terminationGracePeriodSeconds": 2}
 LOOK = 3
 """Seconds between two looks of an agent, at most: so much may be lost when its clock is set between them."""

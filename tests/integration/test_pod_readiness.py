@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.support.cluster import Cluster, control_plane, eventually
-from tests.support.fleet import Fleet, fleet
+from tests.support.fleet import SERVICES, Fleet, fleet
 from tests.support.persistent import asked_namespaces
 
 POD = """
@@ -50,18 +50,18 @@ def ready_with_gate(cluster: Cluster, name: str) -> bool:
 
 async def test_with_the_gate_every_pod_gets_gate_and_condition(tmp_path: Path):
     flags = ["--feature-gates=KruisePodReadinessGate=true"]
-    async with control_plane(tmp_path) as cluster, fleet(cluster, flags=flags) as flotilla:
+    async with control_plane(tmp_path) as cluster, fleet(cluster, (*SERVICES, "sidecar"), flags) as flotilla:
         assert has_pod_entry(cluster)
         for manifest in (POD, DEPLOYMENT, CLONE_SET):
             cluster.kubectl("apply", "-f", "-", stdin=manifest)
         await eventually(lambda: ready_with_gate(cluster, "bare"))
         await eventually(lambda: cluster.read("deployment", "web")["status"].get("readyReplicas") == 3)
         await eventually(lambda: cluster.read("clone", "clone").get("status", {}).get("readyReplicas") == 3)
-        page = flotilla.members["cloneset"].metrics_text()
+        page = flotilla.members["sidecar"].metrics_text()
         passes = 'controller_runtime_reconcile_total{controller="pod-readiness-controller",result="success"} '
         ours = next(line for line in page.splitlines() if line.startswith(passes))
         assert 4 <= float(ours.removeprefix(passes)) <= 8  # bare and web's three; the CloneSet's are not looked at
-        assert "cloneset_scale_expectation_leakage" in page
+        assert "cloneset_scale_expectation_leakage" in flotilla.members["cloneset"].metrics_text()
 
 
 async def test_without_the_gate_no_pod_goes_through_the_webhook_but_conditions_are_given(shared: Fleet):

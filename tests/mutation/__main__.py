@@ -28,6 +28,7 @@ PACKAGES = {
     "flotilla_common": "libs/common/flotilla_common",
     "flotilla_cloneset": "services/cloneset/flotilla_cloneset",
     "flotilla_jobs": "services/jobs/flotilla_jobs",
+    "flotilla_sidecar": "services/sidecar/flotilla_sidecar",
     "flotilla_statefulset": "services/statefulset/flotilla_statefulset",
 }
 AREAS = (

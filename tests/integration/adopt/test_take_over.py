@@ -22,7 +22,7 @@ from tests.support.stateful import first_seen, serving
 from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restarts, revision_of, state
 
 GOLDEN = Path(__file__).parent / "golden"
-SERVICES = ("watcher", "cloneset", "statefulset", "jobs", "webhook")
+SERVICES = ("watcher", "cloneset", "statefulset", "sidecar", "jobs", "webhook")
 FLAGS = ("--feature-gates=CloneSetShortHash=true", "--lease-duration=5s", "--lease-retry-period=1s")
 """The gate was on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
 MANAGER, DAEMON, ROLE = "deploy/kruise-controller-manager", "ds/kruise-daemon", "clusterrole/kruise-manager-role"

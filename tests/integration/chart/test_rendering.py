@@ -9,7 +9,7 @@ from flotilla_cli.install import rbac
 from tests.support.chart import ABSENT, at, rendered
 from tests.support.helm import CHART, Helm
 
-SERVICES = {"flotilla-cloneset", "flotilla-jobs", "flotilla-statefulset", "flotilla-watcher", "flotilla-webhook"}
+SERVICES = {f"flotilla-{name}" for name in ("cloneset", "jobs", "sidecar", "statefulset", "watcher", "webhook")}
 NO_CRDS = "crds.managed=false"
 
 VALUE_SETS = {
@@ -142,7 +142,7 @@ def _named(document: object, name: str) -> object:
         ("services.cloneset.replica=2", "at '/services/cloneset': additional properties 'replica' not allowed"),
         (
             "services.clonesets.replicas=2",
-            "services.clonesets: there is no such service; there are cloneset, jobs, statefulset",
+            "services.clonesets: there is no such service; there are cloneset, jobs, sidecar, statefulset",
         ),
         ("services.webhook.shards=2", "services.webhook.shards: this service has no shards"),
         ("services.webhook.enabled=false", "services.webhook.enabled: it cannot be left out"),
@@ -192,8 +192,8 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "profile=compact")
     pod = made.one("Deployment", "flotilla-compact")["spec"]["template"]
     assert pod["spec"]["containers"][0]["command"] == ["flotilla"]
-    everybody = ["cloneset", "jobs", "statefulset", "watcher", "webhook"]
-    assert made.args("Deployment", "flotilla-compact")[:6] == ["run", *everybody]
+    everybody = ["cloneset", "jobs", "sidecar", "statefulset", "watcher", "webhook"]
+    assert made.args("Deployment", "flotilla-compact")[:7] == ["run", *everybody]
     service = made.one("Service", "kruise-webhook-service")["spec"]
     assert service["selector"].items() <= pod["metadata"]["labels"].items()
     assert {source["secret"]["name"] for source in at(pod, "spec.volumes.1.projected.sources")} == {
@@ -206,7 +206,8 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
 
 def test_a_compact_set_may_leave_a_service_out(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "profile=compact", "services.jobs.enabled=false")
-    assert made.args("Deployment", "flotilla-compact")[:5] == ["run", "cloneset", "statefulset", "watcher", "webhook"]
+    others = ["cloneset", "sidecar", "statefulset", "watcher", "webhook"]
+    assert made.args("Deployment", "flotilla-compact")[:6] == ["run", *others]
     assert "flotilla-jobs" not in made.names("ClusterRoleBinding")
 
 
@@ -243,27 +244,6 @@ def test_webhook_entries_take_the_values_and_so_does_their_template(chart: Helm)
         assert {entry["timeoutSeconds"] for entry in configuration["webhooks"]} == {12}
         assert json.loads(annotations["template"]) == configuration["webhooks"]
         assert annotations["admissions.enforcer/disabled"] == "true"
-
-
-@pytest.mark.parametrize(
-    ("values", "there"),
-    [
-        ("featureGates=KruisePodReadinessGate=true", False),
-        (r"featureGates=KruisePodReadinessGate=true\,EnableExternalCerts=true", True),
-        ("featureGates=KruisePodReadinessGate=true,certManager.enabled=true", True),
-        (r"featureGates=AllAlpha=true\,PodWebhook=false", False),
-        ("featureGates=AllAlpha=true", True),
-        ("featureGates=AllAlpha=true,manager.custom_resource_enable=CloneSet", False),
-        (r"featureGates=AllAlpha=true,manager.custom_resource_enable=CloneSet\,SidecarSet", True),
-        ("certManager.enabled=true", False),
-    ],
-)
-def test_pods_are_asked_about_where_a_gate_wants_it_and_the_webhook_may_not_say_so(
-    chart: Helm, values: str, there: bool
-) -> None:
-    made = rendered(chart, NO_CRDS, values)
-    (configuration,) = made.of("MutatingWebhookConfiguration").values()
-    assert any(entry["name"] == "mpod.kb.io" for entry in configuration["webhooks"]) == there
 
 
 def test_cert_manager_signs_for_the_service_and_its_authority_is_injected(chart: Helm) -> None:

@@ -24,7 +24,7 @@ from tests.support.fleet import Fleet, fleet
 from tests.support.workspace import new_namespace
 
 Json = dict[str, Any]
-SERVICES = ("watcher", "cloneset", "jobs", "webhook")
+SERVICES = ("watcher", "cloneset", "sidecar", "jobs", "webhook")
 FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5")
 NODE = "node-0"
 PATIENCE = 60.0  # seconds; far above what anything here takes

@@ -34,6 +34,7 @@ OBJECTS, OBJECT_DOTS = "kube.v1.", 5
 LEASES = (
     "flotilla-cloneset",
     "flotilla-jobs",
+    "flotilla-sidecar",
     "flotilla-statefulset",
     "-pods.core",
     "clonesets",

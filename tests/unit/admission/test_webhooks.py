@@ -16,15 +16,20 @@ PULLS = {"{}imagelistpulljob-v1beta1.kb.io", "{}imagepulljob-v1beta1.kb.io", "{}
 MUTATING = {
     "mcloneset.kb.io",
     "mcontainerrecreaterequest.kb.io",
+    "msidecarset.kb.io",
     "mstatefulset.kb.io",
     *(name.format("m") for name in PULLS),
 }
 VALIDATING = {
     "vcloneset.kb.io",
     "vpersistentpodstate.kb.io",
+    "vsidecarset.kb.io",
     "vstatefulset.kb.io",
     *(name.format("v") for name in PULLS),
 }
+ARMING = {"vpersistentpodstate.kb.io", "vsidecarset.kb.io"}
+"""Their objects bring the pod webhook into use."""
+
 SEVEN = {
     "vbuiltindeployment.kb.io",
     "vbuiltinreplicaset.kb.io",
@@ -77,12 +82,12 @@ BOTH, ALPHA = ("v1alpha1", "v1beta1"), ("v1alpha1",)
     ("kind", "versions", "admission", "entries"),
     [
         pytest.param(
-            "SidecarSet",
+            "BroadcastJob",
             BOTH,
             Admission(mutate=_asked, validate=_asked),
             [
-                "msidecarset /mutate-apps-kruise-io-sidecarset C U",
-                "vsidecarset /validate-apps-kruise-io-sidecarset C U",
+                "mbroadcastjob /mutate-apps-kruise-io-broadcastjob C U",
+                "vbroadcastjob /validate-apps-kruise-io-broadcastjob C U",
             ],
             id="both",
         ),
@@ -147,7 +152,7 @@ def said(entry: Json) -> str:
 def test_every_entry_is_complete() -> None:
     gates = Gates.parse("KruisePodReadinessGate=true")
     for entry in mutating_entries(gates) + validating_entries(gates):
-        arms = entry["name"] == "vpersistentpodstate.kb.io"  # its objects bring the pod webhook into use
+        arms = entry["name"] in ARMING
         assert (entry["sideEffects"], entry["timeoutSeconds"]) == ("NoneOnDryRun" if arms else "None", 30)
         assert entry["admissionReviewVersions"] == ["v1", "v1beta1"]
         service = entry["clientConfig"]["service"]

@@ -33,6 +33,7 @@ PAGES = sorted(
         "services/cloneset",
         "services/jobs",
         "services/nodeagent",
+        "services/sidecar",
         "services/statefulset",
         "services/watcher",
         "services/webhook",

@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Page
@@ -105,4 +106,23 @@ def merge(document: Any, patch: Any) -> Any:
             result.pop(key, None)
         else:
             result[key] = merge(result.get(key), value)
+    return result
+
+
+def applied(document: Json, answer: Answer) -> Json:
+    """The document with the patch of the answer."""
+    result: Json = msgspec.json.decode(msgspec.json.encode(document))
+    for operation in answer.patch:
+        *path, last = [step.replace("~1", "/").replace("~0", "~") for step in operation.path.split("/")[1:]]
+        place: Any = result
+        for step in path:
+            place = place[int(step)] if isinstance(place, list) else place[step]
+        if operation.op == "remove":
+            place.pop(int(last) if isinstance(place, list) else last)
+        elif isinstance(place, list) and operation.op == "add":
+            place.insert(int(last) if last != "-" else len(place), operation.value)
+        elif isinstance(place, list):
+            place[int(last)] = operation.value
+        else:
+            place[last] = operation.value
     return result

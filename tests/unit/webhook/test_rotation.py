@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from flotilla_common.api.podrules import RULES
 from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING
 from flotilla_common.api.webhooks import (
     MUTATING_CONFIGURATION,
@@ -26,7 +27,9 @@ from flotilla_webhook.podready import readiness_step
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
 from flotilla_webhook.rotation import INTERVAL, CertificateRotator
+from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from flotilla_webhook.stores import SecretStore, files_of
+from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi, Json
 
 CA, OTHER = b"ca", b"other"
@@ -58,11 +61,13 @@ def installed(**annotations: str) -> FakeApi:
     return cluster
 
 
-def registration(cluster: FakeApi, *, url: str = "", gates: str = "", paths: set[str] = PATHS) -> Registration:
+def registration(
+    cluster: FakeApi, *, url: str = "", gates: str = "", paths: set[str] = PATHS, clock: FakeClock | None = None
+) -> Registration:
     parsed = Gates.parse(gates)
-    pods = PodAdmission([readiness_step(parsed)])
+    pods = PodAdmission([readiness_step(parsed)], Standing(clock or FakeClock()))
     external = parsed.on("EnableExternalCerts")
-    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, pods.entry, external=external)
+    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, pods.entries, external=external)
 
 
 def entries(cluster: FakeApi, validating: bool = False) -> dict[str, Json]:
@@ -132,8 +137,13 @@ async def test_the_pod_rule_stands_only_while_it_is_needed() -> None:
     assert set(entries(cluster)) == {"mpod.kb.io", *MUTATORS}
     assert entries(cluster)["mpod.kb.io"]["clientConfig"]["caBundle"] == BUNDLE
     assert await armed.sync(CA) == []
-    await registration(cluster).sync(CA)
+    clock = FakeClock()
+    disarmed = registration(cluster, clock=clock)
+    assert await disarmed.sync(CA) == []  # another replica may know better
+    clock.time += LINGER_SECONDS + 1
+    await disarmed.sync(CA)
     assert set(entries(cluster)) == set(MUTATORS)
+    assert RULES not in cluster.named(MUTATING, "", MUTATING_CONFIGURATION)["metadata"]["annotations"]
 
 
 async def test_external_certificates_are_only_checked() -> None:

@@ -1,4 +1,4 @@
-"""The pod readiness controller (install.md §11), for whichever service runs it."""
+"""The pod readiness controller (install.md §11)."""
 
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.spec import ControllerSpec
