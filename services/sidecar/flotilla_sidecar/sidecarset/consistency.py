@@ -5,6 +5,7 @@ new image as soon as it runs another one than that.
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod
 from flotilla_common.api.images import ImageName, is_reported_as
@@ -20,10 +21,8 @@ class Consistency:
         self._statuses = {status.name: status for status in pod.status.container_statuses}
         self._complete = len(pod.spec.containers) == len(pod.status.container_statuses)
         self._last: Mapping[str, LastStatus] | None = None  # None: the annotation cannot be read
-        try:
+        with suppress(ValueError):
             self._last = last_statuses(pod.metadata.annotations, name)
-        except ValueError:
-            pass
 
     def status(self, container: str) -> ContainerStatus | None:
         """What the kubelet says of the container."""

@@ -95,13 +95,8 @@ class Gatherer:
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
         """The SidecarSets to which the pod is something else now. Those that update no pods hear of new ones only."""
-        pod = new or old
-        if pod is None:
-            return []
-        names = injected(pod.metadata.annotations)
-        if not names:
-            return []
-        sets = (self._sets.get("", name) for name in names)
+        names = {name for pod in (old, new) if pod is not None for name in injected_into(pod)}
+        sets = [self._sets.get("", name) for name in names]
         return [("", one.metadata.name) for one in sets if one is not None and _concerns(one, old, new)]
 
     def _of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:

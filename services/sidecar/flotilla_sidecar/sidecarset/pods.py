@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from flotilla_common.api.core import Namespace, Pod
+from flotilla_common.api.kinds.sidecarset.matching import Reach
 from flotilla_common.api.kinds.sidecarset.types import SidecarSet
-from flotilla_common.api.selectors import Selector
 from flotilla_sidecar.sidecarset.look import Look, look
 from flotilla_sidecar.sidecarset.wanted import Wanted
 
@@ -80,10 +80,9 @@ def _count(pods: Pods, pod: Pod, seen: Look) -> None:
 def selected_namespaces(sidecar_set: SidecarSet, namespaces: Iterable[Namespace]) -> frozenset[str] | None:
     """The namespaces whose pods are the SidecarSet's; None: all. Raises ValueError for a selector that cannot be
     read."""
-    if sidecar_set.spec.namespace_selector is None:
-        return None
-    try:
-        selector = Selector.compile(sidecar_set.spec.namespace_selector)
-    except ValueError as fault:
-        raise ValueError(f"spec.namespaceSelector: {fault}") from fault
-    return frozenset(one.metadata.name for one in namespaces if selector.matches(one.metadata.labels))
+    reach = Reach.of(sidecar_set)
+    if reach.unreadable:
+        raise ValueError("spec.namespaceSelector cannot be read")
+    if reach.pinned is not None or reach.namespaces is None:
+        return reach.pinned
+    return frozenset(one.metadata.name for one in namespaces if reach.includes(one.metadata.labels))

@@ -3,8 +3,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.keys import CUSTOM_VERSION_LABEL, SIDECAR_SET_NAME_LABEL
 from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision, revision_source
@@ -109,5 +107,3 @@ def _injected(sidecar_set: SidecarSet, own: Sequence[ControllerRevision]) -> set
     names = {choice.revision_name} if choice.revision_name else set[str]()
     tagged = [one for one in own if one.metadata.labels.get(CUSTOM_VERSION_LABEL) == choice.custom_version]
     return names | {one.metadata.name for one in tagged[-1:] if choice.custom_version}
-
-

@@ -52,9 +52,7 @@ def _patch(sidecar_set: SidecarSet, status: SidecarSetStatus) -> Patch:
         "updatedReadyPods": status.updated_ready_pods or None,  # absent when 0, which the others never are
     }
     body: Json = {"status": msgspec.to_builtins(status) | counts}
-    return patch_of(
-        SIDECAR_SET, sidecar_set.metadata, cause="status", body=body, subresource="status", on_version=True
-    )
+    return patch_of(SIDECAR_SET, sidecar_set.metadata, cause="status", body=body, subresource="status", on_version=True)
 
 
 def _names(status: SidecarSetStatus) -> tuple[object, ...]:
