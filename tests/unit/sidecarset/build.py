@@ -150,7 +150,9 @@ def pod(
     **members: Any,
 ) -> Pod:
     """A pod with containers `main` and `proxy`. Of the same phase and readiness, the older one is updated later."""
-    sidecars = [sidecar(letter)] if base is None else [{**one, "image": image(letter)} for one in base.spec["containers"]]
+    sidecars = (
+        [sidecar(letter)] if base is None else [{**one, "image": image(letter)} for one in base.spec["containers"]]
+    )
     hashes = hash_annotations({"containers": sidecars})
     known = injected(hashes[HASH], "another" if "?" in flags else hashes[PLAIN])
     late = state("proxy", "id-before") if "~" in flags else {}
