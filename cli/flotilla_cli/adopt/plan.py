@@ -26,7 +26,7 @@ from flotilla_cli.install.kinds import place_of
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.webhooks import mutating_entries, validating_entries
+from flotilla_common.api.webhooks import POD_ENTRY, mutating_entries, validating_entries
 from flotilla_common.gates import Gates
 
 LEASE_SECONDS = 10 * 365 * 24 * 3600
@@ -109,7 +109,7 @@ def _rewrite(found: Found) -> Iterator[Step]:
 
 def _open_admission(found: Found) -> Iterator[Step]:
     every = Gates.parse("AllAlpha=true,AllBeta=true")
-    ours = {entry["name"] for entry in (*mutating_entries(every), *validating_entries(every))}
+    ours = {POD_ENTRY, *(entry["name"] for entry in (*mutating_entries(), *validating_entries(every)))}
     for place in CONFIGURATIONS:
         if (live := found.objects.get(place)) is None:
             continue

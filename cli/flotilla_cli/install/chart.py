@@ -20,7 +20,6 @@ from flotilla_cli.install.kinds import name_of
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.services import load_all
 from flotilla_common.api.documents import Json
-from flotilla_common.api.webhooks import mutating_entries
 from flotilla_common.gates import STAGES, Gates
 from flotilla_common.settings import known_flags
 
@@ -32,9 +31,6 @@ _KEPT = {"helm.sh/resource-policy": "keep"}
 """Removing the chart must not remove what users made: with a CRD all of its objects go."""
 
 _FILES = dict.fromkeys(("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"), "managed-fields")
-
-POD_GATE = "KruisePodReadinessGate"
-"""The gate that calls for a webhook in the path of pods."""
 
 
 def files() -> dict[str, str]:
@@ -58,7 +54,7 @@ def write(chart: Path) -> list[Path]:
 
 def _sorted() -> Mapping[str, Sequence[Json]]:
     """The objects by the file that they belong in; namespaces are the templates' own business."""
-    found: dict[str, list[Json]] = {"bus": bus_roles.objects(), "pod-entry": _pod_entry()}
+    found: dict[str, list[Json]] = {"bus": bus_roles.objects()}
     for document in manifests(Gates.parse("")):
         kind = document["kind"]
         metadata = document["metadata"]
@@ -70,11 +66,6 @@ def _sorted() -> Mapping[str, Sequence[Json]]:
         elif kind != "Namespace":
             found.setdefault(_FILES.get(kind, "objects"), []).append(document)
     return found
-
-
-def _pod_entry() -> list[Json]:
-    usual = mutating_entries(Gates.parse(""))
-    return [entry for entry in mutating_entries(Gates.parse(f"{POD_GATE}=true")) if entry not in usual]
 
 
 def _declared() -> Json:

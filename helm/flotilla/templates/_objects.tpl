@@ -70,10 +70,6 @@ annotation `template` again and again, so both say the same. Takes root, object.
 */ -}}
 {{- define "flotilla.registration" -}}
 {{- $ := .root }}
-{{- if and (eq .object.kind "MutatingWebhookConfiguration") (include "flotilla.external" $) (include "flotilla.podEntry" $) }}
-{{- $entry := tpl ($.Files.Get "files/pod-entry.yaml") $ | fromYaml }}
-{{- $_ := set .object "webhooks" (prepend .object.webhooks $entry) }}
-{{- end }}
 {{- range .object.webhooks }}
 {{- $_ := set . "timeoutSeconds" (int $.Values.webhookConfiguration.timeoutSeconds) }}
 {{- end }}

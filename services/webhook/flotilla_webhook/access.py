@@ -5,14 +5,17 @@ from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
 from flotilla_common.api.kinds.resourcedistribution.types import DISTRIBUTED
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import (
     CLAIM,
     CONFIG_MAP,
     CRD,
     MUTATING,
+    NAMESPACE,
     NODE,
     POD,
     POD_TEMPLATE,
+    REVISION,
     SECRET,
     STORAGE_CLASS,
     VALIDATING,
@@ -27,7 +30,6 @@ _LEFT_BY_OTHERS = frozenset(
     {
         "daemonsets.apps.kruise.io",
         "podunavailablebudgets.policy.kruise.io",
-        "sidecarsets.apps.kruise.io",
         "uniteddeployments.apps.kruise.io",
         "workloadspreads.apps.kruise.io",
     }
@@ -54,7 +56,10 @@ def access() -> tuple[Access, ...]:
         Access(POD_TEMPLATE, ("create",)),  # dry runs: validation of templates, and whether pod rules are in use
         Access(STORAGE_CLASS, ("get", "list")),  # whether the volumes of a claim template may grow
         Access(PERSISTENT_POD_STATE, READ),  # which namespaces have one, and where their pods were
-        Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # kinds like StatefulSets
+        Access(SIDECAR_SET, READ),  # what is injected into pods
+        Access(NAMESPACE, ("get",)),  # whose labels a SidecarSet may select
+        Access(REVISION, ("get", "list"), namespace=OWN_NAMESPACE),  # earlier ones of SidecarSets
+        Access(CONFIG_MAP, READ, names=(CONFIGURATION,), namespace=OWN_NAMESPACE),  # white lists of administrators
         *reading((MUTATING, VALIDATING, CRD)),
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),

@@ -1,7 +1,8 @@
 """The webhook service on one page: what it answers, with which certificate, and how the apiserver finds it.
 
-It needs neither the bus nor a mirror: it answers from the request, and asks the apiserver directly where a rule looks
-further. So it serves while NATS is down. It stands in the path of pods only while something makes that necessary.
+It needs neither the bus nor a mirror: it answers from the request, keeps what it needs for each pod by watches of its
+own (`cache`), and asks the apiserver directly where a rule looks further. So it serves while NATS is down. It stands in
+the path of pods only while something makes that necessary.
 """
 
 import asyncio
@@ -12,10 +13,9 @@ from urllib.parse import urlsplit
 
 from structlog.contextvars import bind_contextvars
 
-from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
 from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VALIDATING, Resource
-from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION, paths
+from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.bus.permissions import lone_permissions
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
@@ -25,15 +25,12 @@ from flotilla_common.settings import Settings
 from flotilla_webhook import certificates, tls
 from flotilla_webhook.access import access
 from flotilla_webhook.arming import Arming
+from flotilla_webhook.chain import chain_of
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
 from flotilla_webhook.following import Follower
 from flotilla_webhook.kinds import kind_handlers
 from flotilla_webhook.metrics import Metrics, process_metrics
-from flotilla_webhook.need import Need
-from flotilla_webhook.persistent import persistent_step
-from flotilla_webhook.podready import readiness_step
-from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.recording import recorder
 from flotilla_webhook.registration import GROUPS, Endpoint, Registration
@@ -41,7 +38,6 @@ from flotilla_webhook.rotation import CertificateRotator
 from flotilla_webhook.server import build
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, Store
 from flotilla_webhook.tools import LiveTools
-from flotilla_webhook.whitelist import WhiteList
 from flotilla_webhook.wire import Handler
 
 CA_FILE = "ca-cert.pem"
@@ -54,18 +50,18 @@ async def run(context: Context) -> None:
     bind_contextvars(service=context.service, replica=context.replica)
     settings, clock = context.settings, context.clock
     metrics = process_metrics()
-    need = Need(clock)
-    pods = pods_of(context.api, settings, context.gates, need)
+    chain = chain_of(context.api, clock, context.entropy, settings, context.gates)
+    pods, standing = chain.pods, chain.pods.standing
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics) | pods.handlers()
     registration = Registration(
         context.api,
         Endpoint(settings.namespace, settings.webhook_service, _url(settings)),
         handlers,
-        pods.entry,
+        pods.entries,
         external=context.gates.on("EnableExternalCerts"),
     )
-    arming = Arming(api=context.api, clock=clock, need=need, pods=pods, register=registration.sync_pods)
-    handlers |= {path: arming.before(handlers[path]) for path in arming_paths()}
+    arming = Arming(api=context.api, clock=clock, standing=standing, register=registration.sync_pods)
+    handlers |= chain.armed_by(arming, handlers)
     certificate = tls.Certificate(settings.webhook_client_ca)
     directory = Path(settings.webhook_cert_dir)
     rotator = CertificateRotator(
@@ -77,13 +73,14 @@ async def run(context: Context) -> None:
         use=_using(certificate, metrics),
         clock=clock,
     )
-    need.listen(rotator.wake)
     app = build(handlers, convert, metrics, clock)
     sock = tls.listen(settings.webhook_port)
     async with asyncio.TaskGroup() as group:
         group.create_task(rotator.run())
-        group.create_task(need.follow(context.api))
-        group.create_task(need.expire())
+        group.create_task(standing.expire(rotator.wake))
+        for cache in chain.caches:
+            cache.listen(rotator.wake)
+            group.create_task(cache.follow(context.api, clock))
         for follower in _followers(context, rotator):
             group.create_task(follower.run())
         await _in_time(settings, rotator, rotator.certified)
@@ -99,17 +96,6 @@ def handlers_of(api: Api, clock: Clock, settings: Settings, gates: Gates, metric
     protection = Protection(gates, LiveCounts(api), metrics, recorder(settings.protection_log_path))
     kinds = kind_handlers(LiveTools(api, clock, gates, protection, settings.namespace))
     return kinds | protection.handlers()
-
-
-def pods_of(api: Api, settings: Settings, gates: Gates, need: Need) -> PodAdmission:
-    """What is done to pods, in this order (webhooks.md §7)."""
-    white_list = WhiteList(api, settings.namespace)
-    return PodAdmission([readiness_step(gates), persistent_step(api, white_list, need)])
-
-
-def arming_paths() -> list[str]:
-    """The paths of kinds whose objects make the pod webhook necessary."""
-    return [path for kind in catalogue.KINDS if kind.rules().admission.arms_pods for path in paths(kind, "validate")]
 
 
 def _store(context: Context) -> Store:

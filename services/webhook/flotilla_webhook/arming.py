@@ -4,7 +4,7 @@ A dry run of an object that only this rule lets through shows it: the pod webhoo
 Of several apiservers the one that answers us is asked; the others follow within moments.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 import msgspec
 import structlog
@@ -12,69 +12,81 @@ import structlog
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.podrules import PodRule
 from flotilla_common.api.resources import POD_TEMPLATE
-from flotilla_common.api.webhooks import probe_name
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
-from flotilla_webhook.need import Need
-from flotilla_webhook.pods import SEEN, PodAdmission
+from flotilla_webhook.pods import SEEN
 from flotilla_webhook.registration import RegistrationError
+from flotilla_webhook.standing import Standing
 from flotilla_webhook.wire import Handler
 
 PATIENCE_SECONDS = 5.0
 """How long an admission waits. An apiserver takes a changed configuration up within a tenth of a second."""
 
+PROBED_NAMESPACE = "default"
+"""Where the dry run takes place. It always exists, and the entry asks about it."""
+
 _BETWEEN_SECONDS = 0.1
 _log = structlog.get_logger()
 
+RulesOf = Callable[[Json, str], Awaitable[Collection[PodRule]]]
+"""What an object makes necessary, given the document and its namespace. Raises ValueError for an unreadable one."""
+
 
 class Arming(msgspec.Struct, frozen=True, kw_only=True):
-    """Brings the rule into use."""
+    """Brings rules into use."""
 
     api: Api
     clock: Clock
-    need: Need
-    pods: PodAdmission
+    standing: Standing
     register: Callable[[], Awaitable[object]]
     """Brings the webhook configuration into step with the need. Raises what stands in the way of it."""
 
-    def before(self, handler: Handler) -> Handler:
-        """The handler; what it allows to be created arms the rule first. A dry run changes nothing."""
+    def before(self, handler: Handler, rules_of: RulesOf, admitted: Callable[[Json], None]) -> Handler:
+        """The handler; what it allows to be stored is `admitted`, and arms its rules first. A dry run changes
+        nothing."""
 
         async def answer(request: Request) -> Answer:
             answer = await handler(request)
-            if request.operation != "CREATE" or request.dry_run or not answer.allowed:
+            if request.object is None or request.dry_run or not answer.allowed:
                 return answer
-            if await self.arm(request.namespace):
+            rules = set(await rules_of(request.object, request.namespace))
+            if request.operation == "UPDATE" and request.old_object is not None:
+                rules -= set(await rules_of(request.old_object, request.namespace))
+            admitted(request.object)
+            if await self.arm(rules):
                 return answer
-            warning = f"pods of namespace {request.namespace} may not go back to their nodes for some seconds"
+            warning = "for some seconds the apiserver may not ask the webhook about new pods that this is about"
             return msgspec.structs.replace(answer, warnings=[*answer.warnings, warning])
 
         return answer
 
-    async def arm(self, namespace: str) -> bool:
-        """True once pods of the namespace are asked about; False if that takes too long."""
-        self.need.expect(namespace)
+    async def arm(self, rules: Collection[PodRule]) -> bool:
+        """True once pods of these rules are asked about; False if that takes too long."""
+        waiting = sorted(rules)
+        self.standing.expect(waiting)
         end = self.clock.monotonic() + PATIENCE_SECONDS
         why = ""
-        while self.clock.monotonic() < end:
+        while waiting and self.clock.monotonic() < end:
             try:
-                if await self._is_used(namespace):
+                waiting = [rule for rule in waiting if not await self._is_used(rule)]
+                if not waiting:
                     return True
                 await self.register()
             except (ApiError, Unreachable, RegistrationError) as failure:  # or another replica wrote it first
                 why = str(failure)
             await self.clock.sleep(_BETWEEN_SECONDS)
-        _log.warning("the pod webhook is not in use yet", namespace=namespace, why=why)
-        return False
+        if waiting:
+            _log.warning("the pod webhook is not in use yet", rules=[rule.why for rule in waiting], why=why)
+        return not waiting
 
-    async def _is_used(self, namespace: str) -> bool:
-        rules = await self.pods.rules({})
+    async def _is_used(self, rule: PodRule) -> bool:
         template: Json = {
             "apiVersion": POD_TEMPLATE.api_version,
             "kind": POD_TEMPLATE.kind,
-            "metadata": {"name": probe_name(rules), "namespace": namespace},
+            "metadata": {"name": rule.probe, "namespace": PROBED_NAMESPACE},
             "template": {"spec": {"containers": [{"name": "probe", "image": "probe"}]}},
         }
-        body = await self.api.create(POD_TEMPLATE, namespace, msgspec.json.encode(template), dry_run=True)
+        body = await self.api.create(POD_TEMPLATE, PROBED_NAMESPACE, msgspec.json.encode(template), dry_run=True)
         return SEEN in member(msgspec.json.decode(body), "metadata", "annotations")

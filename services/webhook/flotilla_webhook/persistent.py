@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from flotilla_common.api.admission.review import Request
+from flotilla_common.api.cel import quoted
 from flotilla_common.api.documents import Json, ensured, mappings, member, text
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.persistentpodstate.types import (
@@ -20,9 +21,10 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     TargetRef,
 )
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, supported
-from flotilla_common.api.webhooks import PodRule, namespaces_of
+from flotilla_common.api.meta import metadata_of
+from flotilla_common.api.podrules import PodRule
 from flotilla_common.kube.interface import Api
-from flotilla_webhook.need import Need
+from flotilla_webhook.cache import Cache
 from flotilla_webhook.pods import Step
 from flotilla_webhook.tools import read_all
 from flotilla_webhook.whitelist import WhiteList
@@ -32,29 +34,39 @@ _STATEFUL_SETS = (CustomWorkload("apps", "v1", "StatefulSet"), CustomWorkload("a
 _log = structlog.get_logger()
 
 
-def persistent_step(api: Api, white_list: WhiteList, need: Need) -> Step:
-    """The step."""
-    rules = _Rules(api, white_list, need)
-    return Step("PersistentPodState", rules.rule, rules.change)
+class PersistentStates:
+    """The step, and what PersistentPodStates make necessary."""
 
+    def __init__(self, api: Api, white_list: WhiteList) -> None:
+        self.api = api
+        self.white_list = white_list
+        self.namespaces = Cache(PERSISTENT_POD_STATE, lambda item: metadata_of(item).namespace)
+        """Of every PersistentPodState."""
 
-class _Rules(msgspec.Struct, frozen=True):
-    api: Api
-    white_list: WhiteList
-    need: Need
+    def step(self) -> Step:
+        """The step."""
+        return Step("PersistentPodState", self.rules, self.change, lambda: self.namespaces.known)
 
-    async def rule(self, stored: Json) -> PodRule | None:
+    async def rules(self) -> list[PodRule]:
         """Pods of StatefulSets and of kinds like them, in the namespaces that have a PersistentPodState."""
-        namespaces = self.need.namespaces(namespaces_of(stored))
-        if not namespaces:
-            return None
+        return await self._rules_in(self.namespaces.values())
+
+    async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
+        """What a PersistentPodState that is about to be stored makes necessary."""
+        return await self._rules_in([namespace])
+
+    async def _rules_in(self, namespaces: Iterable[str]) -> list[PodRule]:
+        wanted = sorted(set(namespaces))
+        expression = await self._expression() if wanted else ""
+        return [PodRule("PersistentPodStates", expression, namespace) for namespace in wanted]
+
+    async def _expression(self) -> str:
         try:
             custom = await self.white_list.read()
         except ValueError as fault:  # pods of StatefulSets must not suffer from it
             _log.warning("cannot read which workloads are like StatefulSets", why=str(fault))
             custom = []
-        kinds = dict.fromkeys((one.group, one.kind) for one in (*_STATEFUL_SETS, *custom))
-        return PodRule("of-persistent-workload", controlled_by(kinds), namespaces, probed=True)
+        return controlled_by(dict.fromkeys((one.group, one.kind) for one in (*_STATEFUL_SETS, *custom)))
 
     async def change(self, pod: Json, request: Request) -> None:
         """Bind the pod to where it was, if there is a record of it. Raises ApiError, Unreachable or ValueError when it
@@ -94,7 +106,7 @@ def _readable(stored: Iterable[msgspec.Raw]) -> Iterator[PersistentPodState]:
 
 def controlled_by(kinds: Iterable[tuple[str, str]]) -> str:
     """A CEL expression: the object's controller is of one of these groups and kinds."""
-    these = " || ".join(f"(r.kind == {_quoted(kind)} && {_in_group(group)})" for group, kind in kinds)
+    these = " || ".join(f"(r.kind == {quoted(kind)} && {_in_group(group)})" for group, kind in kinds)
     owners = "object.metadata.ownerReferences"
     return f"has({owners}) && {owners}.exists(r, has(r.controller) && r.controller && ({these}))"
 
@@ -137,9 +149,4 @@ def _controller(pod: Json) -> TargetRef | None:
 
 
 def _in_group(group: str) -> str:
-    return f"r.apiVersion.startsWith({_quoted(group + '/')})" if group else "!r.apiVersion.contains('/')"
-
-
-def _quoted(value: str) -> str:
-    """A CEL string; they are written as those of JSON."""
-    return msgspec.json.encode(value).decode()
+    return f"r.apiVersion.startsWith({quoted(group + '/')})" if group else "!r.apiVersion.contains('/')"

@@ -7,7 +7,7 @@ every pod, makes this step necessary.
 from flotilla_common.api.admission.review import Request
 from flotilla_common.api.documents import Json, fill, mapping, mappings
 from flotilla_common.api.keys import POD_READY
-from flotilla_common.api.webhooks import LACKS_READINESS_GATE, PodRule
+from flotilla_common.api.podrules import LACKS_READINESS_GATE, PodRule
 from flotilla_common.gates import Gates
 from flotilla_webhook.pods import Step
 
@@ -16,14 +16,14 @@ def readiness_step(gates: Gates) -> Step:
     """The step; idle without its gate."""
     on = gates.on("KruisePodReadinessGate")
 
-    async def rule(stored: Json) -> PodRule | None:
-        return LACKS_READINESS_GATE if on else None
+    async def rules() -> list[PodRule]:
+        return [LACKS_READINESS_GATE] if on else []
 
     async def change(pod: Json, request: Request) -> None:
         if on:
             _add_gate(mapping(pod["spec"]))
 
-    return Step("readiness gate", rule, change)
+    return Step("readiness gate", rules, change)
 
 
 def _add_gate(spec: Json) -> None:

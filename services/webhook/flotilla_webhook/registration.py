@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.podrules import RULES
 from flotilla_common.api.resources import CRD, MUTATING, VALIDATING, Resource
 from flotilla_common.api.webhooks import (
     CONVERT_PATH,
     MUTATING_CONFIGURATION,
-    POD_ENTRY,
+    POD_PATH,
     VALIDATING_CONFIGURATION,
     bound,
     path_of,
@@ -28,8 +29,8 @@ _TEMPLATE = "template"  # the annotation that holds the entries as they were ins
 _REVIEW_VERSIONS = ["v1", "v1beta1"]
 
 
-PodEntry = Callable[[Json], Awaitable[Json | None]]
-"""The entry in the path of pods as it must be, given the stored one ({} without one); None: it is not needed."""
+PodEntries = Callable[[str], Awaitable[tuple[list[Json], str]]]
+"""The entries in the path of pods as they must be, and their rules for the annotation, given the stored rules."""
 
 
 class RegistrationError(Exception):
@@ -55,13 +56,13 @@ class Registration:
     """What must be registered, and the writes that make it so."""
 
     def __init__(
-        self, api: Api, endpoint: Endpoint, paths: Iterable[str], pod_entry: PodEntry, *, external: bool = False
+        self, api: Api, endpoint: Endpoint, paths: Iterable[str], pod_entries: PodEntries, *, external: bool = False
     ) -> None:
         """`external`: somebody else keeps the caBundles right."""
         self.api = api
         self.endpoint = endpoint
         self.paths = frozenset(paths)
-        self.pod_entry = pod_entry
+        self.pod_entries = pod_entries
         self.external = external
         self._ca_bundle = ""  # as it was last brought into step
 
@@ -81,18 +82,18 @@ class Registration:
                 return written
 
     async def sync_pods(self) -> list[str]:
-        """Bring the entry in the path of pods into step with what it is needed for. Raises as `sync` does."""
+        """Bring the entries in the path of pods into step with what they are needed for. Raises as `sync` does."""
         if not self._ca_bundle:
             raise RegistrationError("there is no certificate yet")
         return await self._sync_configuration(MUTATING, MUTATING_CONFIGURATION, self._ca_bundle)
 
     async def _sync_configuration(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
         stored = msgspec.json.decode(await self.api.get(resource, "", name), type=Json)
-        pods = await self._pods(stored, ca_bundle) if resource == MUTATING else []
+        held, pods = await self._with_pods(stored, ca_bundle) if resource == MUTATING else (stored, [])
         if self.external:
-            wanted = stored | {"webhooks": [*pods, *_without_pods(mappings(stored.get("webhooks")))]}
+            wanted = held | {"webhooks": [*pods, *_without_pods(mappings(stored.get("webhooks")))]}
         else:
-            wanted = self.configuration(stored, pods, ca_bundle)
+            wanted = self.configuration(held, pods, ca_bundle)
         written: list[str] = []
         if wanted != stored:
             await self.api.replace(resource, "", name, msgspec.json.encode(wanted))
@@ -102,8 +103,8 @@ class Registration:
         return written
 
     def configuration(self, stored: Json, pods: list[Json], ca_bundle: str) -> Json:
-        """The configuration object as it must be, made from the stored one and its template. The entry in the path of
-        pods stands only while it is needed, so it is ours and not the installer's."""
+        """The configuration object as it must be, made from the stored one and its template. The entries in the path of
+        pods stand only while they are needed, so they are ours and not the installer's."""
         annotations = member(stored, "metadata", "annotations")
         template = text(annotations.get(_TEMPLATE)) or msgspec.json.encode(stored.get("webhooks") or []).decode()
         entries = [entry for entry in _without_pods(_entries(template)) if path_of(entry) in self.paths]
@@ -111,10 +112,16 @@ class Registration:
         bound = [self._bound(entry, ca_bundle) for entry in entries]
         return stored | {"metadata": metadata, "webhooks": [*pods, *bound]}
 
-    async def _pods(self, stored: Json, ca_bundle: str) -> list[Json]:
-        held = [entry for entry in mappings(stored.get("webhooks")) if entry.get("name") == POD_ENTRY]
-        entry = await self.pod_entry(held[0] if held else {})
-        return [] if entry is None else [self._bound(entry, ca_bundle)]
+    async def _with_pods(self, stored: Json, ca_bundle: str) -> tuple[Json, list[Json]]:
+        """The configuration with the rules of pods in its annotation, and the entries that these rules make."""
+        annotations = dict(member(stored, "metadata", "annotations"))
+        entries, rules = await self.pod_entries(text(annotations.pop(RULES, "")))
+        if rules:
+            annotations[RULES] = rules
+        held = stored
+        if annotations != member(stored, "metadata", "annotations"):
+            held = stored | {"metadata": member(stored, "metadata") | {"annotations": annotations}}
+        return held, [self._bound(entry, ca_bundle) for entry in entries]
 
     def _bound(self, entry: Json, ca_bundle: str) -> Json:
         client = member(entry, "clientConfig")
@@ -160,7 +167,7 @@ def _conversion_patch(definition: Json, client: Json, webhook: Json) -> bytes:
 
 
 def _without_pods(entries: Iterable[Json]) -> list[Json]:
-    return [entry for entry in entries if entry.get("name") != POD_ENTRY]
+    return [entry for entry in entries if path_of(entry) != POD_PATH]
 
 
 def _entries(template: str) -> list[Json]:

@@ -246,27 +246,6 @@ def test_webhook_entries_take_the_values_and_so_does_their_template(chart: Helm)
         assert annotations["admissions.enforcer/disabled"] == "true"
 
 
-@pytest.mark.parametrize(
-    ("values", "there"),
-    [
-        ("featureGates=KruisePodReadinessGate=true", False),
-        (r"featureGates=KruisePodReadinessGate=true\,EnableExternalCerts=true", True),
-        ("featureGates=KruisePodReadinessGate=true,certManager.enabled=true", True),
-        (r"featureGates=AllAlpha=true\,PodWebhook=false", False),
-        ("featureGates=AllAlpha=true", True),
-        ("featureGates=AllAlpha=true,manager.custom_resource_enable=CloneSet", False),
-        (r"featureGates=AllAlpha=true,manager.custom_resource_enable=CloneSet\,SidecarSet", True),
-        ("certManager.enabled=true", False),
-    ],
-)
-def test_pods_are_asked_about_where_a_gate_wants_it_and_the_webhook_may_not_say_so(
-    chart: Helm, values: str, there: bool
-) -> None:
-    made = rendered(chart, NO_CRDS, values)
-    (configuration,) = made.of("MutatingWebhookConfiguration").values()
-    assert any(entry["name"] == "mpod.kb.io" for entry in configuration["webhooks"]) == there
-
-
 def test_cert_manager_signs_for_the_service_and_its_authority_is_injected(chart: Helm) -> None:
     made = rendered(chart, "certManager.enabled=true,installation.namespace=x")
     assert "EnableExternalCerts=true" in made.settings()

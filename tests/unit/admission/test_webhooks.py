@@ -16,15 +16,20 @@ PULLS = {"{}imagelistpulljob-v1beta1.kb.io", "{}imagepulljob-v1beta1.kb.io", "{}
 MUTATING = {
     "mcloneset.kb.io",
     "mcontainerrecreaterequest.kb.io",
+    "msidecarset.kb.io",
     "mstatefulset.kb.io",
     *(name.format("m") for name in PULLS),
 }
 VALIDATING = {
     "vcloneset.kb.io",
     "vpersistentpodstate.kb.io",
+    "vsidecarset.kb.io",
     "vstatefulset.kb.io",
     *(name.format("v") for name in PULLS),
 }
+ARMING = {"vpersistentpodstate.kb.io", "vsidecarset.kb.io"}
+"""Their objects bring the pod webhook into use."""
+
 SEVEN = {
     "vbuiltindeployment.kb.io",
     "vbuiltinreplicaset.kb.io",
@@ -39,19 +44,8 @@ SEVEN = {
 @pytest.mark.parametrize(
     ("gates", "mutating", "validating"),
     [
-        pytest.param("", MUTATING, VALIDATING | SEVEN, id="defaults: no pod rule"),
-        pytest.param(
-            "KruisePodReadinessGate=true",
-            MUTATING | {"mpod.kb.io"},
-            VALIDATING | SEVEN,
-            id="pod rule is armed",
-        ),
-        pytest.param(
-            "KruisePodReadinessGate=true,PodWebhook=false",
-            MUTATING,
-            VALIDATING | SEVEN,
-            id="row 14",
-        ),
+        pytest.param("", MUTATING, VALIDATING | SEVEN, id="defaults"),
+        pytest.param("KruisePodReadinessGate=true", MUTATING, VALIDATING | SEVEN, id="pods: the webhook's business"),
         pytest.param(
             "ResourcesDeletionProtection=false",
             MUTATING,
@@ -62,7 +56,7 @@ SEVEN = {
 )
 def test_entries(gates: str, mutating: set[str], validating: set[str]) -> None:
     parsed = Gates.parse(gates)
-    assert {entry["name"] for entry in mutating_entries(parsed)} == mutating
+    assert {entry["name"] for entry in mutating_entries()} == mutating
     assert {entry["name"] for entry in validating_entries(parsed)} == validating
 
 
@@ -77,12 +71,12 @@ BOTH, ALPHA = ("v1alpha1", "v1beta1"), ("v1alpha1",)
     ("kind", "versions", "admission", "entries"),
     [
         pytest.param(
-            "SidecarSet",
+            "BroadcastJob",
             BOTH,
             Admission(mutate=_asked, validate=_asked),
             [
-                "msidecarset /mutate-apps-kruise-io-sidecarset C U",
-                "vsidecarset /validate-apps-kruise-io-sidecarset C U",
+                "mbroadcastjob /mutate-apps-kruise-io-broadcastjob C U",
+                "vbroadcastjob /validate-apps-kruise-io-broadcastjob C U",
             ],
             id="both",
         ),
@@ -131,7 +125,7 @@ def test_entries_of_kinds_that_come(
     )
     monkeypatch.setattr(catalogue, "KINDS", (declared,))
     gates = Gates.parse("")
-    made = [entry for entry in mutating_entries(gates) + validating_entries(gates) if entry["name"] not in SEVEN]
+    made = [entry for entry in mutating_entries() + validating_entries(gates) if entry["name"] not in SEVEN]
     assert [said(entry) for entry in made] == entries
     for entry in made:
         (rule,) = entry["rules"]
@@ -146,8 +140,8 @@ def said(entry: Json) -> str:
 
 def test_every_entry_is_complete() -> None:
     gates = Gates.parse("KruisePodReadinessGate=true")
-    for entry in mutating_entries(gates) + validating_entries(gates):
-        arms = entry["name"] == "vpersistentpodstate.kb.io"  # its objects bring the pod webhook into use
+    for entry in mutating_entries() + validating_entries(gates):
+        arms = entry["name"] in ARMING
         assert (entry["sideEffects"], entry["timeoutSeconds"]) == ("NoneOnDryRun" if arms else "None", 30)
         assert entry["admissionReviewVersions"] == ["v1", "v1beta1"]
         service = entry["clientConfig"]["service"]
@@ -163,7 +157,7 @@ def test_deletion_protection_never_blocks_an_unlabelled_object_or_an_outage() ->
 
 
 def test_bound_to_service_and_url() -> None:
-    entry = mutating_entries(Gates.parse(""))[0]
+    entry = mutating_entries()[0]
     served = bound(entry, "Y2E=")
     assert served["clientConfig"] == entry["clientConfig"] | {"caBundle": "Y2E="}
     outside = bound(entry, "Y2E=", "https://10.0.0.1:9876")

@@ -15,11 +15,13 @@ from flotilla_cli.plain import plain
 from flotilla_cli.renderers import bare
 from flotilla_cli.renderers.containerrecreaterequest import recreate_request
 from flotilla_cli.renderers.persistentpodstate import persistent_pod_state
+from flotilla_cli.renderers.sidecarset import sidecar_set
 from flotilla_cli.tree.why import Failure, Why
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.control.plan import Reason
 
 Json = dict[str, Any]
+METADATA = {"name": "side", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}
 NOW = datetime(2026, 3, 1, 8, 2, 0, tzinfo=UTC)
 
 
@@ -97,6 +99,63 @@ def test_where_pods_were():
         "    db-9   n1    -                          example.com/ip=10.0.0.9\n"
         "    db-10  n2    kubernetes.io/hostname=n2  -\n"
     )
+
+
+SIDECARS = {
+    "initContainers": [{"name": "net", "image": "n:1", "restartPolicy": "Always"}, {"name": "setup", "image": "s:1"}],
+    "containers": [
+        {"name": "log", "image": "l:1"},
+        {"name": "mesh", "image": "m:1", "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "e"}},
+    ],
+}
+COUNTS = {"matchedPods": 4, "updatedPods": 2, "readyPods": 3}
+
+
+def test_what_is_injected():
+    raw = msgspec.json.encode({"metadata": METADATA, "spec": SIDECARS, "status": COUNTS})
+    assert plain(render(card("SidecarSet", raw, sidecar_set, why()), NOW)) == (
+        "SidecarSet side  4 pods: 2 updated, 3 ready, 1 at a time  age 2m\n"
+        "├── nothing to wait for\n"
+        "└── CONTAINER  AS              IMAGE\n"
+        "    net        native sidecar  n:1\n"
+        "    setup      init            s:1\n"
+        "    log        sidecar         l:1\n"
+        "    mesh       hot upgrade     m:1, idle e\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param(
+            {"updateStrategy": {"partition": "50%", "maxUnavailable": 0}},
+            "0 at a time, 50% stay on old revisions",
+            id="partition",
+        ),
+        pytest.param({"updateStrategy": {"paused": True, "partition": 2}}, "updates are paused", id="paused"),
+        pytest.param({"updateStrategy": {"type": "NotUpdate"}}, "existing pods are not updated", id="NotUpdate"),
+        pytest.param({"injectionStrategy": {"paused": True}}, "1 at a time, injection is paused", id="no injection"),
+        pytest.param(
+            {"injectionStrategy": {"revision": {"revisionName": "side-1", "customVersion": "a"}}},
+            "1 at a time, new pods get side-1",
+            id="a revision",
+        ),
+        pytest.param(
+            {"injectionStrategy": {"revision": {"customVersion": "a"}}},
+            "1 at a time, new pods get custom version a",
+            id="a custom version",
+        ),
+    ],
+)
+def test_what_a_sidecar_set_may_change(spec: Json, said: str):
+    raw = msgspec.json.encode({"metadata": METADATA, "spec": spec})
+    assert sidecar_set(raw).headline == f"0 pods: 0 updated, 0 ready, {said}"
+
+
+def test_a_canary_says_of_whom():
+    annotations = {"apps.kruise.io/sidecarset-canary": "true", "apps.kruise.io/sidecarset-base": "mesh"}
+    raw = msgspec.json.encode({"metadata": METADATA | {"annotations": annotations}})
+    assert sidecar_set(raw).headline.endswith(", canary of mesh")
 
 
 def test_a_kind_without_a_renderer_has_a_card_as_well():

@@ -92,6 +92,7 @@ def test_workers_of_kinds(settings_file):
         "ImagePullJob": 3,
         "NodeImage": 4,
         "PersistentPodState": 8,
+        "SidecarSet": 3,
         "StatefulSet": 32,
     }
     assert Settings().workers_of(catalogue.called("clone")) == 32

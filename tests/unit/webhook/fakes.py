@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError, Page
@@ -49,13 +50,25 @@ class FakeApi:
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
         return msgspec.json.encode(self.named(resource, namespace, name))
 
-    async def list(self, resource: Resource, namespace: str = "", *, limit: int = 0, token: str = "", **_: Any) -> Page:
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        limit: int = 0,
+        token: str = "",
+        label_selector: str = "",
+        **_: Any,
+    ) -> Page:
         if self.fail_lists:
             raise self.fail_lists
+        wanted = [pair.partition("=")[::2] for pair in label_selector.split(",") if pair]
         found = [
             msgspec.Raw(msgspec.json.encode(document))
             for (plural, where, _name), document in self.objects.items()
-            if plural == resource.plural and namespace in ("", where)
+            if plural == resource.plural
+            and namespace in ("", where)
+            and all(document["metadata"].get("labels", {}).get(key) == value for key, value in wanted)
         ]
         start = int(token or 0)
         more = str(start + 2) if start + 2 < len(found) else ""
@@ -105,4 +118,23 @@ def merge(document: Any, patch: Any) -> Any:
             result.pop(key, None)
         else:
             result[key] = merge(result.get(key), value)
+    return result
+
+
+def applied(document: Json, answer: Answer) -> Json:
+    """The document with the patch of the answer."""
+    result: Json = msgspec.json.decode(msgspec.json.encode(document))
+    for operation in answer.patch:
+        *path, last = [step.replace("~1", "/").replace("~0", "~") for step in operation.path.split("/")[1:]]
+        place: Any = result
+        for step in path:
+            place = place[int(step)] if isinstance(place, list) else place[step]
+        if operation.op == "remove":
+            place.pop(int(last) if isinstance(place, list) else last)
+        elif isinstance(place, list) and operation.op == "add":
+            place.insert(int(last) if last != "-" else len(place), operation.value)
+        elif isinstance(place, list):
+            place[int(last)] = operation.value
+        else:
+            place[last] = operation.value
     return result

@@ -1,27 +1,21 @@
-"""The pod webhook: its steps, the entry that they make, and how it comes into use (webhooks.md §7,
-persistentpodstate.md §6)."""
+"""The pod webhook: its steps for readiness and PersistentPodStates (webhooks.md §7, persistentpodstate.md §6)."""
 
-import re
 from typing import Any
 
-import msgspec
 import pytest
 
-from flotilla_common.api.admission.review import ALLOWED, Answer, Named, Request, error
+from flotilla_common.api.admission.review import ALLOWED, Named, Request
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
 from flotilla_common.api.resources import CONFIG_MAP
-from flotilla_common.api.webhooks import LACKS_READINESS_GATE, PodRule, namespaces_of, pod_entry, probe_name
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
-from flotilla_common.kube.reflector import HeadMeta
-from flotilla_webhook.arming import Arming
-from flotilla_webhook.need import LINGER_SECONDS, Need
-from flotilla_webhook.persistent import persistent_step
+from flotilla_webhook.persistent import PersistentStates
 from flotilla_webhook.podready import readiness_step
-from flotilla_webhook.pods import SEEN, PodAdmission
+from flotilla_webhook.pods import PodAdmission
+from flotilla_webhook.standing import Standing
 from flotilla_webhook.whitelist import WhiteList
 from tests.support.fake_clock import FakeClock
-from tests.unit.webhook.fakes import FakeApi, Json
+from tests.unit.webhook.fakes import FakeApi, Json, applied
 
 O, H, Z = "kubernetes.io/os", "kubernetes.io/hostname", "zone"  # noqa: E741 - as the worked examples say it
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -35,10 +29,9 @@ class World:
 
     def __init__(self, gates: str = "") -> None:
         self.cluster, self.clock = FakeApi(), FakeClock()
-        self.need = Need(self.clock)
-        white_list = WhiteList(self.cluster.api, "kruise-system")
-        steps = [readiness_step(Gates.parse(gates)), persistent_step(self.cluster.api, white_list, self.need)]
-        self.pods = PodAdmission(steps)
+        self.states = PersistentStates(self.cluster.api, WhiteList(self.cluster.api, "kruise-system"))
+        steps = [readiness_step(Gates.parse(gates)), self.states.step()]
+        self.pods = PodAdmission(steps, Standing(self.clock))
 
     def state(self, *, api: str = APPS, kind: str = "StatefulSet", record: Json | None = None, **spec: Any) -> None:
         """There is PersistentPodState `p`, with this record of pod `s-0`."""
@@ -59,12 +52,6 @@ class World:
         data = {"PPS_Watch_Custom_Workload_WhiteList": white_list}
         self.cluster.put(CONFIG_MAP, {"metadata": metadata, "data": data})
 
-    async def see(self, namespace: str, uid: str = "1", kind: str = "ADDED") -> None:
-        """The watch tells of a PersistentPodState."""
-        metadata = {"metadata": {"namespace": namespace, "uid": uid}}
-        head = HeadMeta(namespace=namespace, uid=uid)
-        await self.need.event(kind, head, msgspec.Raw(msgspec.json.encode(metadata)))
-
     async def admit(self, document: Json) -> Json:
         """The pod as it is stored."""
         answer = await self.pods.mutate(create(document))
@@ -79,21 +66,6 @@ def create(document: Json | None) -> Request:
 def pod(name: str = "s-0", api: str = APPS, kind: str = "StatefulSet", **spec: Any) -> Json:
     owner = {"apiVersion": api, "kind": kind, "name": "s", "controller": True}
     return {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"containers": [], **spec}}
-
-
-def applied(document: Json, answer: Answer) -> Json:
-    """The document with the patch of the answer: only additions and replacements of members are made here."""
-    result: Json = msgspec.json.decode(msgspec.json.encode(document))
-    for operation in answer.patch:
-        *path, last = [step.replace("~1", "/").replace("~0", "~") for step in operation.path.split("/")[1:]]
-        place: Any = result
-        for step in path:
-            place = place[int(step)] if isinstance(place, list) else place[step]
-        if isinstance(place, list):
-            place.insert(int(last), operation.value)
-        else:
-            place[last] = operation.value
-    return result
 
 
 # Step 1
@@ -201,165 +173,3 @@ async def test_what_cannot_be_listed_counts_as_none() -> None:
     world.state()
     world.cluster.fail_lists = ApiError(500, "", "etcd")
     assert await world.admit(pod()) == pod()
-
-
-# The entry
-
-
-async def test_the_entry_follows_the_need() -> None:
-    world = World()
-    assert await world.pods.entry({}) is None
-    await world.see("b", "1")
-    await world.see("a", "2")
-    entry = await world.pods.entry({})
-    assert entry is not None
-    assert namespaces_of(entry) == {"a", "b"}
-    ((condition,), (pods, probes)) = entry["matchConditions"], entry["rules"]
-    assert (pods["resources"], probes["resources"]) == (["pods"], ["podtemplates"])
-    assert 'r.kind == "StatefulSet" && r.apiVersion.startsWith("apps/")' in condition["expression"]
-    assert "games.io" not in condition["expression"]
-    world.configure(WHITE_LIST)
-    wider = await world.pods.entry(entry)
-    assert wider is not None
-    assert '(r.kind == "GameSet" && r.apiVersion.startsWith("games.io/"))' in wider["matchConditions"][0]["expression"]
-    world.configure("{")
-    assert await world.pods.entry(wider) == entry
-
-
-async def test_what_is_armed_lingers() -> None:
-    world = World()
-    await world.see("a")
-    entry = await world.pods.entry({})
-    assert entry is not None
-    await world.need.complete("1")  # a LIST without any
-    assert await world.pods.entry(entry) == entry
-    world.clock.time += LINGER_SECONDS + 1
-    assert await world.pods.entry(entry) is None
-
-
-async def test_what_is_armed_stays_until_it_is_known_what_there_is() -> None:
-    world = World()
-    entry = pod_entry([PodRule("of-persistent-workload", "true", frozenset({"a"}), probed=True)])
-    for _ in range(3):
-        made = await world.pods.entry(entry)
-        assert made is not None
-        assert namespaces_of(made) == {"a"}
-        world.clock.time += LINGER_SECONDS + 1
-
-
-WITHIN = PodRule("within", "w", frozenset({"a"}), probed=True)
-OTHERS = PodRule("others", "o", frozenset({"b"}))
-
-
-@pytest.mark.parametrize(
-    ("rules", "namespaces", "condition"),
-    [
-        pytest.param([LACKS_READINESS_GATE], set(), LACKS_READINESS_GATE.expression, id="everywhere"),
-        pytest.param([OTHERS], {"b"}, "o", id="one namespace"),
-        pytest.param([OTHERS, WITHIN], {"a", "b"}, "PROBE : ((o) || (w))", id="both"),
-        pytest.param(
-            [LACKS_READINESS_GATE, WITHIN],
-            set(),
-            f"PROBE : (({LACKS_READINESS_GATE.expression}) || (w))",
-            id="one of them everywhere",
-        ),
-    ],
-)
-def test_the_union_of_rules(rules: list[PodRule], namespaces: set[str], condition: str) -> None:
-    entry = pod_entry(rules)
-    assert namespaces_of(entry) == namespaces
-    ((made),) = entry["matchConditions"]
-    probe = (
-        "request.resource.resource == 'podtemplates' ? has(object.metadata.name) && "
-        f"object.metadata.name == '{probe_name(rules)}'"
-    )
-    assert made["expression"].replace(probe, "PROBE") == condition
-    assert re.fullmatch("[a-z-]{1,63}", made["name"])
-    keys = [one["key"] for one in entry["namespaceSelector"]["matchExpressions"]]
-    assert keys[:2] == ["control-plane", "kubernetes.io/metadata.name"]
-
-
-# Arming
-
-
-class Apiserver(FakeApi):
-    """Uses what was registered after some looks, and then sends probes to the pod webhook."""
-
-    def __init__(self, pods: PodAdmission, looks: int) -> None:
-        super().__init__()
-        self.pods, self.looks, self.registered = pods, looks, 0
-        self.dry_runs = 0
-
-    async def register(self) -> None:
-        self.registered += 1
-        if self.registered == 1:
-            raise ApiError(409, "Conflict", "another replica was faster")
-
-    async def create(self, resource: Any, namespace: str, body: bytes, *, dry_run: bool = False) -> bytes:
-        assert dry_run
-        self.dry_runs += 1
-        document = msgspec.json.decode(body)
-        if self.dry_runs <= self.looks:
-            return body
-        request = Request(
-            uid="u", operation="CREATE", object=document, dry_run=True, resource=Named(resource=resource.plural)
-        )
-        return msgspec.json.encode(applied(document, await self.pods.mutate(request)))
-
-
-def arming(world: World, looks: int) -> tuple[Arming, Apiserver]:
-    server = Apiserver(world.pods, looks)
-    made = Arming(api=server.api, clock=world.clock, need=world.need, pods=world.pods, register=server.register)
-    return made, server
-
-
-async def allow(_: Request) -> Answer:
-    return ALLOWED
-
-
-def wanted(**changes: Any) -> Request:
-    return msgspec.structs.replace(create({"metadata": {"name": "p"}}), **changes)
-
-
-async def test_creation_is_answered_once_the_rule_is_in_use() -> None:
-    world = World()
-    armed, server = arming(world, looks=3)
-    assert await armed.before(allow)(wanted()) == ALLOWED
-    assert (server.dry_runs, server.registered) == (4, 3)
-    entry = await world.pods.entry({})
-    assert entry is not None
-    assert namespaces_of(entry) == {"n"}
-
-
-async def test_what_takes_too_long_is_told() -> None:
-    world = World()
-    armed, _ = arming(world, looks=10**6)
-    answer = await armed.before(allow)(wanted())
-    assert answer.allowed
-    assert "namespace n" in answer.warnings[0]
-
-
-@pytest.mark.parametrize("changes", [{"dry_run": True}, {"operation": "UPDATE"}])
-async def test_nothing_is_armed(changes: Json) -> None:
-    world = World()
-    armed, server = arming(world, looks=0)
-    assert await armed.before(allow)(wanted(**changes)) == ALLOWED
-    assert server.dry_runs == server.registered == 0
-
-
-async def test_a_refused_one_arms_nothing() -> None:
-    async def refuse(_: Request) -> Answer:
-        return error(400, "no")
-
-    armed, server = arming(World(), looks=0)
-    assert (await armed.before(refuse)(wanted())).code == 400
-    assert server.dry_runs == 0
-
-
-async def test_only_a_dry_run_is_a_probe() -> None:
-    rules = [WITHIN]
-    template = {"metadata": {"name": probe_name(rules)}, "template": {}}
-    request = Request(uid="u", operation="CREATE", object=template, resource=Named(resource="podtemplates"))
-    assert (await World().pods.mutate(request)).code == 400
-    marked = await World().pods.mutate(msgspec.structs.replace(request, dry_run=True))
-    assert applied(template, marked)["metadata"]["annotations"] == {SEEN: "true"}

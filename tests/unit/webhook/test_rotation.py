@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from flotilla_common.api.podrules import RULES
 from flotilla_common.api.resources import CRD, MUTATING, SECRET, VALIDATING
 from flotilla_common.api.webhooks import (
     MUTATING_CONFIGURATION,
@@ -26,7 +27,9 @@ from flotilla_webhook.podready import readiness_step
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
 from flotilla_webhook.rotation import INTERVAL, CertificateRotator
+from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from flotilla_webhook.stores import SecretStore, files_of
+from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi, Json
 
 CA, OTHER = b"ca", b"other"
@@ -34,8 +37,8 @@ BUNDLE = base64.b64encode(CA).decode()
 NAMESPACE, SERVICE = "kruise-system", "kruise-webhook-service"
 CLONE_SETS = "clonesets.apps.kruise.io"
 GATES = Gates.parse("")
-PATHS = {path_of(entry) for entry in mutating_entries(GATES) + validating_entries(GATES)}
-MUTATORS = [entry["name"] for entry in mutating_entries(GATES)]
+PATHS = {path_of(entry) for entry in mutating_entries() + validating_entries(GATES)}
+MUTATORS = [entry["name"] for entry in mutating_entries()]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -44,7 +47,7 @@ def installed(**annotations: str) -> FakeApi:
     cluster = FakeApi()
     metadata = {"annotations": annotations} if annotations else {}
     for resource, name, entries in (
-        (MUTATING, MUTATING_CONFIGURATION, mutating_entries(GATES)),
+        (MUTATING, MUTATING_CONFIGURATION, mutating_entries()),
         (VALIDATING, VALIDATING_CONFIGURATION, validating_entries(GATES)),
     ):
         cluster.put(resource, {"metadata": {"name": name} | metadata, "webhooks": entries})
@@ -58,11 +61,13 @@ def installed(**annotations: str) -> FakeApi:
     return cluster
 
 
-def registration(cluster: FakeApi, *, url: str = "", gates: str = "", paths: set[str] = PATHS) -> Registration:
+def registration(
+    cluster: FakeApi, *, url: str = "", gates: str = "", paths: set[str] = PATHS, clock: FakeClock | None = None
+) -> Registration:
     parsed = Gates.parse(gates)
-    pods = PodAdmission([readiness_step(parsed)])
+    pods = PodAdmission([readiness_step(parsed)], Standing(clock or FakeClock()))
     external = parsed.on("EnableExternalCerts")
-    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, pods.entry, external=external)
+    return Registration(cluster.api, Endpoint(NAMESPACE, SERVICE, url), paths, pods.entries, external=external)
 
 
 def entries(cluster: FakeApi, validating: bool = False) -> dict[str, Json]:
@@ -132,8 +137,13 @@ async def test_the_pod_rule_stands_only_while_it_is_needed() -> None:
     assert set(entries(cluster)) == {"mpod.kb.io", *MUTATORS}
     assert entries(cluster)["mpod.kb.io"]["clientConfig"]["caBundle"] == BUNDLE
     assert await armed.sync(CA) == []
-    await registration(cluster).sync(CA)
+    clock = FakeClock()
+    disarmed = registration(cluster, clock=clock)
+    assert await disarmed.sync(CA) == []  # another replica may know better
+    clock.time += LINGER_SECONDS + 1
+    await disarmed.sync(CA)
     assert set(entries(cluster)) == set(MUTATORS)
+    assert RULES not in cluster.named(MUTATING, "", MUTATING_CONFIGURATION)["metadata"]["annotations"]
 
 
 async def test_external_certificates_are_only_checked() -> None:
@@ -166,7 +176,7 @@ async def test_with_external_certificates_only_the_pod_rule_is_written() -> None
 async def test_a_pod_rule_of_somebody_else_gives_way() -> None:
     """The template of OpenKruise's chart asks about every pod."""
     theirs = {"name": "mpod.kb.io", "clientConfig": {"service": {"path": "/mutate-pod"}}}
-    cluster = installed(template=json.dumps([theirs, *mutating_entries(GATES)]))
+    cluster = installed(template=json.dumps([theirs, *mutating_entries()]))
     await registration(cluster).sync(CA)
     assert set(entries(cluster)) == set(MUTATORS)
 
@@ -340,5 +350,5 @@ async def test_nothing_to_do_waits_a_minute_or_for_a_change(tmp_path: Path) -> N
 
 
 def test_entries_are_plain_json() -> None:
-    document: Any = msgspec.json.decode(msgspec.json.encode(mutating_entries(GATES)))
-    assert document == mutating_entries(GATES)
+    document: Any = msgspec.json.decode(msgspec.json.encode(mutating_entries()))
+    assert document == mutating_entries()

@@ -7,12 +7,14 @@ import pytest
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.gojson import go_json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.sidecarset.revisions import canonical_revision
 from flotilla_common.api.meta import LabelSelector, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Create, Patch
-from flotilla_common.workload.hashing import go_json, revision_hash
+from flotilla_common.workload.hashing import revision_hash
 from flotilla_common.workload.inplace import calculate
 from flotilla_common.workload.recipe import (
     RevisionOwner,
@@ -32,15 +34,7 @@ from tests.unit.workload import openkruise
 from tests.unit.workload.build import GATES, RECIPE, container, raw, template
 
 HASH_LABEL, POD_LABEL = "controller.kubernetes.io/hash", "controller-revision-hash"
-SIDECAR_MEMBERS = ("containers", "imagePullSecrets", "initContainers", "patchPodMetadata", "volumes")
 ANYTHING = Selector.compile(LabelSelector())
-
-
-def sidecar_data(data: bytes) -> bytes:
-    """A SidecarSet stores these members of its spec, null when they are empty, and nothing else."""
-    spec = member(msgspec.json.decode(data), "spec")
-    stored: Json = {name: spec.get(name) or None for name in SIDECAR_MEMBERS}
-    return go_json({"spec": {"$patch": "replace", **stored}}, sort=True)
 
 
 def united_data(data: bytes) -> bytes:
@@ -65,7 +59,7 @@ DAEMON = RevisionRecipe(
     hash_label=POD_LABEL,
     hash_label_follows_name=True,
 )
-SIDECAR = RevisionRecipe(canonical=sidecar_data, namespace="kruise-system")
+SIDECAR = RevisionRecipe(canonical=canonical_revision, namespace="kruise-system")
 UNITED = RevisionRecipe(
     canonical=united_data, labels=united_labels, hash_label_follows_name=True, copies_annotations=False
 )

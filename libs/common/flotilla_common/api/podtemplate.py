@@ -6,7 +6,7 @@ canonical form. The facts for that (`podschema/podschema.json`) are printed from
 beside the table; here they are turned into one function per type.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -19,6 +19,9 @@ from flotilla_common.api.documents import Json, JsonValue
 
 Writer = Callable[[Any], JsonValue]
 """Turns a decoded value (None when absent) into what Go writes for it. Raises ValueError for a wrong type."""
+
+Members = list[tuple[str, str, str]]
+"""The members of a struct: name, flags (`o` omitempty, `z` omitzero, `p` pointer) and kind (podschema/README.md)."""
 
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
@@ -40,6 +43,63 @@ class _Member(msgspec.Struct, frozen=True):
     pointer: bool
 
 
+class Canonical:
+    """The writers of a table of types."""
+
+    def __init__(self, types: Mapping[str, Members]) -> None:
+        """`types`: the members of each struct, in Go's order."""
+        self._types = types
+        self._kinds = dict(_SCALARS)
+
+    def write(self, type_name: str, document: bytes | msgspec.Raw) -> Json:
+        """What Go writes for the document as a value of the type. Raises ValueError when it is no JSON object or null,
+        or a known member has the wrong type."""
+        try:
+            value = _DECODER.decode(document)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"not JSON: {error}") from error
+        return cast("Json", self._kind(type_name).write(value))
+
+    def _kind(self, name: str) -> _Kind:
+        if name not in self._kinds:
+            self._kinds[name] = self._new_kind(name)
+        return self._kinds[name]
+
+    def _new_kind(self, name: str) -> _Kind:
+        if name.startswith("[]"):
+            return _Kind(_list_writer(self._kind(name[2:]).write))
+        if name.startswith("{}"):
+            return _Kind(_map_writer(self._kind(name[2:]).write))
+        return _Kind(self._struct_writer(name), omit_empty=False)
+
+    def _struct_writer(self, name: str) -> Writer:
+        members: list[_Member] = []
+
+        def write(value: Any) -> JsonValue:
+            if not members:  # filled at first use: types may contain themselves
+                members.extend(self._member(*entry) for entry in self._types[name])
+            source = _typed(value, dict, {})
+            result: Json = {}
+            for member in members:
+                _write_member(member, source.get(member.name), result)
+            return result
+
+        return write
+
+    def _member(self, name: str, flags: str, kind_name: str) -> _Member:
+        kind = self._kind(kind_name)
+        pointer = "p" in flags
+        # Newer types omit a zero creationTimestamp ("z"); the recipe is older and always has it as null.
+        optional = "o" in flags and "z" not in flags
+        return _Member(
+            name=name,
+            write=kind.write,
+            omit_empty=optional and not pointer and kind.omit_empty,
+            omit_null=optional and pointer,
+            pointer=pointer,
+        )
+
+
 def canonical_template(template: bytes | msgspec.Raw) -> Json:
     """The template as core/v1 types would write it: what revisions hold and hash. Raises ValueError when it is no JSON
     object or null, or a known member has the wrong type."""
@@ -48,57 +108,19 @@ def canonical_template(template: bytes | msgspec.Raw) -> Json:
 
 def canonical_object(type_name: str, document: bytes | msgspec.Raw) -> Json:
     """The same for another type of the table, such as PersistentVolumeClaimSpec; members are in Go's order."""
-    try:
-        value = _DECODER.decode(document)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"not JSON: {error}") from error
-    return cast("Json", _kind(type_name).write(value))
+    return _core().write(type_name, document)
 
 
 @cache
-def _table() -> dict[str, list[tuple[str, str, str]]]:
+def core_types() -> dict[str, Members]:
+    """The table: for every struct type, its members."""
     source = files("flotilla_common.api").joinpath("podschema/podschema.json").read_bytes()
-    return msgspec.json.decode(source, type=dict[str, list[tuple[str, str, str]]])
+    return msgspec.json.decode(source, type=dict[str, Members])
 
 
 @cache
-def _kind(name: str) -> _Kind:
-    if name.startswith("[]"):
-        return _Kind(_list_writer(_kind(name[2:]).write))
-    if name.startswith("{}"):
-        return _Kind(_map_writer(_kind(name[2:]).write))
-    if name in _SCALARS:
-        return _SCALARS[name]
-    return _Kind(_struct_writer(name), omit_empty=False)
-
-
-def _struct_writer(name: str) -> Writer:
-    members: list[_Member] = []
-
-    def write(value: Any) -> JsonValue:
-        if not members:  # filled at first use: types may contain themselves
-            members.extend(_member(*entry) for entry in _table()[name])
-        source = _typed(value, dict, {})
-        result: Json = {}
-        for member in members:
-            _write_member(member, source.get(member.name), result)
-        return result
-
-    return write
-
-
-def _member(name: str, flags: str, kind_name: str) -> _Member:
-    kind = _kind(kind_name)
-    pointer = "p" in flags
-    # Newer types omit a zero creationTimestamp ("z"); the recipe is older and always has it as null.
-    optional = "o" in flags and "z" not in flags
-    return _Member(
-        name=name,
-        write=kind.write,
-        omit_empty=optional and not pointer and kind.omit_empty,
-        omit_null=optional and pointer,
-        pointer=pointer,
-    )
+def _core() -> Canonical:
+    return Canonical(core_types())
 
 
 def _write_member(member: _Member, value: Any, result: Json) -> None:

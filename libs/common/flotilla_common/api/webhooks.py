@@ -1,16 +1,10 @@
 """The webhook entries of the two configuration objects (webhooks.md §2, §3).
 
-Scope follows need: an entry stands here only while something makes it necessary, and the one in the path of pods is
-narrowed as far as the apiserver can. Every member is written out, so that a stored entry can be compared with a wanted
-one.
+Scope follows need: only labelled objects are asked about before they are deleted, and the entries in the path of pods
+are made of rules (`podrules`). Every member is written out, so that a stored entry can be compared with a wanted one.
 """
 
-from collections.abc import Sequence
-from hashlib import sha256
-
-import msgspec
-
-from flotilla_common.api.documents import Json, mappings, member, sequence, text
+from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.gates import Gates
@@ -24,39 +18,18 @@ COUNTED_LABEL = "policy.kruise.io/aggregate-to-crd-protection"
 """`true` on a ClusterRole: the webhook may do what it allows, to count what is left of a protected CRD."""
 CONVERT_PATH = "/convert"
 POD_ENTRY, POD_PATH = "mpod.kb.io", "/mutate-pod"
-PROBE = "flotilla-pod-rule-"
-"""What the names of objects begin with that are created, as a dry run, to see which pod rules are in use."""
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label of every namespace with its name."""
 
 _TIMEOUT_SECONDS = 30
-_NOT_KUBE_SYSTEM = {"key": NAMESPACE_NAME, "operator": "NotIn", "values": ["kube-system"]}
+NOT_KUBE_SYSTEM = {"key": NAMESPACE_NAME, "operator": "NotIn", "values": ["kube-system"]}
 # The system's own namespace carries this label: its pods must start while the webhook is down.
-_NOT_OURS = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]}
+NOT_OURS = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]}
 
 
-class PodRule(msgspec.Struct, frozen=True):
-    """Which pods one step of the pod webhook has to see."""
-
-    name: str  # of the condition, in lower case
-    expression: str  # CEL, over `object`
-    namespaces: frozenset[str] | None = None  # None: all but the system's
-    probed: bool = False  # somebody waits until the apiserver uses the rule
-
-
-LACKS_READINESS_GATE = PodRule(
-    "lacks-kruise-pod-ready",
-    "!has(object.spec.readinessGates) || !object.spec.readinessGates.exists(g, g.conditionType == 'KruisePodReady')",
-)
-"""Pods that have the gate already are kept off the wire."""
-
-
-def mutating_entries(gates: Gates) -> list[Json]:
-    """The mutating entries that the gates call for, without caBundle, reached through the Service."""
-    entries = _kind_entries("mutate")
-    if gates.on("KruisePodReadinessGate"):
-        entries.insert(0, pod_entry((LACKS_READINESS_GATE,)))
-    return entries
+def mutating_entries() -> list[Json]:
+    """The mutating entries, without caBundle, reached through the Service."""
+    return _kind_entries("mutate")
 
 
 def validating_entries(gates: Gates) -> list[Json]:
@@ -112,58 +85,25 @@ def _kind_entries(verb: str) -> list[Json]:
     for kind in catalogue.KINDS:
         admission, resource = kind.rules().admission, kind.resource
         if verb in admission.handlers:
-            rule = _rule(resource.group, kind.versions, resource.plural, *admission.operations(verb))
-            entry = _entry(f"{verb[0]}{admission.name or kind.singular}.kb.io", paths(kind, verb)[0], rule)
+            rule = rule_of(resource.group, kind.versions, resource.plural, *admission.operations(verb))
+            entry = entry_of(f"{verb[0]}{admission.name or kind.singular}.kb.io", paths(kind, verb)[0], rule)
             found.append(
                 entry | {"sideEffects": "NoneOnDryRun"} if admission.arms_pods and verb == "validate" else entry
             )
     return found
 
 
-def pod_entry(rules: Sequence[PodRule]) -> Json:
-    """The entry in the path of pods: it asks about those that some step has to see. Where steps need different
-    namespaces, pods of all these are asked about; each step judges for itself again."""
-    within = [rule.namespaces for rule in rules if rule.namespaces is not None]
-    selector: list[Json] = [_NOT_OURS, _NOT_KUBE_SYSTEM]
-    if len(within) == len(rules):
-        selector.append({"key": NAMESPACE_NAME, "operator": "In", "values": sorted(frozenset[str]().union(*within))})
-    name = rules[0].name if len(rules) == 1 else "seen-by-some-step"
-    condition = " || ".join(f"({rule.expression})" for rule in rules) if rules[1:] else rules[0].expression
-    asked = [_rule("", ("v1",), "pods", "CREATE")]
-    if any(rule.probed for rule in rules):
-        asked.append(_rule("", ("v1",), "podtemplates", "CREATE"))
-        probe = f"has(object.metadata.name) && object.metadata.name == '{probe_name(rules)}'"
-        condition = f"request.resource.resource == 'podtemplates' ? {probe} : ({condition})"
-    return _entry(POD_ENTRY, POD_PATH, *asked) | {
-        "namespaceSelector": {"matchExpressions": selector},
-        "matchConditions": [{"name": name, "expression": condition}],
-    }
-
-
-def probe_name(rules: Sequence[PodRule]) -> str:
-    """The name of the object that the entry of these rules lets through, so that somebody can see that the apiserver
-    uses them. It says which rules; that a namespace is among theirs shows by itself."""
-    said = "\n".join(f"{rule.name} {rule.expression}" for rule in rules)
-    return f"{PROBE}{sha256(said.encode()).hexdigest()[:10]}"
-
-
-def namespaces_of(entry: Json) -> frozenset[str]:
-    """The namespaces that a pod entry asks about; none if it names none."""
-    selector = mappings(member(entry, "namespaceSelector").get("matchExpressions"))
-    named = [one.get("values") for one in selector if (one.get("key"), one.get("operator")) == (NAMESPACE_NAME, "In")]
-    return frozenset(text(name) for values in named for name in sequence(values))
-
-
 def _protection(name: str, path: str, group: str, resource: str, versions: tuple[str, ...] = ("v1",)) -> Json:
     """Only labelled objects are asked about, and an outage of the webhook never blocks a deletion."""
-    return _entry(name, path, _rule(group, versions, resource, "DELETE")) | {
+    return entry_of(name, path, rule_of(group, versions, resource, "DELETE")) | {
         "failurePolicy": "Ignore",
-        "namespaceSelector": {"matchExpressions": [_NOT_KUBE_SYSTEM]},
+        "namespaceSelector": {"matchExpressions": [NOT_KUBE_SYSTEM]},
         "objectSelector": {"matchExpressions": [{"key": DELETE_PROTECTION, "operator": "Exists"}]},
     }
 
 
-def _rule(group: str, versions: tuple[str, ...], resource: str, *operations: str) -> Json:
+def rule_of(group: str, versions: tuple[str, ...], resource: str, *operations: str) -> Json:
+    """A rule of an entry: these operations on a resource."""
     return {
         "apiGroups": [group],
         "apiVersions": list(versions),
@@ -173,7 +113,8 @@ def _rule(group: str, versions: tuple[str, ...], resource: str, *operations: str
     }
 
 
-def _entry(name: str, path: str, *rules: Json) -> Json:
+def entry_of(name: str, path: str, *rules: Json) -> Json:
+    """An entry with every member written out, that asks about all objects of its rules."""
     entry: Json = {
         "name": name,
         "clientConfig": {"service": {"path": path, "port": 443, "namespace": NAMESPACE, "name": SERVICE}},

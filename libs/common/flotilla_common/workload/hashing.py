@@ -11,6 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from flotilla_common.api.core import Container
+from flotilla_common.api.gojson import go_json
 from flotilla_common.api.podtemplate import canonical_object, canonical_template
 
 _OFFSET = 0x811C9DC5
@@ -19,8 +20,6 @@ _MASK = 0xFFFFFFFF
 _ALPHABET = bytes.maketrans(b"0123456789", b"456789bcdf")  # no vowels: a hash spells no words
 _METADATA_PATH = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 _IGNORED_ENV = frozenset({"SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"})
-_HTML = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026"}
-_LINES = {"\u2028".encode(): b"\\u2028", "\u2029".encode(): b"\\u2029"}
 
 
 def revision_data(template: bytes | msgspec.Raw) -> bytes:
@@ -33,14 +32,6 @@ def revision_data(template: bytes | msgspec.Raw) -> bytes:
 def _revision_data(template: bytes) -> bytes:
     document = {"spec": {"template": {**canonical_template(template), "$patch": "replace"}}}
     return go_json(document, sort=True)
-
-
-def go_json(document: object, *, sort: bool = False) -> bytes:
-    """Compact JSON with the escapes that Go adds."""
-    text = msgspec.json.encode(document, order="sorted" if sort else None)
-    for plain, escaped in (_HTML | _LINES).items():
-        text = text.replace(plain, escaped)
-    return text
 
 
 @lru_cache(maxsize=4096)

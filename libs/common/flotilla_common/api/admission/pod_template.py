@@ -6,6 +6,7 @@ the revision hash, so it must not depend on the image.
 """
 
 import contextlib
+from collections.abc import Iterable
 from decimal import ROUND_CEILING
 
 from flotilla_common.api import quantity
@@ -13,7 +14,9 @@ from flotilla_common.api.documents import Json, ensured, mapping, mappings, memb
 from flotilla_common.gates import Gates
 
 _MODES = ("secret", "configMap", "downwardAPI", "projected")
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+"""The members of a container that are probes."""
+
 _PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 
 
@@ -41,9 +44,9 @@ def default_template(template: Json, *, host_ports: bool = False) -> None:
     for container in mappings(spec.get("initContainers")):
         _fill(container, imagePullPolicy=pull_policy(text(container.get("image"))))
     for container in containers_of(spec):
-        _default_container(container)
+        default_container(container)
     for volume in mappings(spec.get("volumes")):
-        _default_volume(volume)
+        default_volume(volume)
     if host_ports and spec.get("hostNetwork") is True:
         fill_host_ports(spec)
 
@@ -76,13 +79,14 @@ def pull_policy(image: str) -> str:
     return "Always" if moving else "IfNotPresent"
 
 
-def _default_container(container: Json) -> None:
+def default_container(container: Json, probes: Iterable[str] = PROBES) -> None:
+    """Fill in a container, but for its pull policy. `probes`: which of them are filled in."""
     _fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
     for port in mappings(container.get("ports")):
         _fill(port, protocol="TCP")
     for env in mappings(container.get("env")):
-        _default_field_ref(mapping(env.get("valueFrom")))
-    for name in _PROBES:
+        default_field_ref(mapping(env.get("valueFrom")))
+    for name in probes:
         if probe := mapping(container.get(name)):
             _fill(probe, **_PROBE_DEFAULTS)
             _default_http(probe)
@@ -96,12 +100,14 @@ def _default_http(handler: Json) -> None:
         _fill(handler["httpGet"], path="/", scheme="HTTP")
 
 
-def _default_field_ref(source: Json) -> None:
+def default_field_ref(source: Json) -> None:
+    """Fill in a source that may be a field of the pod."""
     if isinstance(source.get("fieldRef"), dict):
         _fill(source["fieldRef"], apiVersion="v1")
 
 
-def _default_volume(volume: Json) -> None:
+def default_volume(volume: Json) -> None:
+    """Fill in a volume of a pod."""
     if all(volume[key] is None for key in volume if key != "name"):
         volume["emptyDir"] = {}
     if isinstance(volume.get("hostPath"), dict) and volume["hostPath"].get("type") is None:
@@ -111,12 +117,12 @@ def _default_volume(volume: Json) -> None:
         if isinstance(volume.get(kind), dict) and volume[kind].get("defaultMode") is None:
             volume[kind]["defaultMode"] = 420
     for item in mappings(member(volume, "downwardAPI").get("items")):
-        _default_field_ref(item)
+        default_field_ref(item)
     for source in mappings(member(volume, "projected").get("sources")):
         if isinstance(source.get("serviceAccountToken"), dict):
             _fill(source["serviceAccountToken"], expirationSeconds=3600)
         for item in mappings(member(source, "downwardAPI").get("items")):
-            _default_field_ref(item)
+            default_field_ref(item)
 
 
 def _default_resources(resources: Json) -> None:

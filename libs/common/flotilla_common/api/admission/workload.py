@@ -12,7 +12,7 @@ import msgspec
 from flotilla_common.api.admission.fields import Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.tools import Tools, Verdict
-from flotilla_common.api.documents import Json, mapping, mappings, member, strings
+from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.podtemplate import canonical_object
 from flotilla_common.api.selectors import Selector
@@ -116,6 +116,19 @@ def priority_problem(strategy: Json) -> str:
             return reason
     if any(not term.get("orderedKey") for term in orders):
         return "order key can not be empty"
+    return ""
+
+
+def scatter_problem(terms: list[Json]) -> str:
+    """Why a scatterStrategy cannot be used; empty if it can (common.md §11.2)."""
+    seen: set[tuple[str, str]] = set()
+    for term in terms:
+        pair = text(term.get("key")), text(term.get("value"))
+        if not pair[0]:
+            return "key can not be empty"
+        if pair in seen:
+            return f"duplicated key={pair[0]} value={pair[1]}"
+        seen.add(pair)
     return ""
 
 

@@ -43,6 +43,12 @@ def priority_strategy() -> Schema:
     )
 
 
+def scatter_strategy() -> Schema:
+    """Labels that are spread over the order of an update."""
+    term = struct("One label to spread.", key=string("The label's key."), value=string("The label's value."))
+    return array("Labels whose pods are spread evenly over the order of the update.", term)
+
+
 def in_place_strategy() -> Schema:
     """The settings of updates in place."""
     return struct(

@@ -10,6 +10,7 @@ from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.kinds.nodeimage import kind as nodeimage
 from flotilla_common.api.kinds.persistentpodstate import kind as persistentpodstate
 from flotilla_common.api.kinds.resourcedistribution import kind as resourcedistribution
+from flotilla_common.api.kinds.sidecarset import kind as sidecarset
 from flotilla_common.api.kinds.statefulset import kind as statefulset
 from flotilla_common.api.resources import Resource
 
@@ -21,6 +22,7 @@ KINDS: tuple[Kind, ...] = (
     nodeimage.KIND,
     persistentpodstate.KIND,
     resourcedistribution.KIND,
+    sidecarset.KIND,
     statefulset.KIND,
 )
 """All of them, by name. A new kind is a folder beside these and a line here; so read the list through the module, when

@@ -11,10 +11,10 @@ from functools import lru_cache
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.gojson import go_json
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
 from flotilla_common.api.meta import Model, rfc3339
 from flotilla_common.control.plan import Json
-from flotilla_common.workload.hashing import go_json
 from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -1,6 +1,6 @@
 """The CloneSet CRD (cloneset.md §1 and §2): what both versions share, and where v1alpha1 differs."""
 
-from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy
+from flotilla_common.api.crds.rollout import in_place_strategy, lifecycle, priority_strategy, scatter_strategy
 from flotilla_common.api.crds.schema import (
     Schema,
     anything,
@@ -77,14 +77,13 @@ def _scale(**version_fields: Schema) -> Schema:
 
 
 def _rollout() -> dict[str, Schema]:
-    term = struct("One label to spread.", key=string("The label's key."), value=string("The label's value."))
     return {
         "partition": int_or_string("How many pods stay on old revisions. Default: 0."),
         "maxUnavailable": int_or_string("How many pods may be unavailable while updating. Default: 20%."),
         "maxSurge": int_or_string("How many pods beyond replicas may exist while updating. Default: 0."),
         "paused": boolean("Stops updates; scaling goes on. Default: false."),
         "priorityStrategy": priority_strategy(),
-        "scatterStrategy": array("Labels whose pods are spread evenly over the order of the update.", term),
+        "scatterStrategy": scatter_strategy(),
         "inPlaceUpdateStrategy": in_place_strategy(),
     }
 

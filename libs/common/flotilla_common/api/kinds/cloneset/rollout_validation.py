@@ -6,8 +6,8 @@ The two versions hold the same rollout fields at different paths, so the rules l
 from collections.abc import Iterator
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid, required
-from flotilla_common.api.admission.workload import priority_problem
-from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.admission.workload import priority_problem, scatter_problem
+from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.numbers import strict_value
 from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1
@@ -86,19 +86,6 @@ class _Rollout:
             return strict_value(value, self.replicas, round_up=True), None
         except ValueError as error:
             return None, invalid(f"{self.path}.{name}", value, str(error))
-
-
-def scatter_problem(terms: list[Json]) -> str:
-    """Why a scatterStrategy cannot be used; empty if it can (common.md §11.2)."""
-    seen: set[tuple[str, str]] = set()
-    for term in terms:
-        pair = text(term.get("key")), text(term.get("value"))
-        if not pair[0]:
-            return "key can not be empty"
-        if pair in seen:
-            return f"duplicated key={pair[0]} value={pair[1]}"
-        seen.add(pair)
-    return ""
 
 
 def _pre_download_faults(path: str, strategy: Json) -> Iterator[Fault]:

@@ -26,10 +26,15 @@ def _merged(key: str, held: str, patch: str) -> str:
     if not held:
         return patch
     try:
-        merged = _apply(msgspec.json.decode(held), msgspec.json.decode(patch))
+        before = msgspec.json.decode(held)
+        merged = _compact(_apply(before, msgspec.json.decode(patch)))
     except msgspec.DecodeError as fault:
         raise ValueError(f"annotation {key} cannot be merged: {fault}") from fault
-    return msgspec.json.encode(merged, order="sorted").decode()
+    return held if merged == _compact(before) else merged  # a second time changes nothing
+
+
+def _compact(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _apply(target: Any, patch: Any) -> Any:

@@ -1,0 +1,160 @@
+"""The SidecarSet CRD (sidecarset.md §1 and §2): a namespace is named in v1alpha1 only, a custom version in v1beta1
+only. Sidecars are core containers with members of their own, so what is not named here is kept."""
+
+from flotilla_common.api.crds.rollout import priority_strategy, scatter_strategy
+from flotilla_common.api.crds.schema import (
+    Schema,
+    anything,
+    array,
+    boolean,
+    int_or_string,
+    integer,
+    label_selector,
+    mapping,
+    string,
+    strings,
+    struct,
+)
+from flotilla_common.api.crds.version import AGE, Column, Version
+
+_COLUMNS = (
+    Column("MATCHED", "integer", ".status.matchedPods"),
+    Column("UPDATED", "integer", ".status.updatedPods"),
+    Column("READY", "integer", ".status.readyPods"),
+    AGE,
+)
+_OF_VERSION = {
+    "v1alpha1": {"namespace": string("Pods of this namespace only. It wins over namespaceSelector.")},
+    "v1beta1": {"customVersion": string("A tag for the revision of this spec, by which it can be injected later.")},
+}
+
+
+def version(name: str) -> Version:
+    """One version of the CRD."""
+    return Version(name, _spec(**_OF_VERSION[name]), _status(), _COLUMNS)
+
+
+def _spec(**of_version: Schema) -> Schema:
+    return struct(
+        "What is injected, and into which pods.",
+        selector=label_selector("Which pods get the sidecars, by their labels. Must not be empty."),
+        namespaceSelector=label_selector("Pods of which namespaces, by their labels. Default: of all."),
+        initContainers=array("Injected as init containers; pods that exist keep theirs.", _sidecar()),
+        containers=array("Injected as containers, and updated in place later.", _sidecar()),
+        volumes=array("What the sidecars may mount; only what they do mount is injected.", anything("A Volume.")),
+        imagePullSecrets=array(
+            "Added to the pull secrets of new pods.", struct("One secret.", name=string("Its name."))
+        ),
+        updateStrategy=_update_strategy(),
+        injectionStrategy=_injection_strategy(),
+        patchPodMetadata=array("Annotations that pods get.", _pod_metadata()),
+        revisionHistoryLimit=integer("How many revisions are kept, at least 1. Default: 10."),
+        **of_version,
+    )
+
+
+def _sidecar() -> Schema:
+    share = "enabled: {} of the pod's containers are shared with the sidecar. disabled: they are not."
+    schema = struct(
+        "A container, with what makes it a sidecar.",
+        podInjectPolicy=string("BeforeAppContainer or AfterAppContainer: where it stands in the pod's list."),
+        upgradeStrategy=struct(
+            "How its image is updated.",
+            upgradeType=string("ColdUpgrade: in place. HotUpgrade: beside the old one. Never changes."),
+            hotUpgradeEmptyImage=string("With HotUpgrade: the image of the container that idles."),
+        ),
+        shareVolumePolicy=_policy(share.format("volume mounts")),
+        shareVolumeDevicePolicy=_policy(share.format("volume devices")),
+        transferEnv=array("Env entries that are copied from containers of the pod.", _transfer_env()),
+        resourcesPolicy=_resources_policy(),
+    )
+    return schema | {"x-kubernetes-preserve-unknown-fields": True}
+
+
+def _policy(doc: str) -> Schema:
+    return struct("What is shared.", type=string(doc))
+
+
+def _transfer_env() -> Schema:
+    field = struct(
+        "A label or an annotation of the pod.",
+        ("fieldPath",),
+        apiVersion=string("v1."),
+        fieldPath=string("metadata.labels['…'] or metadata.annotations['…']."),
+    )
+    return struct(
+        "Entries of one container.",
+        sourceContainerName=string("The container that has them."),
+        sourceContainerNameFrom=struct("Where the name of the container stands.", fieldRef=field),
+        envName=string("The name of an entry."),
+        envNames=strings("The names of more entries."),
+    )
+
+
+def _resources_policy() -> Schema:
+    kinds = struct(
+        "An expression per resource, over what the pod's containers have.",
+        cpu=string("Such as max(cpu*30%, 50m)."),
+        memory=string("Such as min(memory*10%, 1Gi)."),
+    )
+    return struct(
+        "Resources that follow from those of the pod's containers.",
+        ("targetContainersMode", "resourcesExpr"),
+        targetContainersMode=string("sum, or max: how those of several containers count.", enum=("sum", "max")),
+        targetContainersNameRegex=string("Which containers count, by their names.") | {"default": ".*"},
+        resourcesExpr=struct("The resources of the sidecar.", limits=kinds, requests=kinds),
+    )
+
+
+def _update_strategy() -> Schema:
+    return struct(
+        "How pods that exist get new images.",
+        type=string("RollingUpdate, or NotUpdate: only new pods get them. Default: RollingUpdate."),
+        paused=boolean("Stops updates of pods that exist. Default: false."),
+        selector=label_selector("Only these pods are updated. Not together with partition."),
+        partition=int_or_string("How many pods, or which share, stay on old revisions. Default: 0."),
+        maxUnavailable=int_or_string("How many pods, or which share, are updated side by side. Default: 1."),
+        priorityStrategy=priority_strategy(),
+        scatterStrategy=scatter_strategy(),
+    )
+
+
+def _injection_strategy() -> Schema:
+    return struct(
+        "What new pods get.",
+        paused=boolean("Nothing is injected into new pods. Default: false."),
+        revision=struct(
+            "Another revision than the newest is injected.",
+            revisionName=string("The name of its ControllerRevision. It wins over customVersion."),
+            customVersion=string("The custom version that it is tagged with."),
+            policy=string(
+                "Always, or Partial: only into pods that the update strategy keeps on old revisions. Default: Always.",
+                enum=("Always", "Partial"),
+            ),
+        ),
+    )
+
+
+def _pod_metadata() -> Schema:
+    return struct(
+        "Some annotations, and what becomes of those that pods have already.",
+        annotations=mapping("The annotations."),
+        patchPolicy=string(
+            "Retain: the pod's own value stays. Overwrite: it is replaced. MergePatchJson: both are JSON, and the "
+            "value is a merge patch. Default: Retain."
+        ),
+    )
+
+
+def _status() -> Schema:
+    return struct(
+        "What was last seen.",
+        ("matchedPods", "updatedPods", "readyPods"),
+        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        matchedPods=integer("Pods that have the sidecars."),
+        updatedPods=integer("Those that have them as the spec says."),
+        readyPods=integer("Those whose containers are what they should be, and ready."),
+        updatedReadyPods=integer("Those that are both."),
+        latestRevision=string("The name of the ControllerRevision of the spec."),
+        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+    )

@@ -1,0 +1,141 @@
+"""Which pods the pod webhook has to see, and the webhook entries that say so (ADR 15, ADR 17).
+
+A rule is what one object, or one feature, needs. The entries are made of all rules: one for those that can be told from
+the pod and the name of its namespace alone, and one for each set of namespaces that is selected by labels. So a pod
+that no rule is about costs no call.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from hashlib import sha256
+
+import msgspec
+
+from flotilla_common.api.cel import one_of, quoted
+from flotilla_common.api.documents import Json, mapping, mappings
+from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
+from flotilla_common.api.webhooks import (
+    NOT_KUBE_SYSTEM,
+    NOT_OURS,
+    POD_ENTRY,
+    POD_PATH,
+    entry_of,
+    rule_of,
+)
+
+RULES = "kruise.io/pod-rules"
+"""The annotation of the webhook configuration that holds its rules, as JSON."""
+
+_PROBE = "flotilla-pod-rule-"
+"""What the names of objects begin with that are created, as a dry run, to see which rules are in use."""
+
+
+class PodRule(msgspec.Struct, frozen=True, order=True, omit_defaults=True, rename="camel"):
+    """Which pods one step of the pod webhook has to see."""
+
+    why: str  # what needs it, for people: "SidecarSet log"
+    expression: str  # CEL, over `object`
+    namespace: str = ""  # empty: all but the system's
+    namespace_labels: str = ""  # a selector over the labels of namespaces, as JSON
+    probed: bool = True  # somebody waits until the apiserver uses it
+
+    @property
+    def probe(self) -> str:
+        """The name of an object that is let through exactly while this rule is in use."""
+        return f"{_PROBE}{sha256(msgspec.json.encode(self)).hexdigest()[:16]}"
+
+
+LACKS_READINESS_GATE = PodRule(
+    "KruisePodReadinessGate",
+    "!has(object.spec.readinessGates) || !object.spec.readinessGates.exists(g, g.conditionType == 'KruisePodReady')",
+    probed=False,
+)
+"""Pods that have the gate already are kept off the wire."""
+
+LAUNCHES_IN_ORDER = PodRule(
+    "container launch priority",
+    "size(object.spec.containers) > 1 && ("
+    "has(object.metadata.annotations)"
+    f" && '{LAUNCH_PRIORITY}' in object.metadata.annotations"
+    f" && object.metadata.annotations['{LAUNCH_PRIORITY}'] == '{LAUNCHED_IN_ORDER}'"
+    f" || object.spec.containers.exists(c, has(c.env) && c.env.exists(e, e.name == '{CONTAINER_PRIORITY_ENV}')))",
+    probed=False,
+)
+"""Pods say so themselves, so the rule stands always; the others are told apart by the apiserver."""
+
+
+def is_probe(name: str) -> bool:
+    """An object of this name is created to see which rules are in use; nothing is stored of it."""
+    return name.startswith(_PROBE)
+
+
+def encoded(rules: Collection[PodRule]) -> str:
+    """The rules as an annotation holds them."""
+    return msgspec.json.encode(sorted(rules)).decode()
+
+
+def decoded(value: str) -> frozenset[PodRule]:
+    """The rules in an annotation; none if it cannot be read, for it is written anew then."""
+    try:
+        return frozenset(msgspec.json.decode(value, type=list[PodRule])) if value else frozenset()
+    except msgspec.MsgspecError:
+        return frozenset()
+
+
+def pod_entries(rules: Collection[PodRule]) -> list[Json]:
+    """The webhook entries of these rules, without caBundle; none without rules. The first one also lets through what
+    shows which rules are in use: the apiserver takes all entries up at once."""
+    if not rules:
+        return []
+    plain = [rule for rule in rules if not rule.namespace_labels]
+    near = _any_of(plain)
+    entries = [_first(near, sorted(rule.probe for rule in rules if rule.probed))]
+    for labels in sorted({rule.namespace_labels for rule in rules} - {""}):
+        there = _any_of([rule for rule in rules if rule.namespace_labels == labels])
+        entries.append(_selecting(labels, f"({there}) && !({near})" if near else there))
+    return entries
+
+
+def _first(condition: str, probes: list[str]) -> Json:
+    asked = [rule_of("", ("v1",), "pods", "CREATE")] if condition else []
+    if probes:
+        asked.append(rule_of("", ("v1",), "podtemplates", "CREATE"))
+        probe = f"has(object.metadata.name) && object.metadata.name in {one_of(probes)}"
+        condition = f"request.resource.resource == 'podtemplates' ? {probe} : ({condition or 'false'})"
+    return _entry(POD_ENTRY, asked, condition, [])
+
+
+def _selecting(labels: str, condition: str) -> Json:
+    """A pod that the first entry sends is not sent again: the first one is for all steps."""
+    name, _, domain = POD_ENTRY.partition(".")
+    asked = [rule_of("", ("v1",), "pods", "CREATE")]
+    unique = f"{name}-{sha256(labels.encode()).hexdigest()[:8]}.{domain}"
+    return _entry(unique, asked, condition, list(_expressions(msgspec.json.decode(labels))))
+
+
+def _entry(name: str, asked: list[Json], condition: str, namespaces: list[Json]) -> Json:
+    return entry_of(name, POD_PATH, *asked) | {
+        "namespaceSelector": {"matchExpressions": [NOT_OURS, NOT_KUBE_SYSTEM, *namespaces]},
+        "matchConditions": [{"name": "seen-by-some-step", "expression": condition}],
+    }
+
+
+def _expressions(selector: Json) -> Iterator[Json]:
+    for key, value in sorted(mapping(selector.get("matchLabels")).items()):
+        yield {"key": key, "operator": "In", "values": [value]}
+    yield from mappings(selector.get("matchExpressions"))
+
+
+def _any_of(rules: Iterable[PodRule]) -> str:
+    """One of the rules is about the pod; empty without rules."""
+    places: dict[str, set[str]] = {}
+    for rule in rules:
+        places.setdefault(rule.expression, set()).add(rule.namespace)
+    return " || ".join(_within(expression, names) for expression, names in sorted(places.items()))
+
+
+def _within(expression: str, namespaces: set[str]) -> str:
+    if "" in namespaces:
+        return f"({expression})"
+    one = namespaces if len(namespaces) > 1 else None
+    place = f"in {one_of(sorted(one))}" if one else f"== {quoted(next(iter(namespaces)))}"
+    return f"(request.namespace {place} && ({expression}))"

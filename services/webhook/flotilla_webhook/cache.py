@@ -1,0 +1,98 @@
+"""What the webhook remembers of a resource: kept right by a watch of its own, so that it serves while NATS is down."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+import structlog
+
+from flotilla_common.api.meta import metadata_of
+from flotilla_common.api.resources import Resource
+from flotilla_common.clock import Clock
+from flotilla_common.kube.interface import Api
+from flotilla_common.kube.reflector import HeadMeta, Reflector
+from flotilla_common.mirror.table import version_number
+
+T = TypeVar("T")
+
+_Key = tuple[str, str]  # namespace and name
+
+
+class _Held(msgspec.Struct, Generic[T], frozen=True):
+    version: int
+    value: T | None
+
+
+class Cache(Generic[T]):
+    """The objects of one resource, as a `Sink` of the watch: what `read` makes of each. One that is being deleted, or
+    that `read` makes None of, is none."""
+
+    def __init__(self, resource: Resource, read: Callable[[msgspec.Raw], T | None]) -> None:
+        self.resource = resource
+        self.known = False
+        """It is known what there is."""
+        self._read = read
+        self._listeners: list[Callable[[], None]] = []
+        self._held: dict[_Key, _Held[T]] = {}
+        self._listed: dict[_Key, _Held[T]] = {}  # those of the LIST under way
+
+    def values(self) -> list[T]:
+        """All of them, by namespace and name."""
+        held = (self._held[key].value for key in sorted(self._held))
+        return [value for value in held if value is not None]
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """One of them; None if there is none."""
+        held = self._held.get((namespace, name))
+        return None if held is None else held.value
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each change."""
+        self._listeners.append(listener)
+
+    async def follow(self, api: Api, clock: Clock) -> None:
+        """Watch until cancelled."""
+        await Reflector(api, self.resource, self, clock).run()
+
+    def take(self, item: bytes) -> None:
+        """An object as it is now, from elsewhere. A version that is older than the known one says nothing."""
+        key, found = self._reading(msgspec.Raw(item))
+        held = self._held.get(key)
+        if held is None or held.version < found.version:
+            self._held[key] = found
+            self._tell()
+
+    async def listing(self) -> None:
+        self._listed = {}
+
+    async def listed(self, head: HeadMeta, item: msgspec.Raw) -> None:
+        key, found = self._reading(item)
+        self._listed[key] = found
+
+    async def complete(self, version: str) -> None:
+        self._held, self.known = self._listed, True
+        self._tell()
+
+    async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
+        if kind == "DELETED":
+            self._held.pop((head.namespace, head.name), None)
+            self._tell()
+        else:
+            self.take(bytes(item))
+
+    async def progress(self, version: str) -> None:
+        """Nothing new."""
+
+    def state(self, trouble: str) -> None:
+        """What is known stays until there is something better."""
+        if trouble:
+            structlog.get_logger().info("cannot follow", resource=self.resource.id, why=trouble)
+
+    def _reading(self, item: msgspec.Raw) -> tuple[_Key, _Held[T]]:
+        metadata = metadata_of(item)
+        value = self._read(item) if metadata.deletion_timestamp is None else None
+        return (metadata.namespace, metadata.name), _Held(version_number(metadata.resource_version), value)
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()

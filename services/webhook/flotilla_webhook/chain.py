@@ -1,0 +1,67 @@
+"""What is done to pods, in which order (webhooks.md §7), and which objects make it necessary."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
+from flotilla_common.api.resources import Resource
+from flotilla_common.api.webhooks import paths
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
+from flotilla_common.settings import Settings
+from flotilla_webhook.arming import Arming, RulesOf
+from flotilla_webhook.cache import Cache
+from flotilla_webhook.launch import launch_step
+from flotilla_webhook.persistent import PersistentStates
+from flotilla_webhook.podready import readiness_step
+from flotilla_webhook.pods import PodAdmission
+from flotilla_webhook.sidecars import Sidecars
+from flotilla_webhook.standing import Standing
+from flotilla_webhook.whitelist import WhiteList
+from flotilla_webhook.wire import Handler
+
+
+class Armed(msgspec.Struct, frozen=True):
+    """A kind whose objects make the pod webhook necessary."""
+
+    rules_of: RulesOf
+    admitted: Callable[[Json], None]
+    """Told of an object that is about to be stored."""
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """The pod webhook with all that it rests on."""
+
+    pods: PodAdmission
+    caches: tuple[Cache[Any], ...]
+    armed: Mapping[Resource, Armed]
+
+    def armed_by(self, arming: Arming, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+        """The handlers of those kinds, by path, which arm the webhook before they answer."""
+        return {
+            path: arming.before(handlers[path], self.armed[kind.resource].rules_of, self.armed[kind.resource].admitted)
+            for kind in catalogue.KINDS
+            if kind.rules().admission.arms_pods
+            for path in paths(kind, "validate")
+        }
+
+
+def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates) -> Chain:
+    """The pod webhook."""
+    states = PersistentStates(api, WhiteList(api, settings.namespace))
+    sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
+    steps = [readiness_step(gates), sidecars.step(), launch_step(gates, entropy), states.step()]
+    return Chain(
+        PodAdmission(steps, Standing(clock)),
+        (states.namespaces, sidecars.cache),
+        {
+            PERSISTENT_POD_STATE: Armed(states.rules_of, lambda document: None),
+            SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
+        },
+    )

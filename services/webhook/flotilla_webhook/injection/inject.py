@@ -1,0 +1,85 @@
+"""Injection of SidecarSets into a pod, as a function of both (sidecarset.md §6.5 to §6.13)."""
+
+from collections.abc import Iterator, Sequence
+
+from flotilla_common.api.documents import Json, ensured, member, strings, text
+from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
+from flotilla_webhook.injection.marks import hot_marks, marks
+from flotilla_webhook.injection.merge import Placed, by_name, merged_containers, pull_secrets, with_missing
+from flotilla_webhook.injection.prepare import prepared, twins, used_volumes
+from flotilla_webhook.injection.source import Source, is_hot, is_native, names_in_pods
+
+
+def inject(pod: Json, sources: Sequence[Source], now: str, *, sorted_by_name: bool = False) -> None:
+    """Change the pod in place; `sorted_by_name` is the gate EnableSortSidecarContainerByName. Once more it changes
+    nothing. Raises ValueError for what cannot be injected into this pod."""
+    _patch_metadata(pod, sources)
+    if not any(source.containers or source.init_containers for source in sources):
+        return
+    spec = ensured(pod, "spec")
+    sidecars = _names(sources)
+    starting = by_name(_placed(pod, sources, sidecars, init=True))
+    running = list(_placed(pod, sources, sidecars, init=False))
+    volumes = list(_volumes(sources))
+    for key, value in (
+        ("initContainers", merged_containers(spec.get("initContainers"), starting)),
+        ("containers", merged_containers(spec.get("containers"), by_name(running) if sorted_by_name else running)),
+        ("volumes", with_missing(spec.get("volumes"), volumes)),
+        ("imagePullSecrets", pull_secrets(spec.get("imagePullSecrets"), _pull_secrets(sources))),
+    ):
+        if value or spec.get(key):
+            spec[key] = value
+    _annotate(pod, marks(_annotations(pod), sources, now))
+    _annotate(pod, hot_marks(_annotations(pod), _hot_containers(sources)))
+
+
+def _patch_metadata(pod: Json, sources: Sequence[Source]) -> None:
+    before = _annotations(pod)
+    after = before
+    for source in sources:
+        after = patched_annotations(after, source.pod_metadata)
+    _annotate(pod, {key: value for key, value in after.items() if before.get(key) != value})
+
+
+def _placed(pod: Json, sources: Sequence[Source], sidecars: frozenset[str], *, init: bool) -> Iterator[Placed]:
+    for source in sources:
+        for sidecar in source.init_containers if init else source.containers:
+            policy, container = text(sidecar.get("podInjectPolicy")), prepared(sidecar, pod, sidecars)
+            if is_hot(sidecar) and (not init or is_native(sidecar)):
+                empty = text(member(sidecar, "upgradeStrategy").get("hotUpgradeEmptyImage"))
+                yield from ((policy, twin) for twin in twins(container, empty))
+            else:
+                yield policy, container
+
+
+def _names(sources: Sequence[Source]) -> frozenset[str]:
+    every = [one for source in sources for one in (*source.containers, *source.init_containers)]
+    return frozenset(name for one in every for name in names_in_pods(one))
+
+
+def _hot_containers(sources: Sequence[Source]) -> Iterator[Json]:
+    for source in sources:
+        yield from source.containers
+        yield from (one for one in source.init_containers if is_native(one))
+
+
+def _volumes(sources: Sequence[Source]) -> Iterator[Json]:
+    """Those that are used; a mount without a volume is the apiserver's to refuse."""
+    for source in sources:
+        volumes = source.volumes
+        for sidecar in (*source.init_containers, *source.containers):
+            yield from (volumes[name] for name in used_volumes(sidecar) if name in volumes)
+
+
+def _pull_secrets(sources: Sequence[Source]) -> Iterator[Json]:
+    for source in sources:
+        yield from source.pull_secrets
+
+
+def _annotations(pod: Json) -> dict[str, str]:
+    return strings(member(pod, "metadata").get("annotations"))
+
+
+def _annotate(pod: Json, annotations: dict[str, str]) -> None:
+    if annotations:
+        ensured(ensured(pod, "metadata"), "annotations").update(annotations)

@@ -1,0 +1,74 @@
+"""What is injected: the spec of one SidecarSet, its newest or a restored one."""
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mappings, member, strings, text
+from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
+from flotilla_common.api.kinds.sidecarset.types import HOT_UPGRADE, PatchPodMetadata
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One SidecarSet, as it is injected into one pod."""
+
+    document: Json
+    revision: str = ""
+    """The name of its ControllerRevision; empty while there is none."""
+
+    @property
+    def name(self) -> str:
+        """Of the SidecarSet."""
+        return text(member(self.document, "metadata").get("name"))
+
+    @property
+    def containers(self) -> list[Json]:
+        """The containers to inject, as the user wrote them."""
+        return mappings(member(self.document, "spec").get("containers"))
+
+    @property
+    def init_containers(self) -> list[Json]:
+        """The init containers to inject."""
+        return mappings(member(self.document, "spec").get("initContainers"))
+
+    @property
+    def volumes(self) -> dict[str, Json]:
+        """By name."""
+        return {text(one.get("name")): one for one in mappings(member(self.document, "spec").get("volumes"))}
+
+    @property
+    def pull_secrets(self) -> list[Json]:
+        """Secrets that their images are pulled with."""
+        return mappings(member(self.document, "spec").get("imagePullSecrets"))
+
+    @property
+    def pod_metadata(self) -> list[PatchPodMetadata]:
+        """What it puts on pods. Raises ValueError for what cannot be read."""
+        entries = mappings(member(self.document, "spec").get("patchPodMetadata"))
+        return msgspec.convert(entries, list[PatchPodMetadata])
+
+    @property
+    def listed(self) -> list[str]:
+        """The sidecars that pods remember: its containers and its native sidecars."""
+        native = [one for one in self.init_containers if is_native(one)]
+        return sorted(text(one.get("name")) for one in (*self.containers, *native))
+
+    @property
+    def hashes(self) -> tuple[str, str]:
+        """That of its containers, and the same without images."""
+        annotations = strings(member(self.document, "metadata").get("annotations"))
+        return annotations.get(SIDECAR_SET_HASH, ""), annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE, "")
+
+
+def is_hot(container: Json) -> bool:
+    """The container is injected as two, one of which idles."""
+    return member(container, "upgradeStrategy").get("upgradeType") == HOT_UPGRADE
+
+
+def is_native(container: Json) -> bool:
+    """The init container keeps running beside the pod's containers."""
+    return container.get("restartPolicy") == "Always"
+
+
+def names_in_pods(container: Json) -> tuple[str, ...]:
+    """The names that it may have in a pod."""
+    name = text(container.get("name"))
+    return (name, f"{name}-1", f"{name}-2") if is_hot(container) else (name,)

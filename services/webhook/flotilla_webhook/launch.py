@@ -1,0 +1,91 @@
+"""Step 4 of the pod webhook: containers that are started one after the other (container-extras.md §B2).
+
+Each container waits for a key of a ConfigMap that is named after the pod; the launch priority controller adds the keys.
+"""
+
+import re
+
+from flotilla_common.api.admission.review import Request
+from flotilla_common.api.documents import Json, ensured, mapping, mappings, member, sequence, text
+from flotilla_common.api.keys import (
+    CONTAINER_BARRIER_ENV,
+    CONTAINER_PRIORITY_ENV,
+    LAUNCH_PRIORITY,
+    LAUNCHED_IN_ORDER,
+)
+from flotilla_common.api.podrules import LAUNCHES_IN_ORDER, PodRule
+from flotilla_common.clock import Entropy
+from flotilla_common.gates import Gates
+from flotilla_webhook.pods import Step
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_PREFIX_LIMIT, _SUFFIX = 58, 5  # as the apiserver makes names of generateName
+
+
+def launch_step(gates: Gates, entropy: Entropy) -> Step:
+    """The step; idle without the gate PodWebhook."""
+    on = gates.on("PodWebhook")
+
+    async def rules() -> list[PodRule]:
+        return [LAUNCHES_IN_ORDER] if on else []
+
+    async def change(pod: Json, request: Request) -> None:
+        if on:
+            order_launch(pod, entropy)
+
+    return Step("launch priority", rules, change)
+
+
+def order_launch(pod: Json, entropy: Entropy) -> None:
+    """Have the containers wait for their turn, if they have different ones. Raises ValueError for a priority that is no
+    integer."""
+    containers = mappings(mapping(pod["spec"]).get("containers"))
+    priorities = _priorities(pod, containers)
+    if len(containers) < 2 or len(set(priorities)) < 2:
+        return
+    name = _named(ensured(pod, "metadata"), entropy)
+    for container, priority in zip(containers, priorities, strict=True):
+        reference = {"name": f"{name}-barrier", "key": f"p_{priority}"}
+        barrier = {"name": CONTAINER_BARRIER_ENV, "valueFrom": {"configMapKeyRef": reference}}
+        container["env"] = [entry for entry in sequence(container.get("env")) if not _is_barrier(entry)] + [barrier]
+
+
+def _priorities(pod: Json, containers: list[Json]) -> list[int]:
+    annotations = member(pod, "metadata", "annotations")
+    if annotations.get(LAUNCH_PRIORITY) == LAUNCHED_IN_ORDER:
+        return [-index for index in range(len(containers))]
+    return [_priority(container) for container in containers] if len(containers) > 1 else []
+
+
+def _priority(container: Json) -> int:
+    found = 0
+    for entry in mappings(container.get("env")):
+        if entry.get("name") == CONTAINER_PRIORITY_ENV:
+            value = text(entry.get("value"))
+            if not _INTEGER.fullmatch(value):
+                where = f"env {CONTAINER_PRIORITY_ENV} of container {text(container.get('name'))}"
+                raise ValueError(f"{where} is {value!r}: it must be an integer")
+            found = int(value)
+    return found
+
+
+def _is_barrier(entry: object) -> bool:
+    """One that was written here before: the pod was copied from a live one, or is seen for the second time."""
+    env = mapping(entry)
+    return env.get("name") == CONTAINER_BARRIER_ENV and "configMapKeyRef" in member(env, "valueFrom")
+
+
+def _named(metadata: Json, entropy: Entropy) -> str:
+    """The pod's name; it is chosen now if the apiserver would choose it later, for the ConfigMap is named after it."""
+    if not text(metadata.get("name")):
+        metadata["name"] = text(metadata.get("generateName"))[:_PREFIX_LIMIT] + _suffix(int(entropy.token(), 16))
+    return text(metadata["name"])
+
+
+def _suffix(number: int) -> str:
+    letters = ""
+    for _ in range(_SUFFIX):
+        number, index = divmod(number, len(_ALPHABET))
+        letters += _ALPHABET[index]
+    return letters

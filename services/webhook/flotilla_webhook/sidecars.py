@@ -1,0 +1,184 @@
+"""Step 3 of the pod webhook: SidecarSets (sidecarset.md §6).
+
+They are known from a watch. One that was admitted here a moment ago is read from the apiserver until the watch has
+shown it, so that a pod which is created right after it does not slip through.
+"""
+
+import msgspec
+import structlog
+
+from flotilla_common.api.admission.review import Request
+from flotilla_common.api.cel import labels_match
+from flotilla_common.api.documents import Json, member, strings, text
+from flotilla_common.api.errors import ApiError
+from flotilla_common.api.kinds.sidecarset.conversion import convert
+from flotilla_common.api.kinds.sidecarset.matching import Reach, without_bases
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
+from flotilla_common.api.meta import LabelSelector, rfc3339
+from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.resources import NAMESPACE
+from flotilla_common.clock import Clock, Entropy
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
+from flotilla_webhook.cache import Cache
+from flotilla_webhook.injection.inject import inject
+from flotilla_webhook.injection.source import Source
+from flotilla_webhook.pods import Step
+from flotilla_webhook.restoring import Restoring
+from flotilla_webhook.tools import read_all
+
+UNSEEN_SECONDS = 3.0
+"""How long an admitted SidecarSet is read from the apiserver at most. It may never have been stored: somebody else may
+have refused it."""
+
+_log = structlog.get_logger()
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A SidecarSet as it is stored."""
+
+    typed: SidecarSet
+    document: Json
+    reach: Reach | None
+    """None: its selector cannot be read."""
+
+
+class Sidecars:
+    """The step, and what SidecarSets make necessary."""
+
+    def __init__(self, api: Api, clock: Clock, entropy: Entropy, gates: Gates, namespace: str) -> None:
+        """`namespace` is the system's own, where revisions are."""
+        self.cache = Cache(SIDECAR_SET, known)
+        self._api = api
+        self._clock = clock
+        self._restoring = Restoring(api, entropy, namespace)
+        self._on = gates.on("PodWebhook")
+        self._sorted = gates.on("EnableSortSidecarContainerByName")
+        self._unseen: dict[str, tuple[int, float]] = {}  # the generation to be seen, and until when it is looked for
+
+    def step(self) -> Step:
+        """The step; idle without the gate PodWebhook."""
+        return Step("SidecarSet", self.rules, self.change, lambda: self.cache.known or not self._on)
+
+    async def rules(self) -> list[PodRule]:
+        """Pods that a SidecarSet matches, unless its injection is paused."""
+        if not self._on:
+            return []
+        return [rule for one in self.cache.values() for rule in _rules_of(one)]
+
+    async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
+        """What a SidecarSet that is about to be stored makes necessary."""
+        return _rules_of(known(msgspec.Raw(msgspec.json.encode(_hub(document))))) if self._on else []
+
+    def admitted(self, document: Json) -> None:
+        """It is about to be stored."""
+        metadata = member(document, "metadata")
+        generation, name = metadata.get("generation"), text(metadata.get("name"))
+        self._unseen[name] = (generation or 1, self._clock.monotonic() + UNSEEN_SECONDS)
+
+    async def change(self, pod: Json, request: Request) -> None:
+        """Inject what matches the pod. Raises ApiError or Unreachable, and ValueError for what cannot be injected."""
+        if not self._on or _is_over(pod):
+            return
+        labels = strings(member(pod, "metadata").get("labels"))
+        matching = await self._matching(labels, request.namespace)
+        sources = [await self._source(one, labels) for one in matching]
+        if sources:
+            inject(pod, sources, rfc3339(self._clock.now()), sorted_by_name=self._sorted)
+
+    async def _matching(self, labels: dict[str, str], namespace: str) -> list[Known]:
+        found: dict[str, Known] = {}
+        namespace_labels: dict[str, str] | None = None
+        for one in await self._stored():
+            if one.typed.spec.injection_strategy.paused:
+                continue
+            if one.reach is None:
+                raise ValueError(f"the selector of SidecarSet {one.typed.metadata.name} cannot be read")
+            if not one.reach.may_select(labels, namespace):
+                continue
+            if one.reach.namespaces is not None and namespace_labels is None:
+                namespace_labels = await self._labels_of(namespace)
+            if one.reach.includes(namespace_labels or {}):
+                found[one.typed.metadata.name] = one
+        return [found[one.metadata.name] for one in without_bases(known.typed for known in found.values())]
+
+    async def _stored(self) -> list[Known]:
+        """All SidecarSets, by name."""
+        await self._look_for_unseen()
+        if self.cache.known:
+            return self.cache.values()
+        try:
+            items = await read_all(self._api, SIDECAR_SET)
+        except ApiError as failure:
+            if failure.code == 404:  # the kind is not installed
+                return []
+            raise
+        found = [one for one in map(known, items) if one is not None]
+        return sorted(found, key=lambda one: one.typed.metadata.name)
+
+    async def _look_for_unseen(self) -> None:
+        for name, (generation, end) in list(self._unseen.items()):
+            if self._is_seen(name, generation) or self._clock.monotonic() > end:
+                del self._unseen[name]
+                continue
+            try:
+                self.cache.take(await self._api.get(SIDECAR_SET, "", name))
+            except ApiError as failure:
+                if failure.code != 404:
+                    raise
+
+    def _is_seen(self, name: str, generation: int) -> bool:
+        held = self.cache.get("", name)
+        return held is not None and held.typed.metadata.generation >= generation
+
+    async def _labels_of(self, namespace: str) -> dict[str, str]:
+        """Asked at once: a label may have come a moment ago. A namespace that is gone has none."""
+        try:
+            document = msgspec.json.decode(await self._api.get(NAMESPACE, "", namespace), type=Json)
+        except ApiError as failure:
+            if failure.code == 404:
+                return {}
+            raise
+        return strings(member(document, "metadata").get("labels"))
+
+    async def _source(self, one: Known, labels: dict[str, str]) -> Source:
+        return await self._restoring.source(one.typed, one.document, labels)
+
+
+def known(item: msgspec.Raw) -> Known | None:
+    """A stored SidecarSet. One that cannot be read at all injects nothing; a selector that cannot be read is kept, for
+    it fails requests."""
+    try:
+        typed = msgspec.json.decode(item, type=SidecarSet)
+    except msgspec.MsgspecError as fault:
+        _log.warning("cannot read a SidecarSet", error=str(fault))
+        return None
+    try:
+        reach = Reach.of(typed)
+    except ValueError:
+        reach = None
+    return Known(typed, msgspec.json.decode(item), reach)
+
+
+def _rules_of(one: Known | None) -> list[PodRule]:
+    if one is None or one.typed.spec.injection_strategy.paused or one.reach is None or one.reach.selector is None:
+        return []
+    spec, why = one.typed.spec, f"SidecarSet {one.typed.metadata.name}"
+    expression = labels_match(spec.selector or LabelSelector())
+    if one.reach.pinned is not None:
+        return [PodRule(why, expression, namespace) for namespace in sorted(one.reach.pinned)]
+    if one.reach.namespaces is not None:
+        labels = msgspec.json.encode(spec.namespace_selector, order="sorted").decode()
+        return [PodRule(why, expression, namespace_labels=labels)]
+    return [] if one.reach.unreadable else [PodRule(why, expression)]
+
+
+def _hub(document: Json) -> Json:
+    if document.get("apiVersion") == SIDECAR_SET.api_version:
+        return document
+    return convert(document, SIDECAR_SET.api_version)
+
+
+def _is_over(pod: Json) -> bool:
+    metadata, status = member(pod, "metadata"), member(pod, "status")
+    return bool(metadata.get("deletionTimestamp")) or status.get("phase") in ("Succeeded", "Failed")

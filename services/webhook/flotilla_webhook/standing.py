@@ -1,0 +1,44 @@
+"""Which pod rules stand (ADR 15): those that are needed, those that are about to be, and for a while those that were.
+
+What is no longer needed stays for a while because another replica may be admitting an object that nobody can see yet:
+without that, each replica would take back what the other has just armed.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from flotilla_common.api.podrules import PodRule
+from flotilla_common.clock import Clock
+
+LINGER_SECONDS = 10.0
+"""How long a rule stays that nobody needs any more. An admitted object is seen within a second; the rest is for a slow
+apiserver."""
+
+_LOOK_SECONDS = 2.0
+
+
+class Standing:
+    """The rules of this replica."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[PodRule, float] = {}  # until when rules stay that no known object needs
+
+    def expect(self, rules: Iterable[PodRule]) -> None:
+        """An object that needs them is about to be stored."""
+        self._until |= dict.fromkeys(rules, self._clock.monotonic() + LINGER_SECONDS)
+
+    def rules(self, needed: Collection[PodRule], stored: Collection[PodRule], *, known: bool) -> frozenset[PodRule]:
+        """What must stand now, given what is stored. Until it is `known` what there is, nothing is taken back."""
+        now = self._clock.monotonic()
+        for rule in set(stored) - set(needed):
+            self._until.setdefault(rule, now + LINGER_SECONDS)
+        staying = {rule for rule, end in self._until.items() if end > now or (not known and rule in stored)}
+        self._until = {rule: end for rule, end in self._until.items() if rule in staying and rule not in needed}
+        return frozenset(needed) | staying
+
+    async def expire(self, notify: Callable[[], None]) -> None:
+        """Call `notify` when a rule has stayed for long enough, until cancelled."""
+        while True:
+            await self._clock.sleep(_LOOK_SECONDS)
+            if any(end <= self._clock.monotonic() for end in self._until.values()):
+                notify()

@@ -1,0 +1,15 @@
+"""Chance in the hands of a test."""
+
+
+class Dice:
+    """What comes of a throw stands before."""
+
+    def __init__(self, share: float = 0.0, token: str = "0123456789") -> None:
+        self.share = share
+        self._token = token
+
+    def uniform(self, low: float, high: float) -> float:
+        return low + (high - low) * self.share
+
+    def token(self) -> str:
+        return self._token
