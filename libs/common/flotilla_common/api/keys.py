@@ -49,3 +49,7 @@ SIDECAR_VERSION_ENV, SIDECAR_VERSION_ALT_ENV = "SIDECARSET_VERSION", "SIDECARSET
 LAUNCH_PRIORITY, LAUNCHED_IN_ORDER = "apps.kruise.io/container-launch-priority", "Ordered"
 LAUNCH_COMPLETED = "apps.kruise.io/container-launch-priority-completed"
 CONTAINER_PRIORITY_ENV = "KRUISE_CONTAINER_PRIORITY"
+
+DISTRIBUTED_FROM = "kruise.io/resourcedistribution.resource.from"
+DISTRIBUTED_HASH = "kruise.io/resourcedistribution.resource.hashcode"
+DISTRIBUTED_AT = "kruise.io/resourcedistribution.resource.distributed.timestamp"
