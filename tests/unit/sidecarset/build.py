@@ -79,11 +79,14 @@ class Builder:
         self.status.update(members)
         return self
 
-    def build(self) -> SidecarSet:
+    def document(self) -> Doc:
+        """As the webhook lets it be stored."""
         annotations = hash_annotations(self.spec) | self.metadata.get("annotations", {})
         metadata = self.metadata | {"annotations": annotations}
-        document = {"metadata": metadata, "spec": self.spec, "status": self.status}
-        return msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet)
+        return msgspec.json.decode(as_json({"metadata": metadata, "spec": self.spec, "status": self.status}))
+
+    def build(self) -> SidecarSet:
+        return msgspec.json.decode(as_json(self.document()), type=SidecarSet)
 
 
 def side(letter: str = "B", *more: Doc) -> Builder:
@@ -150,7 +153,9 @@ def pod(
     **members: Any,
 ) -> Pod:
     """A pod with containers `main` and `proxy`. Of the same phase and readiness, the older one is updated later."""
-    sidecars = [sidecar(letter)] if base is None else [{**one, "image": image(letter)} for one in base.spec["containers"]]
+    sidecars = (
+        [sidecar(letter)] if base is None else [{**one, "image": image(letter)} for one in base.spec["containers"]]
+    )
     hashes = hash_annotations({"containers": sidecars})
     known = injected(hashes[HASH], "another" if "?" in flags else hashes[PLAIN])
     late = state("proxy", "id-before") if "~" in flags else {}
