@@ -29,11 +29,13 @@ def parse(text: str | float) -> Decimal:
 def canonical(text: str | float) -> str:
     """The text that Kubernetes writes for the quantity: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`."""
     number, style = _read(str(text))
-    if not number:
-        return "0"
-    if style == "binary" and abs(number) >= 1024 and number == number.to_integral_value():
-        return _binary_text(int(number))
-    return _decimal_text(number, exponential=style == "exponent")
+    return _written(number, style)
+
+
+def written(number: Decimal, *, binary: bool) -> str:
+    """The text for a number of at most nine digits behind the point: `binary` in powers of 1024, where that is
+    exact."""
+    return _written(number, "binary" if binary else "decimal")
 
 
 def equal(left: str | float, right: str | float) -> bool:
@@ -54,6 +56,14 @@ def _read(text: str) -> tuple[Decimal, str]:
         power = int(exponent[1:]) if exponent else _DECIMAL_SUFFIXES[suffix]
         number = number.scaleb(max(-_MAX_EXPONENT, min(power, _MAX_EXPONENT)))
         return _rounded(number), "exponent" if exponent else "decimal"
+
+
+def _written(number: Decimal, style: str) -> str:
+    if not number:
+        return "0"
+    if style == "binary" and abs(number) >= 1024 and number == number.to_integral_value():
+        return _binary_text(int(number))
+    return _decimal_text(number, exponential=style == "exponent")
 
 
 def _rounded(number: Decimal) -> Decimal:
