@@ -48,7 +48,8 @@ def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | Non
     clock = SystemClock()
     if (kind_and_name := "/".join(words).partition("/"))[0].lower() in podstory.WORDS:
         with reported():
-            told = asyncio.run(_explain_pod(nats, namespace, kind_and_name[2], clock))
+            place = namespace_of(namespace, target_of("", ""))
+            told = asyncio.run(_explain_pod(nats_url_of(nats), place, kind_and_name[2], clock))
         if output == "json":
             click.echo(msgspec.json.encode(told))
         else:
@@ -66,10 +67,9 @@ def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | Non
         printed(render(why, clock.now(), parts, without), Console(highlight=False))
 
 
-async def _explain_pod(nats: str, namespace: str, name: str, clock: Clock) -> podstory.Story:
-    target = target_of("", "")
-    async with open_api(target) as api:
-        return await podstory.story(api, nats_url_of(nats), namespace_of(namespace, target), name, clock)
+async def _explain_pod(url: str, namespace: str, name: str, clock: Clock) -> podstory.Story:
+    async with open_api(target_of("", "")) as api:
+        return await podstory.story(api, url, namespace, name, clock)
 
 
 async def _without(name: str) -> list[str]:

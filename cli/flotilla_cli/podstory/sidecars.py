@@ -105,7 +105,7 @@ def _obstacles(pod: Pod, one: SidecarSet, reach: Reach, around: Surroundings) ->
 def _once(pod: Pod, one: SidecarSet) -> str:
     """It would match now."""
     made, since = pod.metadata.creation_timestamp, one.metadata.creation_timestamp
-    if made is not None and since is not None and made < since:
+    if made is not None and since is not None and made <= since:  # in whole seconds
         return "not injected: the pod was made before it; sidecars come at creation only"
     return (
         "not injected: it matches now, and did not when the pod was made: labels, namespace or the SidecarSet have "

@@ -14,10 +14,12 @@ from flotilla_common.api.kinds.sidecarset.types import SidecarSet
 from flotilla_common.control.plan import Reason
 
 Json = dict[str, Any]
-MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
+BEFORE, MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"
 
 
-def sidecar_set(name: str = "log", *, created: str = MADE, annotations: Json | None = None, **spec: Any) -> SidecarSet:
+def sidecar_set(
+    name: str = "log", *, created: str = BEFORE, annotations: Json | None = None, **spec: Any
+) -> SidecarSet:
     hashes = {"kruise.io/sidecarset-hash": "h", "kruise.io/sidecarset-hash-without-image": "w"}
     metadata = {"name": name, "creationTimestamp": created, "annotations": hashes | (annotations or {})}
     given = {"selector": {"matchLabels": {"app": "x"}}, "containers": [{"name": "log", "image": "log:2"}]}
