@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from flotilla_common.api.podrules import LACKS_READINESS_GATE
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import SERVICES, Fleet, fleet
-from tests.support.persistent import asked_namespaces
+from tests.support.podrules import pod_rules
 
 POD = """
 apiVersion: v1
@@ -36,11 +37,6 @@ spec:
 """
 
 
-def has_pod_entry(cluster: Cluster) -> bool:
-    configuration = cluster.read("mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
-    return "mpod.kb.io" in [entry["name"] for entry in configuration["webhooks"]]
-
-
 def ready_with_gate(cluster: Cluster, name: str) -> bool:
     pod = cluster.read("pod", name)
     conditions = {condition["type"]: condition["status"] for condition in pod["status"].get("conditions", [])}
@@ -51,7 +47,7 @@ def ready_with_gate(cluster: Cluster, name: str) -> bool:
 async def test_with_the_gate_every_pod_gets_gate_and_condition(tmp_path: Path):
     flags = ["--feature-gates=KruisePodReadinessGate=true"]
     async with control_plane(tmp_path) as cluster, fleet(cluster, (*SERVICES, "sidecar"), flags) as flotilla:
-        assert has_pod_entry(cluster)
+        assert LACKS_READINESS_GATE in pod_rules(cluster)
         for manifest in (POD, DEPLOYMENT, CLONE_SET):
             cluster.kubectl("apply", "-f", "-", stdin=manifest)
         await eventually(lambda: ready_with_gate(cluster, "bare"))
@@ -66,7 +62,7 @@ async def test_with_the_gate_every_pod_gets_gate_and_condition(tmp_path: Path):
 
 async def test_without_the_gate_no_pod_goes_through_the_webhook_but_conditions_are_given(shared: Fleet):
     cluster = shared.cluster
-    assert "default" not in asked_namespaces(cluster)
+    assert LACKS_READINESS_GATE not in pod_rules(cluster)
     gated = POD.replace("spec: {", "spec: {readinessGates: [{conditionType: KruisePodReady}], ")
     cluster.kubectl("apply", "-f", "-", stdin=gated)
     await eventually(lambda: ready_with_gate(cluster, "bare"))

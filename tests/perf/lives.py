@@ -18,6 +18,19 @@ class Life:
         self.pod_writes: dict[str, float] = {}
         self.rss = 0.0
 
+    async def step(
+        self, site: Bench, what: str, count: int, change: Awaitable[object], done: Callable[[], bool]
+    ) -> None:
+        """Carry out a change of so many pods, and wait until it is done."""
+        cpu, writes = site.cpu(), site.pod_writes()
+        self.seconds[what] = await site.timed(change, done)
+        self.cpu[what] = site.cpu() - cpu
+        self.pod_writes[what] = (site.pod_writes() - writes) / count
+        print(
+            f"\n{what} {count}: {self.seconds[what]:.1f} s, CPU {self.cpu[what]:.2f} s,"
+            f" {self.pod_writes[what]:.3f} pod writes per pod"
+        )
+
 
 async def live(site: Bench, resource: Resource, workloads: int, replicas: int, *, updates: bool = True) -> Life:
     """Create, update, scale in by half, delete, with nothing left over from the life before. Without `updates` only
@@ -28,14 +41,8 @@ async def live(site: Bench, resource: Resource, workloads: int, replicas: int, *
     names = [f"{resource.plural}-{replicas}-{index}" for index in range(workloads)]
 
     async def step(what: str, change: Callable[[str], Awaitable[object]], done: Callable[[], bool]) -> None:
-        cpu, writes = site.cpu(), site.pod_writes()
-        life.seconds[what] = await site.timed(asyncio.gather(*(change(name) for name in names)), done)
-        life.cpu[what] = site.cpu() - cpu
-        life.pod_writes[what] = (site.pod_writes() - writes) / count
-        print(
-            f"\n{resource.kind} {what} {workloads} x {replicas}: {life.seconds[what]:.1f} s,"
-            f" CPU {life.cpu[what]:.2f} s, {life.pod_writes[what]:.3f} pod writes per pod"
-        )
+        print(f"\n{resource.kind}, {workloads} x {replicas}:")
+        await life.step(site, what, count, asyncio.gather(*(change(name) for name in names)), done)
 
     ready, half = site.pods.ready, replicas // 2
     await step("create", lambda name: site.create(resource, name, replicas, OLD), lambda: ready(OLD) == count)

@@ -79,14 +79,14 @@ class Pods:
                 self._changed.set()
 
     def _take(self, pod: Pod) -> None:
-        images = {status.image for status in pod.status.container_statuses}
-        image = images.pop() if pod.ready and pod.active and len(images) == 1 else ""
+        images = sorted({status.image for status in pod.status.container_statuses})
+        image = ", ".join(images) if pod.ready and pod.active else ""
         self._ready[self._images.get(pod.metadata.uid, "")] -= 1
         self._ready[image] += 1
         self._images[pod.metadata.uid] = image
 
     def ready(self, image: str) -> int:
-        """Pods that are Ready and run this image."""
+        """Pods that are Ready and run this image, or these: sorted, with commas."""
         return self._ready[image]
 
     def __len__(self) -> int:
@@ -141,21 +141,26 @@ class Bench:
         self.cluster = cluster
         self.flotilla = flotilla
         self.pods = pods
-        self._api = api
+        self.api = api
         self._clock = SystemClock()
 
     async def create(self, resource: Resource, name: str, replicas: int, image: str) -> None:
         """Create a workload."""
-        await self._api.create(resource, NAMESPACE, msgspec.json.encode(manifest(resource, name, replicas, image)))
+        await self.api.create(resource, NAMESPACE, msgspec.json.encode(manifest(resource, name, replicas, image)))
 
     async def merge(self, resource: Resource, name: str, spec: dict[str, object]) -> bytes:
         """Change a workload's spec; returns the apiserver's answer."""
         body = msgspec.json.encode({"spec": spec})
-        return await self._api.patch(resource, NAMESPACE, name, body, "application/merge-patch+json")
+        return await self.api.patch(resource, NAMESPACE, name, body, "application/merge-patch+json")
+
+    async def merge_document(self, resource: Resource, namespace: str, name: str, body: dict[str, object]) -> bytes:
+        """Change an object; returns the apiserver's answer."""
+        patch = msgspec.json.encode(body)
+        return await self.api.patch(resource, namespace, name, patch, "application/merge-patch+json")
 
     async def delete(self, resource: Resource, name: str) -> None:
         """Delete a workload; its pods follow."""
-        await self._api.delete(resource, NAMESPACE, name)
+        await self.api.delete(resource, NAMESPACE, name)
 
     async def until(self, condition: Callable[[], bool]) -> float:
         """Wait; returns the seconds that it took."""
@@ -195,9 +200,9 @@ class Bench:
     @asynccontextmanager
     async def changes(self) -> AsyncGenerator[Changes]:
         """A watch on CloneSets for the time of the block."""
-        page = await self._api.list(CLONE_SET, NAMESPACE)
+        page = await self.api.list(CLONE_SET, NAMESPACE)
         changes = Changes()
-        watching = asyncio.create_task(changes.follow(self._api, page.resource_version))
+        watching = asyncio.create_task(changes.follow(self.api, page.resource_version))
         try:
             yield changes
         finally:

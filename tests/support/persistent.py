@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tests.support.cluster import Cluster
+from tests.support.podrules import pod_rules
 from tests.support.workspace import Json, Workspace, is_ready, terminating
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -66,9 +67,4 @@ def recorded_as_placed(space: Workspace, replicas: int) -> bool:
 
 def asked_namespaces(cluster: Cluster) -> list[str]:
     """The namespaces whose pods go through the webhook because of PersistentPodStates."""
-    configuration = cluster.read("mutatingwebhookconfiguration", "kruise-mutating-webhook-configuration")
-    entries = [entry for entry in configuration["webhooks"] if entry["name"] == "mpod.kb.io"]
-    selectors = [one for entry in entries for one in entry["namespaceSelector"]["matchExpressions"]]
-    within = [one["values"] for one in selectors if one["operator"] == "In"]
-    assert len(within) == len(entries), "pods of all namespaces go through the webhook"
-    return [name for values in within for name in values]
+    return sorted(rule.namespace for rule in pod_rules(cluster) if rule.why == "PersistentPodStates")

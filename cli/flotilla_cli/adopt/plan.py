@@ -109,7 +109,7 @@ def _rewrite(found: Found) -> Iterator[Step]:
 
 def _open_admission(found: Found) -> Iterator[Step]:
     every = Gates.parse("AllAlpha=true,AllBeta=true")
-    ours = {POD_ENTRY, *(entry["name"] for entry in (*mutating_entries(every), *validating_entries(every)))}
+    ours = {POD_ENTRY, *(entry["name"] for entry in (*mutating_entries(), *validating_entries(every)))}
     for place in CONFIGURATIONS:
         if (live := found.objects.get(place)) is None:
             continue

@@ -29,7 +29,7 @@ def manifests(gates: Gates, webhook_url: str = "", *, keep_managed_fields: bool 
         *lease_policy.objects(),
         _service(),
         *([] if keep_managed_fields else policies.objects()),
-        _configuration(MUTATING_CONFIGURATION, mutating_entries(gates), webhook_url),
+        _configuration(MUTATING_CONFIGURATION, mutating_entries(), webhook_url),
         _configuration(VALIDATING_CONFIGURATION, validating_entries(gates), webhook_url),
     ]
 

@@ -11,7 +11,7 @@ from flotilla_common.api.admission.review import Request
 from flotilla_common.api.cel import labels_match
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.errors import ApiError
-from flotilla_common.api.kinds.catalogue import kind_of
+from flotilla_common.api.kinds.sidecarset.conversion import convert
 from flotilla_common.api.kinds.sidecarset.matching import Reach, without_bases
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.api.meta import LabelSelector, rfc3339
@@ -113,7 +113,8 @@ class Sidecars:
             if failure.code == 404:  # the kind is not installed
                 return []
             raise
-        return [one for one in map(known, items) if one is not None]
+        found = [one for one in map(known, items) if one is not None]
+        return sorted(found, key=lambda one: one.typed.metadata.name)
 
     async def _look_for_unseen(self) -> None:
         for name, (generation, end) in list(self._unseen.items()):
@@ -173,8 +174,9 @@ def _rules_of(one: Known | None) -> list[PodRule]:
 
 
 def _hub(document: Json) -> Json:
-    convert = kind_of(SIDECAR_SET).rules().convert
-    return document if convert is None else convert(document, SIDECAR_SET.api_version)
+    if document.get("apiVersion") == SIDECAR_SET.api_version:
+        return document
+    return convert(document, SIDECAR_SET.api_version)
 
 
 def _is_over(pod: Json) -> bool:

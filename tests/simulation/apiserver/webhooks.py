@@ -2,7 +2,8 @@
 
 Which requests it is asked about is read from the webhook configurations that our webhook would register. Objects cross
 as AdmissionReview bytes and come back as JSON patches, so that encoding, decoding and patches are the real ones too.
-Pods are asked about where a PersistentPodState is: none is stored before the entry that calls for it is in use.
+Pods are asked about while something needs it: no SidecarSet or PersistentPodState is stored before the entry that calls
+for it is in use. What conditions in CEL tell apart, `_is_needed` does here.
 """
 
 from collections.abc import Mapping
@@ -10,19 +11,22 @@ from collections.abc import Mapping
 import msgspec
 
 from flotilla_common.api.admission.review import Answer
-from flotilla_common.api.documents import mapping, member
+from flotilla_common.api.documents import mapping, mappings, member
+from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.podrules import PodRule, pod_entries
 from flotilla_common.api.resources import NAMESPACE, POD
 from flotilla_common.api.selectors import Selector
-from flotilla_common.api.webhooks import PodRule, mutating_entries, path_of, pod_entry, validating_entries
+from flotilla_common.api.webhooks import mutating_entries, path_of, validating_entries
 from flotilla_common.control.plan import Json
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_webhook import wire
-from flotilla_webhook.app import handlers_of, pods_of
+from flotilla_webhook.app import handlers_of
+from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.need import Need
 from flotilla_webhook.wire import Handler
 from tests.simulation.apiserver import errors, patches
 from tests.simulation.apiserver.admission import Attributes
@@ -30,6 +34,7 @@ from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.wire import Wire
+from tests.simulation.loop import SeededEntropy
 
 
 class _Entry:
@@ -61,20 +66,22 @@ class Webhooks:
     def __init__(self, server: ApiServer, handlers: Mapping[str, Handler], gates: Gates) -> None:
         self._server = server
         self._handlers = handlers
-        self._mutating = [_Entry(entry, handlers) for entry in mutating_entries(gates)]
+        self._mutating = [_Entry(entry, handlers) for entry in mutating_entries()]
+        self._pods = [_Entry(entry, handlers) for entry in pod_entries([PodRule("any step", "true", probed=False)])]
         self._validating = [_Entry(entry, handlers) for entry in validating_entries(gates)]
         self._concerned: dict[tuple[str, str], bool] = {}  # by resource and operation: asked before every write
+        self._all_pods = gates.on("KruisePodReadinessGate")
         self.reachable = True
 
     def concerns(self, kind: Kind, operation: str, subresource: str) -> bool:
         key = (kind.resource.id, operation)
         if key not in self._concerned:
             self._concerned[key] = any(entry.asks(kind, operation) for entry in (*self._mutating, *self._validating))
-        return not subresource and (self._concerned[key] or bool(self._for_pods(kind, operation)))
+        return not subresource and (self._concerned[key] or (kind.resource, operation) == (POD, "CREATE"))
 
     async def mutate(self, attributes: Attributes) -> Json:
         document = attributes.document or {}
-        for entry in self._mutating + self._for_pods(attributes.kind, attributes.operation):
+        for entry in [*(self._pods if self._is_needed(attributes) else ()), *self._mutating]:
             current = msgspec.structs.replace(attributes, document=document)
             answer = await self._ask(entry, current)
             if answer is not None and answer.patch:
@@ -85,13 +92,16 @@ class Webhooks:
         for entry in self._validating:
             await self._ask(entry, attributes)
 
-    def _for_pods(self, kind: Kind, operation: str) -> list[_Entry]:
-        """The entry for pods, which follows the PersistentPodStates. A gate has one that stands always."""
-        if (kind.resource, operation) != (POD, "CREATE") or self._concerned.get((POD.id, operation)):
-            return []
-        namespaces = frozenset(namespace for namespace, _ in self._server.store.table(PERSISTENT_POD_STATE).objects)
-        rules = [PodRule("of-persistent-workload", "true", namespaces)]
-        return [_Entry(pod_entry(rules), self._handlers)] if namespaces else []
+    def _is_needed(self, attributes: Attributes) -> bool:
+        """Some step of the pod webhook has to see such a pod."""
+        if (attributes.kind.resource, attributes.operation) != (POD, "CREATE"):
+            return False
+        if self._all_pods or self._server.store.table(SIDECAR_SET).objects:
+            return True
+        states = self._server.store.table(PERSISTENT_POD_STATE).objects
+        return any(namespace == attributes.namespace for namespace, _ in states) or _starts_in_order(
+            attributes.document
+        )
 
     async def _ask(self, entry: _Entry, attributes: Attributes) -> Answer | None:
         """The webhook's answer; None if it is not asked. Raises ApiError for its refusal, or when it is down."""
@@ -125,8 +135,16 @@ def our_webhooks(server: ApiServer, settings: Settings, wire: Wire | None = None
     """The webhook of an installed Flotilla; what it asks of the apiserver itself, it asks as `webhook-0`."""
     api, gates = SimulatedApi(server, "webhook-0", wire), settings.gates()
     handlers = handlers_of(api, server.clock, settings, gates, process_metrics())
-    pods = pods_of(api, settings, gates, Need(server.clock))
-    return Webhooks(server, handlers | pods.handlers(), gates)
+    chain = chain_of(api, server.clock, SeededEntropy("webhook-0"), settings, gates)
+    return Webhooks(server, handlers | chain.pods.handlers(), gates)
+
+
+def _starts_in_order(pod: Json | None) -> bool:
+    """What the standing rule of launch priorities says of a pod."""
+    containers = mappings(member(pod or {}, "spec").get("containers"))
+    names = {entry.get("name") for one in containers for entry in mappings(one.get("env"))}
+    ordered = member(pod or {}, "metadata", "annotations").get(LAUNCH_PRIORITY) == LAUNCHED_IN_ORDER
+    return len(containers) > 1 and (ordered or CONTAINER_PRIORITY_ENV in names)
 
 
 def _compiled(selector: Json) -> Selector:

@@ -44,19 +44,8 @@ SEVEN = {
 @pytest.mark.parametrize(
     ("gates", "mutating", "validating"),
     [
-        pytest.param("", MUTATING, VALIDATING | SEVEN, id="defaults: no pod rule"),
-        pytest.param(
-            "KruisePodReadinessGate=true",
-            MUTATING | {"mpod.kb.io"},
-            VALIDATING | SEVEN,
-            id="pod rule is armed",
-        ),
-        pytest.param(
-            "KruisePodReadinessGate=true,PodWebhook=false",
-            MUTATING,
-            VALIDATING | SEVEN,
-            id="row 14",
-        ),
+        pytest.param("", MUTATING, VALIDATING | SEVEN, id="defaults"),
+        pytest.param("KruisePodReadinessGate=true", MUTATING, VALIDATING | SEVEN, id="pods: the webhook's business"),
         pytest.param(
             "ResourcesDeletionProtection=false",
             MUTATING,
@@ -67,7 +56,7 @@ SEVEN = {
 )
 def test_entries(gates: str, mutating: set[str], validating: set[str]) -> None:
     parsed = Gates.parse(gates)
-    assert {entry["name"] for entry in mutating_entries(parsed)} == mutating
+    assert {entry["name"] for entry in mutating_entries()} == mutating
     assert {entry["name"] for entry in validating_entries(parsed)} == validating
 
 
@@ -136,7 +125,7 @@ def test_entries_of_kinds_that_come(
     )
     monkeypatch.setattr(catalogue, "KINDS", (declared,))
     gates = Gates.parse("")
-    made = [entry for entry in mutating_entries(gates) + validating_entries(gates) if entry["name"] not in SEVEN]
+    made = [entry for entry in mutating_entries() + validating_entries(gates) if entry["name"] not in SEVEN]
     assert [said(entry) for entry in made] == entries
     for entry in made:
         (rule,) = entry["rules"]
@@ -151,7 +140,7 @@ def said(entry: Json) -> str:
 
 def test_every_entry_is_complete() -> None:
     gates = Gates.parse("KruisePodReadinessGate=true")
-    for entry in mutating_entries(gates) + validating_entries(gates):
+    for entry in mutating_entries() + validating_entries(gates):
         arms = entry["name"] in ARMING
         assert (entry["sideEffects"], entry["timeoutSeconds"]) == ("NoneOnDryRun" if arms else "None", 30)
         assert entry["admissionReviewVersions"] == ["v1", "v1beta1"]
@@ -168,7 +157,7 @@ def test_deletion_protection_never_blocks_an_unlabelled_object_or_an_outage() ->
 
 
 def test_bound_to_service_and_url() -> None:
-    entry = mutating_entries(Gates.parse(""))[0]
+    entry = mutating_entries()[0]
     served = bound(entry, "Y2E=")
     assert served["clientConfig"] == entry["clientConfig"] | {"caBundle": "Y2E="}
     outside = bound(entry, "Y2E=", "https://10.0.0.1:9876")

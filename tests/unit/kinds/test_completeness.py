@@ -70,7 +70,7 @@ def test_the_definition_of_a_new_kind(added: Kind) -> None:
 
 def test_the_entries_of_a_new_kind(added: Kind) -> None:
     gates = Gates.parse("")
-    entries = {entry["name"]: entry for entry in mutating_entries(gates) + validating_entries(gates)}
+    entries = {entry["name"]: entry for entry in mutating_entries() + validating_entries(gates)}
     mutating, validating = entries["msample.kb.io"], entries["vsample.kb.io"]
     assert path_of(mutating) == "/mutate-policy-kruise-io-sample"
     assert path_of(validating) == "/validate-policy-kruise-io-sample"

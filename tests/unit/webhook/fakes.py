@@ -50,13 +50,25 @@ class FakeApi:
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
         return msgspec.json.encode(self.named(resource, namespace, name))
 
-    async def list(self, resource: Resource, namespace: str = "", *, limit: int = 0, token: str = "", **_: Any) -> Page:
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        limit: int = 0,
+        token: str = "",
+        label_selector: str = "",
+        **_: Any,
+    ) -> Page:
         if self.fail_lists:
             raise self.fail_lists
+        wanted = [pair.partition("=")[::2] for pair in label_selector.split(",") if pair]
         found = [
             msgspec.Raw(msgspec.json.encode(document))
             for (plural, where, _name), document in self.objects.items()
-            if plural == resource.plural and namespace in ("", where)
+            if plural == resource.plural
+            and namespace in ("", where)
+            and all(document["metadata"].get("labels", {}).get(key) == value for key, value in wanted)
         ]
         start = int(token or 0)
         more = str(start + 2) if start + 2 < len(found) else ""

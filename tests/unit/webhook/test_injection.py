@@ -43,9 +43,10 @@ def pod(*containers: Json, annotations: Json | None = None, **spec: Any) -> Json
 
 
 def injected(document: Json, *sources: Source, **options: Any) -> Json:
-    """The pod with the SidecarSets. Once more it does not change."""
-    result = copy.deepcopy(document)
+    """The pod with the SidecarSets, which stay as they are. Once more nothing changes."""
+    result, before = copy.deepcopy(document), copy.deepcopy(sources)
     inject(result, sources, NOW, **options)
+    assert sources == before
     again = copy.deepcopy(result)
     inject(again, sources, LATER, **options)
     assert again == result

@@ -37,8 +37,8 @@ BUNDLE = base64.b64encode(CA).decode()
 NAMESPACE, SERVICE = "kruise-system", "kruise-webhook-service"
 CLONE_SETS = "clonesets.apps.kruise.io"
 GATES = Gates.parse("")
-PATHS = {path_of(entry) for entry in mutating_entries(GATES) + validating_entries(GATES)}
-MUTATORS = [entry["name"] for entry in mutating_entries(GATES)]
+PATHS = {path_of(entry) for entry in mutating_entries() + validating_entries(GATES)}
+MUTATORS = [entry["name"] for entry in mutating_entries()]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -47,7 +47,7 @@ def installed(**annotations: str) -> FakeApi:
     cluster = FakeApi()
     metadata = {"annotations": annotations} if annotations else {}
     for resource, name, entries in (
-        (MUTATING, MUTATING_CONFIGURATION, mutating_entries(GATES)),
+        (MUTATING, MUTATING_CONFIGURATION, mutating_entries()),
         (VALIDATING, VALIDATING_CONFIGURATION, validating_entries(GATES)),
     ):
         cluster.put(resource, {"metadata": {"name": name} | metadata, "webhooks": entries})
@@ -176,7 +176,7 @@ async def test_with_external_certificates_only_the_pod_rule_is_written() -> None
 async def test_a_pod_rule_of_somebody_else_gives_way() -> None:
     """The template of OpenKruise's chart asks about every pod."""
     theirs = {"name": "mpod.kb.io", "clientConfig": {"service": {"path": "/mutate-pod"}}}
-    cluster = installed(template=json.dumps([theirs, *mutating_entries(GATES)]))
+    cluster = installed(template=json.dumps([theirs, *mutating_entries()]))
     await registration(cluster).sync(CA)
     assert set(entries(cluster)) == set(MUTATORS)
 
@@ -350,5 +350,5 @@ async def test_nothing_to_do_waits_a_minute_or_for_a_change(tmp_path: Path) -> N
 
 
 def test_entries_are_plain_json() -> None:
-    document: Any = msgspec.json.decode(msgspec.json.encode(mutating_entries(GATES)))
-    assert document == mutating_entries(GATES)
+    document: Any = msgspec.json.decode(msgspec.json.encode(mutating_entries()))
+    assert document == mutating_entries()

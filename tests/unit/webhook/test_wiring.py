@@ -1,5 +1,6 @@
 """Which endpoint, certificate name and store follow from the settings (webhooks.md §4, install.md §5)."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -11,12 +12,14 @@ from flotilla_common.gates import Gates
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from flotilla_webhook import app, tls
+from flotilla_webhook.arming import Arming
 from flotilla_webhook.certfiles import write_files
 from flotilla_webhook.certificates import issue
+from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
-from flotilla_webhook.need import Need
 from flotilla_webhook.recording import recorder
 from flotilla_webhook.stores import ExternalStore, FileStore, SecretStore, files_of
+from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock
 from tests.unit.webhook.fakes import FakeApi
 
@@ -71,18 +74,22 @@ def test_every_entry_has_a_handler(gates: str) -> None:
     parsed = Gates.parse(gates)
     wired = Wired(feature_gates=gates)
     api, settings = wired.context.api, wired.settings
+    chain = chain_of(api, wired.clock, Dice(), settings, parsed)
     served = {
-        *app.handlers_of(api, wired.clock, settings, parsed, process_metrics()),
-        *app.pods_of(api, settings, parsed, Need(wired.clock)).handlers(),
+        **app.handlers_of(api, wired.clock, settings, parsed, process_metrics()),
+        **chain.pods.handlers(),
     }
-    assert {path_of(entry) for entry in mutating_entries(parsed) + validating_entries(parsed)} <= served
-    assert set(app.arming_paths()) <= served
+    assert {path_of(entry) for entry in mutating_entries() + validating_entries(parsed)} <= served.keys()
+    arming = Arming(api=api, clock=wired.clock, standing=chain.pods.standing, register=lambda: asyncio.sleep(0))
+    armed = {path.rpartition("-")[2] for path in chain.armed_by(arming, served)}
+    assert armed == {"persistentpodstate", "sidecarset"}
 
 
 def test_steps_of_pods_are_in_order() -> None:
     wired = Wired()
-    pods = app.pods_of(wired.context.api, wired.settings, wired.gates, Need(wired.clock))
-    assert [step.name for step in pods.steps] == ["readiness gate", "PersistentPodState"]
+    chain = chain_of(wired.context.api, wired.clock, Dice(), wired.settings, wired.gates)
+    names = [step.name for step in chain.pods.steps]
+    assert names == ["readiness gate", "SidecarSet", "launch priority", "PersistentPodState"]
 
 
 def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:

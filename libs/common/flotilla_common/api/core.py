@@ -1,4 +1,4 @@
-"""Partial types of core/v1 and apps/v1 objects: Pod, PersistentVolumeClaim, Node, ControllerRevision.
+"""Partial types of core/v1 and apps/v1 objects: Pod, PersistentVolumeClaim, Node, Namespace, ControllerRevision.
 
 Pods carry cached properties for the facts that every plan asks for, so that planning a large workload reads each pod's
 labels and conditions once per version of the pod, not once per pass.
@@ -200,6 +200,10 @@ class Node(Model):
         """Condition Ready if it is True."""
         found = (condition for condition in self.status.conditions if condition.type == "Ready")
         return next((condition for condition in found if condition.status == "True"), None)
+
+
+class Namespace(Model):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class ControllerRevision(Model):

@@ -61,6 +61,16 @@ def reference_of(name: str, tag: str) -> str:
     return f"{name}@{tag}" if ":" in tag else f"{name}:{tag}"
 
 
+def is_reported_as(image: str, reported: str) -> bool:
+    """A kubelet that reports this means the image of a pod's spec; runtimes put the registry before the name."""
+    return f"/{reported}".endswith(f"/{with_tag(image)}")
+
+
+def with_tag(image: str) -> str:
+    """The image of a pod's spec with the tag that it has if it names none."""
+    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+
+
 def _split_registry(text: str) -> tuple[str, str]:
     """The first component is a registry if it looks like a host."""
     first, slash, rest = text.partition("/")

@@ -27,8 +27,8 @@ NOT_KUBE_SYSTEM = {"key": NAMESPACE_NAME, "operator": "NotIn", "values": ["kube-
 NOT_OURS = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]}
 
 
-def mutating_entries(gates: Gates) -> list[Json]:
-    """The mutating entries that the gates call for, without caBundle, reached through the Service."""
+def mutating_entries() -> list[Json]:
+    """The mutating entries, without caBundle, reached through the Service."""
     return _kind_entries("mutate")
 
 

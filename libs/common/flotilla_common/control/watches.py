@@ -73,10 +73,16 @@ def owned(table: Table[T], kind: Resource, uid: str) -> Collection[T]:
 
 
 def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Key]:
-    """The owners of that kind that a change of a dependent concerns: those before and those after."""
+    """The owners of that kind that a change of a dependent concerns: those before and those after. They are in its
+    namespace, or in none."""
     if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
         old = None  # they are the same, as nearly always
-    return {(obj.metadata.namespace, name) for obj in (old, new) if obj is not None for _, name in _owners(obj, kind)}
+    return {
+        (obj.metadata.namespace if kind.namespaced else "", name)
+        for obj in (old, new)
+        if obj is not None
+        for _, name in _owners(obj, kind)
+    }
 
 
 @cache

@@ -47,10 +47,14 @@ def take_in(resource: Resource, owner: ObjectMeta, kind: Resource, objects: Iter
     patch of nothing, which the apiserver refuses unless the owner is exactly as it was planned with.
     """
     reference = owner_reference(resource, owner)
-    sure = patch_of(
-        resource, owner, cause=f"be sure that {owner.name} is there", body={}, subresource="status", on_version=True
-    )
-    return [(sure, *chain) for chain in adopt(reference, kind, objects)]
+    return [(certain(resource, owner), *chain) for chain in adopt(reference, kind, objects)]
+
+
+def certain(resource: Resource, meta: ObjectMeta) -> Patch:
+    """A patch of nothing, which the apiserver refuses unless the object is exactly as it was planned with: in front of
+    what must not be done by a stale view of it."""
+    cause = f"be sure that {meta.name} is there"
+    return patch_of(resource, meta, cause=cause, body={}, subresource="status", on_version=True)
 
 
 def _others(uid: str, meta: ObjectMeta) -> list[Json]:

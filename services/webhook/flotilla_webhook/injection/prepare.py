@@ -1,6 +1,8 @@
-"""From a SidecarSet's container to those of a pod (sidecarset.md §6.7 to §6.11)."""
+"""From a SidecarSet's container to those of a pod (sidecarset.md §6.7 to §6.11).
 
-import copy
+Containers are new; what is in them may be that of the SidecarSet or of the pod, and is never changed in place.
+"""
+
 import re
 from collections.abc import Collection, Iterable, Iterator
 
@@ -34,7 +36,7 @@ _METADATA_PATH = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 def prepared(sidecar: Json, pod: Json, sidecars: Collection[str]) -> Json:
     """The container as it goes into the pod. `sidecars` are the names of all that is injected. Raises ValueError if its
     resources cannot be computed."""
-    container = {key: copy.deepcopy(value) for key, value in sidecar.items() if key not in _OWN_FIELDS}
+    container = {key: value for key, value in sidecar.items() if key not in _OWN_FIELDS}
     if policy := member(sidecar, "resourcesPolicy"):
         container["resources"] = computed_resources(policy, pod, sidecars)
     applications = [one for one in _containers(pod) if not _is_injected(one)]
@@ -59,7 +61,7 @@ def twins(container: Json, empty_image: str) -> tuple[Json, Json]:
 
 def _twin(container: Json, number: int, image: str) -> Json:
     name = f"{text(container.get('name'))}-{number}"
-    made = copy.deepcopy(container) | {"name": name, "image": image}
+    made = container | {"name": name, "image": image}
     versions = [
         _from_annotation(SIDECAR_VERSION_ENV, SIDECAR_VERSION + name),
         _from_annotation(SIDECAR_VERSION_ALT_ENV, SIDECAR_VERSION_ALT + name),
@@ -101,10 +103,10 @@ def _shared_mounts(sidecar: Json, applications: Iterable[Json]) -> tuple[list[Js
         env = {text(one.get("name")): one for one in mappings(application.get("env"))}
         for mount in mappings(application.get("volumeMounts")):
             named = _EXPANSION.findall(text(mount.get("subPathExpr")))
-            needed += [copy.deepcopy(env[name]) for name in named if name in env]
+            needed += [env[name] for name in named if name in env]
             if text(mount.get("mountPath")) not in taken:
                 taken.add(text(mount.get("mountPath")))
-                mounts.append(copy.deepcopy(mount))
+                mounts.append(mount)
     return mounts, needed
 
 
@@ -118,7 +120,7 @@ def _shared_devices(sidecar: Json, mounts: Iterable[Json], applications: Iterabl
         for device in mappings(application.get("volumeDevices")):
             if text(device.get("devicePath")) not in taken:
                 taken.add(text(device.get("devicePath")))
-                devices.append(copy.deepcopy(device))
+                devices.append(device)
     return devices
 
 
@@ -138,7 +140,7 @@ def _transferred(sidecar: Json, pod: Json) -> Iterator[Json]:
         names = {text(entry.get("envName")), *map(text, sequence(entry.get("envNames")))} - {""}
         for name in sorted(names):
             if source is not None and (source, name) in env:
-                yield copy.deepcopy(env[source, name])
+                yield env[source, name]
 
 
 def _source_container(entry: Json, pod: Json) -> str | None:
@@ -151,7 +153,7 @@ def _source_container(entry: Json, pod: Json) -> str | None:
 
 def _merged_env(own: object, more: Iterable[Json]) -> list[Json]:
     """Its own entries, and of the others those whose name is not there yet."""
-    env = copy.deepcopy(sequence(own))
+    env = list(sequence(own))
     names = {one.get("name") for one in mappings(env)}
     for entry in more:
         if entry.get("name") not in names:

@@ -11,6 +11,7 @@ import msgspec
 
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, ContainerStatus, Pod, Resources
+from flotilla_common.api.images import is_reported_as, with_tag
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
 from flotilla_common.gates import Gates
@@ -121,19 +122,10 @@ def _images_changed(pod: Pod, state: InPlaceState) -> bool:
         if status is None:
             return False
         wanted = images.get(name, "")
-        if _with_tag(wanted) == status.image:
+        if with_tag(wanted) == status.image:
             continue
-        if not status.ready and status.state.running is None and not _is(wanted, status.image):
+        if not status.ready and status.state.running is None and not is_reported_as(wanted, status.image):
             return False
-        if status.image_id == last.image_id or (last.image and _is(last.image, status.image)):
+        if status.image_id == last.image_id or (last.image and is_reported_as(last.image, status.image)):
             return False
     return True
-
-
-def _is(image: str, reported: str) -> bool:
-    """The kubelet means this image; runtimes put the registry before the name."""
-    return f"/{reported}".endswith(f"/{_with_tag(image)}")
-
-
-def _with_tag(image: str) -> str:
-    return image if ":" in image else f"{image}:latest"

@@ -1,0 +1,47 @@
+"""The pod condition that says whether all SidecarSets can update the pod where it runs (sidecarset.md §7.11).
+
+Its message is a map by SidecarSet, so several of them share it: every change of it holds only for the version of the
+pod that was read.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import SIDECAR_SET_UPGRADABLE
+from flotilla_common.api.meta import Condition
+from flotilla_common.workload.podedit import PodEdit
+
+ALL_UPGRADABLE, UPDATE_IMMUTABLE = "AllSidecarsetUpgradable", "UpdateImmutableField"
+
+_decode = msgspec.json.Decoder(dict[str, bool]).decode
+
+
+def verdicts(pod: Pod) -> Mapping[str, bool]:
+    """What the condition says of each SidecarSet; empty where that cannot be read."""
+    condition = pod.conditions.get(SIDECAR_SET_UPGRADABLE)
+    try:
+        return {} if condition is None or not condition.message else _decode(condition.message)
+    except msgspec.MsgspecError:
+        return {}
+
+
+def judge(edit: PodEdit, name: str, now: datetime, *, upgradable: bool) -> None:
+    """Say of that SidecarSet whether it can update the pod. Nothing where the pod says so already."""
+    stored = edit.pod.conditions.get(SIDECAR_SET_UPGRADABLE)
+    said = {**verdicts(edit.pod), name: upgradable}
+    good = all(said.values())
+    status, reason = ("True", ALL_UPGRADABLE) if good else ("False", UPDATE_IMMUTABLE)
+    message = msgspec.json.encode(said, order="sorted").decode()
+    if stored is not None and (stored.status, stored.reason, stored.message) == (status, reason, message):
+        return
+    moved = stored is None or stored.status != status
+    since = now if moved or stored is None else stored.last_transition_time
+    edit.on_this_version()
+    edit.set_condition(
+        Condition(
+            type=SIDECAR_SET_UPGRADABLE, status=status, reason=reason, message=message, last_transition_time=since
+        )
+    )

@@ -1,0 +1,86 @@
+"""One pass over one SidecarSet, from snapshot to plan (sidecarset.md §7.2).
+
+The steps, in order: the revision of the spec, the pods and their status, what has been replaced idles, pods are
+updated, old revisions are forgotten. Nothing here waits, reads a clock or uses random numbers: the same snapshot gives
+the same plan.
+
+There are no expectations (§7.12). The reply to each write is in the mirror before the next pass begins; a write of
+unknown outcome, and a shard that changes hands, have the pods read from the apiserver first; and whoever planned on an
+older version of a pod is refused.
+"""
+
+from datetime import datetime
+
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_sidecar.sidecarset.context import PlanContext
+from flotilla_sidecar.sidecarset.numbers import targets
+from flotilla_sidecar.sidecarset.pods import selected_namespaces, sort_pods
+from flotilla_sidecar.sidecarset.revisions import bookkeeping, choose
+from flotilla_sidecar.sidecarset.rollout import plan_rollout
+from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
+from flotilla_sidecar.sidecarset.status import plan_status
+from flotilla_sidecar.sidecarset.wanted import wanted_of
+from flotilla_sidecar.sidecarset.why import explain_progress
+
+
+def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
+    """Plan one pass. Never raises for what users can write into a SidecarSet or a pod: it becomes a reason."""
+    if snapshot.sidecar_set.metadata.deletion_timestamp is not None:
+        text = "the SidecarSet is being deleted: pods keep what was injected into them"
+        return Plan(reasons=(Reason(code="Terminating", message=text),))
+    try:
+        context = _survey(snapshot, now)
+    except ValueError as error:
+        return _refused(str(error))
+    draft = Draft()
+    for problem in context.targets.problems:
+        draft.reason("InvalidNumber", problem)
+    draft.stage((context.revisions.writes,))
+    plan_rollout(context, draft)
+    explain_progress(context, draft)
+    draft.stage(bookkeeping(context), stop_on_failure=False)
+    for phase, text in snapshot.failures.items():
+        draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
+    return _finish(context, draft)
+
+
+def _refused(text: str) -> Plan:
+    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
+    message = f"nothing is done: {text}"
+    return Plan(
+        reasons=(Reason(code="InvalidSpec", message=message),),
+        events=(Event(reason="InvalidSpec", message=message, warning=True),),
+    )
+
+
+def _survey(snapshot: SidecarSetSnapshot, now: datetime) -> PlanContext:
+    """Work out what there is and what is wanted. Raises ValueError: the spec cannot be read."""
+    sidecar_set = snapshot.sidecar_set
+    wanted = wanted_of(sidecar_set)
+    pods = sort_pods(snapshot.pods, wanted, selected_namespaces(sidecar_set, snapshot.namespaces))
+    return PlanContext(
+        snapshot=snapshot,
+        now=now,
+        wanted=wanted,
+        revisions=choose(snapshot),
+        pods=pods,
+        targets=targets(sidecar_set.spec.update_strategy, pods.matched),
+    )
+
+
+def _finish(context: PlanContext, draft: Draft) -> Plan:
+    pods, want = context.pods, context.targets
+    numbers = {
+        "matched": pods.matched,
+        "updated": pods.updated,
+        "ready": pods.ready,
+        "updatedReady": pods.updated_ready,
+        "partition": want.partition,
+        "maxUnavailable": want.max_unavailable,
+        "notUpgradable": len(pods.unupgradable),
+        "busy": len(pods.busy),
+    }
+    status = plan_status(context)
+    settled = pods.complete and not draft.stages and not context.wanted.hot
+    return draft.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)

@@ -1,0 +1,103 @@
+"""Which pods are written in this pass (sidecarset.md §7.2, §7.7).
+
+A pass lets replaced containers idle, or it updates pods, never both: else fast changes of the spec would be mixed up.
+Pods that are not ready anyway are updated for nothing, so a broken fleet is repaired whatever maxUnavailable says; and
+broken pods that have the newest sidecars already use it up, so broken sidecars stop the rollout.
+"""
+
+from collections.abc import Sequence
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.wording import named, pods_word
+from flotilla_sidecar.sidecarset.context import PlanContext
+from flotilla_sidecar.sidecarset.look import look
+from flotilla_sidecar.sidecarset.order import update_order
+from flotilla_sidecar.sidecarset.update import idle_chain, unupgradable_chain, update_chain
+
+
+class Chosen:
+    """The pods that this pass updates, and what keeps the next ones from it."""
+
+    def __init__(self, used: int) -> None:
+        self.chains: list[Chain] = []
+        self.disturbed: list[Pod] = []  # they were ready
+        self.unreadable: list[tuple[Pod, str]] = []
+        self.used = used  # of maxUnavailable
+        self.limited = False  # maxUnavailable is used up
+
+
+def plan_rollout(context: PlanContext, draft: Draft) -> None:
+    """Plan the writes of pods; how far the rollout is, is explained elsewhere."""
+    pods = context.pods
+    if not context.updates or context.strategy.paused:
+        return
+    if pods.idle_due:
+        _let_idle(context, draft)
+    elif not pods.complete:
+        _update(context, draft)
+
+
+def _let_idle(context: PlanContext, draft: Draft) -> None:
+    due = context.pods.idle_due[:MAX_CHAINS_PER_PASS]
+    draft.stage([idle_chain(context, pod, found) for pod, found in due])
+    pods = [pod for pod, _ in due]
+    draft.reason("Resetting", f"hot upgrade: the replaced containers of {named(pods)} idle from now on", pods)
+
+
+def _update(context: PlanContext, draft: Draft) -> None:
+    pods, targets = context.pods, context.targets
+    ordered = update_order(pods.candidates, pods.matching, context.strategy)
+    chosen = _choose(context, ordered[: max(len(ordered) - targets.partition, 0)])
+    marks = [unupgradable_chain(context, pod) for pod in pods.unmarked[: MAX_CHAINS_PER_PASS - len(chosen.chains)]]
+    draft.stage([*chosen.chains, *marks])
+    draft.numbers["unavailable"] = chosen.used
+    if chosen.chains:
+        draft.reason("Updating", f"updating {pods_word(len(chosen.chains))} to {context.revision_name}")
+    if chosen.limited:
+        _explain_limit(context, chosen, draft)
+    for pod, fault in chosen.unreadable[:1]:
+        unreadable = [one for one, _ in chosen.unreadable]
+        text = f"{named(unreadable)} cannot be updated: {fault}"
+        draft.reason("PodUnreadable", text, [pod, *unreadable[1:]])
+    _tell_unupgradable(context, draft)
+
+
+def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
+    """The first pods, as many as maxUnavailable allows. One whose annotations cannot take what is to be written is
+    passed over: it must not keep the others from their update."""
+    chosen = Chosen(len(context.pods.unserving))
+    for pod in ordered:
+        found = look(pod, context.wanted)
+        if len(chosen.chains) == MAX_CHAINS_PER_PASS or found is None:
+            break
+        if found.ready and chosen.used >= context.targets.max_unavailable:
+            chosen.limited = True
+            break
+        try:
+            chosen.chains.append(update_chain(context, pod))
+        except ValueError as fault:
+            chosen.unreadable.append((pod, str(fault)))
+            continue
+        if found.ready:
+            chosen.disturbed.append(pod)
+            chosen.used += 1
+    return chosen
+
+
+def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
+    """Name the pods that use maxUnavailable up: those that are not back yet, and those that this pass disturbs."""
+    blockers = [*chosen.disturbed, *context.pods.unserving]
+    used = f"is used by {named(blockers)}" if blockers else "leaves no room"
+    text = f"waiting: maxUnavailable {context.targets.max_unavailable} {used}"
+    draft.reason("WaitingForMaxUnavailable", text, blockers)
+
+
+def _tell_unupgradable(context: PlanContext, draft: Draft) -> None:
+    """An event when there are more of them, or a new spec: not in each of the many passes of a rollout."""
+    pods, metadata = context.pods, context.sidecar_set.metadata
+    if pods.unmarked or (pods.unupgradable and context.sidecar_set.status.observed_generation < metadata.generation):
+        number = len(pods.unupgradable)
+        message = f"SidecarSet in-place update found {number} not upgradable pod(s) in this round, will skip them"
+        draft.events.append(Event(reason="NotUpgradablePods", message=message))

@@ -1,0 +1,32 @@
+"""Everything that planning one SidecarSet needs to know, gathered before and frozen (DESIGN: plans are values)."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, Namespace, Pod
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
+from flotilla_common.control.subject import Subject
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the service that change decisions."""
+
+    system_namespace: str = "kruise-system"  # where revisions are kept
+    drop_field_owners: bool = True  # clear managedFields of pods that are updated in place (docs/adr/0006)
+
+
+class SidecarSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One SidecarSet and its surroundings at one moment."""
+
+    sidecar_set: SidecarSet
+    pods: Collection[Pod] = ()  # those of all namespaces that say that it was injected into them, in any state
+    namespaces: Collection[Namespace] = ()  # all; needed only for a namespaceSelector
+    revisions: Collection[ControllerRevision] = ()  # of the system namespace: with its label, or named like its own
+    options: Options = Options()
+    failures: Mapping[str, str] = {}  # error text of the previous pass by phase
+
+    @property
+    def subject(self) -> Subject:
+        """The SidecarSet, as events and the bus name it."""
+        return Subject.of(SIDECAR_SET, self.sidecar_set.metadata)

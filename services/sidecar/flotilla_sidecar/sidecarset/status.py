@@ -1,0 +1,66 @@
+"""The status of a SidecarSet: counts, revision, and whether writing them is worth it (sidecarset.md §7.5).
+
+The counts describe the pods as the pass found them, before its own writes.
+"""
+
+import msgspec
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet, SidecarSetStatus
+from flotilla_common.control.plan import Frozen, Patch
+from flotilla_common.control.writes import patch_of
+from flotilla_sidecar.sidecarset.context import PlanContext
+
+
+class StatusPlan(Frozen):
+    """What becomes of the status; `patch` is None when nothing differs from the stored one."""
+
+    patch: Patch | None = None
+    urgent: bool = False
+
+
+def plan_status(context: PlanContext) -> StatusPlan:
+    """Compute the status, and the write if it is due.
+
+    None while the revision of the spec is not stored: what cannot be registered is not said to be observed (§7.2). It
+    comes with the pass that follows the revision at once.
+    """
+    if context.revisions.writes:
+        return StatusPlan()
+    pods, stored = context.pods, context.sidecar_set.status
+    status = SidecarSetStatus(
+        observed_generation=max(context.sidecar_set.metadata.generation, stored.observed_generation),
+        matched_pods=pods.matched,
+        updated_pods=pods.updated,
+        ready_pods=pods.ready,
+        updated_ready_pods=pods.updated_ready,
+        latest_revision=context.revision_name,
+        collision_count=context.revisions.collision_count,
+    )
+    if status == stored:
+        return StatusPlan()
+    urgent = _names(status) != _names(stored) or _at_rest(context)
+    return StatusPlan(patch=_patch(context.sidecar_set, status), urgent=urgent)
+
+
+def _patch(sidecar_set: SidecarSet, status: SidecarSetStatus) -> Patch:
+    """A merge patch of the whole status, conditional on the version that was read."""
+    counts: Json = {
+        "matchedPods": status.matched_pods,
+        "updatedPods": status.updated_pods,
+        "readyPods": status.ready_pods,
+        "updatedReadyPods": status.updated_ready_pods or None,  # absent when 0, which the others never are
+    }
+    body: Json = {"status": msgspec.to_builtins(status) | counts}
+    return patch_of(SIDECAR_SET, sidecar_set.metadata, cause="status", body=body, subresource="status", on_version=True)
+
+
+def _names(status: SidecarSetStatus) -> tuple[object, ...]:
+    """What is always worth a write at once: everything but the counts."""
+    return status.observed_generation, status.latest_revision, status.collision_count
+
+
+def _at_rest(context: PlanContext) -> bool:
+    """All pods are ready, and as many updated as shall be: these counts will stay."""
+    pods = context.pods
+    return pods.ready == pods.matched and pods.updated + context.targets.partition >= pods.matched

@@ -1,0 +1,167 @@
+"""What an update writes on one pod, and what lets a former container idle (sidecarset.md §7.9, §7.10).
+
+The images and what is remembered of them go into one patch of the pod. The condition is another subresource and comes
+first: should the process die in between, it says that the pod can be updated, which is true.
+
+Each chain holds for the version of the pod that was looked at, and no other: what is remembered are maps that several
+SidecarSets share, the images that ran before are told by the status of that version, and somebody else may be about to
+change the same pod (its workload, updating in place). Whoever comes second meets a conflict, reads, and plans again.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import (
+    SIDECAR_SET_HASH,
+    SIDECAR_SET_IN_PLACE_STATE,
+    SIDECAR_SET_WORKING_CONTAINER,
+    SIDECAR_VERSION,
+    SIDECAR_VERSION_ALT,
+)
+from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
+from flotilla_common.api.kinds.sidecarset.records import Record, records, written
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.subject import Subject
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_sidecar.sidecarset.condition import judge
+from flotilla_sidecar.sidecarset.consistency import Consistency
+from flotilla_sidecar.sidecarset.context import PlanContext
+from flotilla_sidecar.sidecarset.inplacestate import last_status, remembered
+from flotilla_sidecar.sidecarset.look import Look
+from flotilla_sidecar.sidecarset.twins import Twins, next_to_work, twins_of, working_containers
+
+NEVER = "0"
+"""The version of a container that idles, and the other version of one that need not take over from anybody."""
+
+
+class PodChange:
+    """The images of one pod as they will be, and the annotations that go with them."""
+
+    def __init__(self, context: PlanContext, pod: Pod) -> None:
+        self.annotations: dict[str, str] = dict(pod.metadata.annotations)
+        self.images: dict[str, str] = {}
+        self._context = context
+        self._pod = pod
+        self._consistency = Consistency(pod, context.wanted.name)
+        self._before = {container.name: container.image for container in pod.spec.containers}
+
+    def update(self) -> None:
+        """The newest image for each sidecar (§7.9)."""
+        for sidecar in self._context.wanted.cold:
+            self._set_image(sidecar.name, sidecar.image)
+        for sidecar in self._context.wanted.hot:
+            self._upgrade(twins_of(self._pod, sidecar))
+
+    def idle(self, due: tuple[str, ...]) -> None:
+        """The image that does nothing for those containers of upgrades that are due (§7.10)."""
+        for sidecar in self._context.wanted.hot:
+            twins = twins_of(self._pod, sidecar)
+            if twins.other in due:
+                self._idle(twins, twins.other, twins.working)
+
+    def remember_images(self) -> None:
+        """What the changed containers ran until now."""
+        last = {name: last_status(self._consistency.status(name), self._before[name]) for name in self.images}
+        wanted = self._context.wanted
+        self.annotations[SIDECAR_SET_IN_PLACE_STATE] = remembered(
+            self._pod.metadata.annotations, wanted.name, wanted.hash, last, self._context.now
+        )
+
+    def edit(self, cause: str) -> PodEdit:
+        """The writes so far."""
+        edit = PodEdit(self._pod, cause)
+        edit.on_this_version()
+        for name, image in self.images.items():
+            edit.set_image(name, image)
+        edit.set_annotations(self.annotations)
+        if self.images and self._context.snapshot.options.drop_field_owners:
+            edit.drop_field_owners()
+        return edit
+
+    def _set_image(self, container: str, image: str) -> None:
+        """A container that the pod has among its init containers only is left alone."""
+        if self._before.get(container, image) != image:
+            self.images[container] = image
+
+    def _upgrade(self, twins: Twins) -> None:
+        image, chosen = twins.sidecar.image, next_to_work(twins, self._consistency)
+        kept = twins.other if chosen == twins.working else twins.working
+        if twins.images.get(kept) == image:
+            if image != twins.idle_image and twins.images.get(chosen) != twins.idle_image:
+                # Back to what still runs: the new one has failed, and has nothing to do any more.
+                self._idle(twins, chosen, kept)
+            return
+        if twins.images.get(chosen) == image:
+            return
+        self._set_image(chosen, image)
+        self._works(twins, chosen)
+        version = self._context.sidecar_set.metadata.resource_version
+        self.annotations[SIDECAR_VERSION_ALT + chosen] = self.annotations.get(SIDECAR_VERSION + kept, NEVER)
+        self.annotations[SIDECAR_VERSION + chosen] = version
+        self.annotations[SIDECAR_VERSION_ALT + kept] = version
+
+    def _idle(self, twins: Twins, container: str, working: str) -> None:
+        self._set_image(container, twins.idle_image)
+        self._works(twins, working)
+        self.annotations[SIDECAR_VERSION + container] = NEVER
+        self.annotations[SIDECAR_VERSION_ALT + working] = NEVER
+
+    def _works(self, twins: Twins, container: str) -> None:
+        """The pod remembers who works."""
+        works = working_containers(self.annotations) | {twins.sidecar.name: container}
+        self.annotations[SIDECAR_SET_WORKING_CONTAINER] = msgspec.json.encode(works, order="sorted").decode()
+
+
+def update_chain(context: PlanContext, pod: Pod) -> Chain:
+    """Bring the pod to the newest sidecars. Raises ValueError when its annotations cannot take what is to be merged
+    into them."""
+    change = PodChange(context, pod)
+    change.update()
+    change.remember_images()
+    change.annotations[SIDECAR_SET_HASH] = _recorded(context, pod)
+    change.annotations = patched_annotations(change.annotations, context.sidecar_set.spec.patch_pod_metadata)
+    edit = change.edit(f"sidecars to {context.revision_name}")
+    judge(edit, context.wanted.name, context.now, upgradable=True)
+    return edit.chain()
+
+
+def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
+    """Let the containers idle that have been replaced. What the pod remembers of its sidecars stays."""
+    change = PodChange(context, pod)
+    change.idle(found.idle_due)
+    change.remember_images()
+    return change.edit("replaced sidecars idle").chain(
+        on_success=Event(
+            reason="ResetContainerSucceed",
+            message="reset of the sidecar container image to empty succeeded",
+            about=Subject.of(POD, pod.metadata),
+        )
+    )
+
+
+def unupgradable_chain(context: PlanContext, pod: Pod) -> Chain:
+    """Say on the pod that its sidecars cannot be updated where they run."""
+    edit = PodEdit(pod, "more than images of its sidecars has changed")
+    judge(edit, context.wanted.name, context.now, upgradable=False)
+    return edit.chain()
+
+
+def _recorded(context: PlanContext, pod: Pod) -> str:
+    """The records with the newest one of this SidecarSet. Where they cannot be read, the others are lost already."""
+    wanted = context.wanted
+    try:
+        held: Mapping[str, Record] = records(pod.metadata.annotations.get(SIDECAR_SET_HASH, ""))
+    except ValueError:
+        held = {}
+    record = Record(
+        update_timestamp=rfc3339(context.now),
+        hash=wanted.hash,
+        sidecar_set_name=wanted.name,
+        sidecar_list=list(wanted.listed),
+        controller_revision=context.revision_name,
+    )
+    return written({**held, wanted.name: record})

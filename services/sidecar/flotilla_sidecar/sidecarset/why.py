@@ -1,0 +1,48 @@
+"""How far a rollout is, and what keeps the rest of the pods on older sidecars, for people and scripts."""
+
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.wording import named, pods_word
+from flotilla_sidecar.sidecarset.context import PlanContext
+
+
+def explain_progress(context: PlanContext, draft: Draft) -> None:
+    """Beside what the steps of the pass have said of what they do or wait for."""
+    pods = context.pods
+    far = f"{pods.updated} of {pods_word(pods.matched)} updated"
+    if not pods.matched:
+        draft.reason("NoPods", "no running pod was injected with it")
+    elif pods.complete:
+        _explain_end(context, far, draft)
+    elif not context.updates:
+        draft.reason("NotUpdate", f"{far}: updateStrategy.type is NotUpdate, only new pods get other sidecars")
+    elif context.strategy.paused:
+        draft.reason("PausedByUser", f"paused by the user: {far}")
+    else:
+        _explain_rest(context, far, draft)
+
+
+def _explain_end(context: PlanContext, far: str, draft: Draft) -> None:
+    waiting = context.pods.unserving
+    if not waiting:
+        draft.reason("Complete", f"{far}, all ready")
+    elif not draft.reasons:
+        draft.reason("WaitingForAvailability", f"{far}; waiting for {named(waiting)} to be ready", waiting)
+
+
+def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
+    """Why pods that are not updated are not even candidates."""
+    pods, partition = context.pods, context.targets.partition
+    if pods.unupgradable:
+        text = (
+            f"more than images of sidecars has changed: {named(pods.unupgradable)} keep theirs until they are made anew"
+        )
+        draft.reason("NotUpgradable", text, pods.unupgradable)
+    if pods.busy:
+        text = f"waiting: kubelets have yet to restart sidecars of {named(pods.busy)} for an earlier change"
+        draft.reason("Busy", text, pods.busy)
+    if pods.unchosen:
+        text = f"updateStrategy.selector does not choose {named(pods.unchosen)}"
+        draft.reason("NotSelected", text, pods.unchosen)
+    if pods.candidates and len(pods.candidates) <= partition:
+        kept = len(pods.candidates)
+        draft.reason("PartitionReached", f"{far}, partition {partition} keeps {pods_word(kept)} on older sidecars")
