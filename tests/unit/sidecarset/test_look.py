@@ -237,8 +237,9 @@ def test_busy_is_who_serves_an_older_image_than_asked_for() -> None:
         {"name": "proxy", "image": image("A"), "imageID": "id-A", "ready": True},
     ]
     late = pod(annotations=state("proxy", "id-A"), status={"containerStatuses": statuses})
-    assert surely(late).busy
-    assert not surely(pod(flags="~")).busy, "it is stopped already"
+    assert surely(late, side("C")).busy
+    assert not surely(late).busy, "it has the newest image, whether it runs it or not"
+    assert not surely(pod(flags="~"), side("C")).busy, "it is stopped already"
     assert not surely(late, side("B", sidecar("B", "main"))).busy, "more than images differs"
 
 

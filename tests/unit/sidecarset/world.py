@@ -87,7 +87,11 @@ class World:
             self._live(pod)
             if msgspec.json.encode(pod) != before:
                 self._touch(pod)
-        self.most_down = max(self.most_down, sum(not is_ready(pod) for pod in self.pods))
+        self.most_down = max(self.most_down, len(self.down()))
+
+    def down(self) -> set[str]:
+        """The names of the pods that are not ready."""
+        return {name for name, pod in self.objects["Pod"].items() if not is_ready(pod)}
 
     def settle(self, passes: int = 60) -> None:
         """Passes and ticks until nothing changes any more."""
