@@ -49,3 +49,6 @@ SIDECAR_VERSION_ENV, SIDECAR_VERSION_ALT_ENV = "SIDECARSET_VERSION", "SIDECARSET
 LAUNCH_PRIORITY, LAUNCHED_IN_ORDER = "apps.kruise.io/container-launch-priority", "Ordered"
 LAUNCH_COMPLETED = "apps.kruise.io/container-launch-priority-completed"
 CONTAINER_PRIORITY_ENV = "KRUISE_CONTAINER_PRIORITY"
+
+CONFIGURATION = "kruise-configuration"
+"""The ConfigMap in the system's namespace in which administrators write what changes while everything runs."""
