@@ -16,6 +16,8 @@ from flotilla_cli.connection import (
     connected,
     namespace_of,
     namespace_option,
+    nats_url_of,
+    open_api,
     open_bus,
     reported,
     required_nats_url,
@@ -23,8 +25,10 @@ from flotilla_cli.connection import (
 )
 from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.plain import printed
+from flotilla_cli.podstory import verb as podstory
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, SystemClock
@@ -39,17 +43,39 @@ HEARTBEAT_SECONDS = 6.0
 @bus_option
 @click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published.")
 def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | None) -> None:
-    """Tell what a workload waits for and why: the last plan's reasons and numbers."""
-    resource, name = find_object(words)
+    """Tell what an object waits for and why: the last plan's reasons and numbers. Of a pod: why it has the sidecars
+    that it has, and which containers wait for others."""
     clock = SystemClock()
+    if (kind_and_name := "/".join(words).partition("/"))[0].lower() in podstory.WORDS:
+        with reported():
+            place = namespace_of(namespace, target_of("", ""))
+            told = asyncio.run(_explain_pod(nats_url_of(nats), place, kind_and_name[2], clock))
+        if output == "json":
+            click.echo(msgspec.json.encode(told))
+        else:
+            printed(told.text(), Console(highlight=False))
+        return
+    resource, name = find_object(words)
     url = required_nats_url(nats)
     namespace = namespace_of(namespace, target_of("", "")) if resource.namespaced else ""
     with reported():
         why, parts = asyncio.run(_explain(url, resource, namespace, name, clock))
+        without = asyncio.run(_without(name)) if resource == SIDECAR_SET else []
     if output == "json":
         click.echo(msgspec.json.encode(why))
     else:
-        printed(render(why, clock.now(), parts), Console(highlight=False))
+        printed(render(why, clock.now(), parts, without), Console(highlight=False))
+
+
+async def _explain_pod(url: str, namespace: str, name: str, clock: Clock) -> podstory.Story:
+    async with open_api(target_of("", "")) as api:
+        return await podstory.story(api, url, namespace, name, clock)
+
+
+async def _without(name: str) -> list[str]:
+    """Pods that a SidecarSet selects and does not have. Only the apiserver knows them."""
+    async with open_api(target_of("", "")) as api:
+        return await podstory.uninjected(api, name)
 
 
 async def _explain(url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> tuple[Why, Sequence[Why]]:
@@ -85,8 +111,8 @@ async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, cloc
     return f"{what}, and the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
 
 
-def render(why: Why, now: datetime, parts: Sequence[Why] = ()) -> Text:
-    """The record for people, and why the parts stand where they stand."""
+def render(why: Why, now: datetime, parts: Sequence[Why] = (), without: Sequence[str] = ()) -> Text:
+    """The record for people, why the parts stand where they stand, and which pods are `without` it."""
     place = f"{why.namespace}/{why.name}" if why.namespace else why.name
     text = Text(f"{why.kind} {place}", style="bold")
     text.append(
@@ -95,6 +121,8 @@ def render(why: Why, now: datetime, parts: Sequence[Why] = ()) -> Text:
     if not why.reasons and not why.errors:
         text.append("nothing to wait for\n", style="green")
     _append_reasons(text, why, "  ")
+    for line in without:
+        text.append("  • ", style="yellow").append(f"{line}\n")
     for part in parts:
         text.append(f"    {part.kind} {part.name}\n", style="bold")
         _append_reasons(text, part, "      ")

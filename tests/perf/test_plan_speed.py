@@ -12,9 +12,11 @@ import msgspec
 from flotilla_cloneset.cloneset.plan import plan as plan_cloneset
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Plan
+from flotilla_sidecar.sidecarset.plan import plan as plan_sidecar_set
 from flotilla_statefulset.statefulset.plan import plan as plan_statefulset
 from tests.perf.limits import within
 from tests.unit.cloneset import build as cloneset
+from tests.unit.sidecarset import build as sidecarset
 from tests.unit.statefulset import build as stateful
 
 WAVE = 128
@@ -76,3 +78,14 @@ def test_a_statefulset_of_ten_thousand_pods() -> None:
         return lambda: plan_statefulset(view, stateful.NOW)
 
     within("statefulset_plan_10k_ms", best(planning, pods))
+
+
+def test_a_sidecarset_of_ten_thousand_pods() -> None:
+    pods = sidecarset.pods("Ax4500 Bx4500 B~x1000")
+    builder = sidecarset.side("B").m("15%")
+
+    def planning(there: list[Pod]) -> Callable[[], Plan]:
+        view = sidecarset.snapshot(builder, there)
+        return lambda: plan_sidecar_set(view, sidecarset.NOW)
+
+    within("sidecarset_plan_10k_ms", best(planning, pods))

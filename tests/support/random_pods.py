@@ -27,7 +27,7 @@ def random_pod(dice: random.Random) -> Json:
         ("imagePullSecrets", [{"name": "a"}, {"name": "b"}]),
         ("readinessGates", [{"conditionType": "example.com/ready"}]),
         ("nodeSelector", {"disk": "ssd"}),
-        ("hostNetwork", True),
+        ("hostAliases", [{"ip": "10.0.0.1", "hostnames": ["a"]}]),
         ("terminationGracePeriodSeconds", 0),
     ):
         if dice.random() < 0.2:

@@ -1,9 +1,9 @@
 """What the webhook does at the apiserver: it keeps its registration and certificates right, and looks things up."""
 
 from flotilla_common.access import OWN_NAMESPACE, READ, reading
+from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
 from flotilla_common.api.kinds.resourcedistribution.types import DISTRIBUTED
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import (

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from structlog.contextvars import bind_contextvars
 
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION
+from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VALIDATING, Resource
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.bus.permissions import lone_permissions

@@ -5,7 +5,8 @@ import msgspec
 
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.errors import ApiError
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION, CustomWorkload, custom_workloads
+from flotilla_common.api.keys import CONFIGURATION
+from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.kube.interface import Api
 

@@ -79,11 +79,14 @@ class Builder:
         self.status.update(members)
         return self
 
-    def build(self) -> SidecarSet:
+    def document(self) -> Doc:
+        """As the webhook lets it be stored."""
         annotations = hash_annotations(self.spec) | self.metadata.get("annotations", {})
         metadata = self.metadata | {"annotations": annotations}
-        document = {"metadata": metadata, "spec": self.spec, "status": self.status}
-        return msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet)
+        return msgspec.json.decode(as_json({"metadata": metadata, "spec": self.spec, "status": self.status}))
+
+    def build(self) -> SidecarSet:
+        return msgspec.json.decode(as_json(self.document()), type=SidecarSet)
 
 
 def side(letter: str = "B", *more: Doc) -> Builder:

@@ -25,13 +25,13 @@ class Look(msgspec.Struct, frozen=True):
     chosen: bool
     """`updateStrategy.selector` lets it be updated."""
     upgradable: bool
-    """Nothing but images differs."""
+    """Nothing but images differs, if anything."""
     busy: bool
-    """An earlier change of an image has not reached its kubelet."""
+    """It is not updated, and an earlier change of an image has not reached its kubelet."""
     idle_due: tuple[str, ...]
     """Containers that have done their part in an upgrade, and are to idle."""
     marked: bool
-    """Its condition says that this SidecarSet cannot update it."""
+    """It is not upgradable, and its condition says so."""
     revision: str
     """The revision that it remembers; empty if none."""
 
@@ -42,6 +42,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 _Known = tuple[Wanted, Look | None]
+_NOTHING = Record()
 
 
 def look(pod: Pod, wanted: Wanted) -> Look | None:
@@ -73,32 +74,31 @@ def _has_containers(pod: Pod, wanted: Wanted) -> bool:
 
 
 def _look(pod: Pod, wanted: Wanted) -> Look:
-    annotations = pod.metadata.annotations
-    record = _record(annotations.get(SIDECAR_SET_HASH, ""), wanted.name)
-    plain = _record(annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE, ""), wanted.name)
+    record = _record(pod, SIDECAR_SET_HASH, wanted)
     consistency = Consistency(pod, wanted.name)
     twins = [twins_of(pod, sidecar) for sidecar in wanted.hot]
+    updated = record.hash == wanted.hash
+    upgradable = updated or _record(pod, SIDECAR_SET_HASH_WITHOUT_IMAGE, wanted).hash == wanted.hash_without_image
     revision = record.controller_revision
-    upgradable = plain.hash == wanted.hash_without_image
     return Look(
-        updated=record.hash == wanted.hash,
+        updated=updated,
         consistent=consistency.holds(wanted.containers),
         ready=pod.ready and pod.status.phase == "Running" and all(pair.idles for pair in twins),
         chosen=wanted.chooses(pod.metadata.labels),
         upgradable=upgradable,
-        busy=upgradable and _is_busy(consistency, wanted),
+        busy=upgradable and not updated and _is_busy(consistency, wanted),
         idle_due=_idle_due(pod, wanted, twins, consistency),
-        marked=verdicts(pod).get(wanted.name) is False,
+        marked=not upgradable and verdicts(pod).get(wanted.name) is False,
         revision="" if isinstance(revision, msgspec.UnsetType) else revision,
     )
 
 
-def _record(text: str, name: str) -> Record:
-    """What the pod remembers; an empty record if that cannot be read."""
+def _record(pod: Pod, key: str, wanted: Wanted) -> Record:
+    """What the pod remembers under that key; an empty record if that cannot be read."""
     try:
-        return records(text).get(name, Record())
+        return records(pod.metadata.annotations.get(key, "")).get(wanted.name, _NOTHING)
     except ValueError:
-        return Record()
+        return _NOTHING
 
 
 def _is_busy(consistency: Consistency, wanted: Wanted) -> bool:

@@ -33,9 +33,7 @@ def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
     """Why pods that are not updated are not even candidates."""
     pods, partition = context.pods, context.targets.partition
     if pods.unupgradable:
-        text = (
-            f"more than images of sidecars has changed: {named(pods.unupgradable)} keep theirs until they are made anew"
-        )
+        text = f"more than images has changed: {named(pods.unupgradable)} keep their sidecars until they are made anew"
         draft.reason("NotUpgradable", text, pods.unupgradable)
     if pods.busy:
         text = f"waiting: kubelets have yet to restart sidecars of {named(pods.busy)} for an earlier change"

@@ -2,17 +2,17 @@
 
 import msgspec
 
+from flotilla_common.api.admission.configuration import configuration
 from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.plain import decoded, document_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.documents import Json
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.persistentpodstate import validation as rules
 from flotilla_common.api.kinds.persistentpodstate.conversion import to_hub
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
-from flotilla_common.api.kinds.persistentpodstate.whitelist import CONFIGURATION, CustomWorkload, custom_workloads
-from flotilla_common.api.resources import CONFIG_MAP
+from flotilla_common.api.kinds.persistentpodstate.whitelist import custom_workloads
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
@@ -28,23 +28,13 @@ async def validate(request: Request, tools: Tools) -> Answer:
 async def _faults(request: Request, document: Json, tools: Tools) -> list[Fault]:
     namespace, name = identity(document, request)
     state = _typed(document)
-    faults = [*rules.spec_faults(document, state, await _custom_workloads(tools))]
+    faults = [*rules.spec_faults(document, state, custom_workloads(await configuration(tools)))]
     if request.operation == "UPDATE" and request.old_object:
         faults += rules.change_faults(state, _typed(request.old_object))
     stored = await tools.read_all(PERSISTENT_POD_STATE, namespace)
     states = [msgspec.json.decode(body, type=PersistentPodState) for body in stored]
     others = [one for one in states if one.metadata.name != name]
     return [*faults, *rules.conflict_faults(document, state, others)]
-
-
-async def _custom_workloads(tools: Tools) -> list[CustomWorkload]:
-    try:
-        stored = msgspec.json.decode(await tools.read(CONFIG_MAP, tools.namespace, CONFIGURATION), type=Json)
-    except ApiError as failure:
-        if failure.code == 404:
-            return []
-        raise
-    return custom_workloads(strings(member(stored, "data")))
 
 
 def _typed(document: Json) -> PersistentPodState:

@@ -8,10 +8,8 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping, mappings, text
+from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.meta import group_of
-
-CONFIGURATION = "kruise-configuration"
-"""The name of the ConfigMap."""
 
 WHITE_LIST = "PPS_Watch_Custom_Workload_WhiteList"
 """The key in it."""

@@ -2,15 +2,30 @@
 
 import msgspec
 
+from flotilla_common.api.admission.configuration import configuration
+from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.plain import document_of
-from flotilla_common.api.admission.review import ALLOWED, Answer, Request, patched
-from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.documents import Json, mapping
+from flotilla_common.api.admission.review import Answer, Request, error, patched
+from flotilla_common.api.admission.tools import Tools, Verdict
+from flotilla_common.api.admission.workload import unknown_fields
+from flotilla_common.api.documents import Json, mapping, member, strings, text
+from flotilla_common.api.errors import ApiError, Unreachable
+from flotilla_common.api.keys import CUSTOM_VERSION_LABEL, SIDECAR_SET_NAME_LABEL
+from flotilla_common.api.kinds.sidecarset import validation as rules
+from flotilla_common.api.kinds.sidecarset.canary import canary_faults
 from flotilla_common.api.kinds.sidecarset.canonical import INJECTED, canonical_list
+from flotilla_common.api.kinds.sidecarset.conflicts import conflict_faults
 from flotilla_common.api.kinds.sidecarset.conversion import to_hub
 from flotilla_common.api.kinds.sidecarset.defaults import default_sidecarset
-from flotilla_common.api.kinds.sidecarset.types import SidecarSet
+from flotilla_common.api.kinds.sidecarset.metadata_validation import metadata_faults
+from flotilla_common.api.kinds.sidecarset.revisions import restored
+from flotilla_common.api.kinds.sidecarset.template import in_words_of_the_set, judged_again, pod_template
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
+from flotilla_common.api.resources import REVISION
+
+ALLOWED_BY_DEFAULT = "SidecarSetPatchPodMetadataDefaultsAllowed"
+"""The gate with which pods may get annotations that no white list is about."""
 
 
 async def mutate(request: Request, tools: Tools) -> Answer:
@@ -20,9 +35,15 @@ async def mutate(request: Request, tools: Tools) -> Answer:
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
-    """What cannot be read is refused (400)."""
-    document_of(request, check_types)
-    return ALLOWED
+    """All field errors at once (500). Warnings say what pods will not have."""
+    document = default_sidecarset(to_hub(document_of(request, check_types)))
+    old = to_hub(request.old_object) if request.operation == "UPDATE" and request.old_object else None
+    try:
+        verdict = await _verdict(document, old, tools)
+        faults = await _faults(document, old, verdict, tools)
+    except (ApiError, Unreachable, ValueError) as failure:  # ValueError: of another SidecarSet
+        return error(500, f"cannot check the SidecarSet: {failure}")
+    return error(500, aggregate(faults)) if faults else Answer(warnings=unknown_fields(verdict))
 
 
 def check_types(document: Json) -> None:
@@ -30,3 +51,47 @@ def check_types(document: Json) -> None:
     msgspec.json.decode(msgspec.json.encode(to_hub(document)), type=SidecarSet)
     for name in INJECTED:
         canonical_list(mapping(document.get("spec")), name)
+
+
+async def _verdict(document: Json, old: Json | None, tools: Tools) -> Verdict:
+    if not judged_again(document, old):
+        return Verdict()
+    template = pod_template(mapping(document.get("spec")))
+    return in_words_of_the_set(await tools.template_verdict(tools.namespace, template, []))
+
+
+async def _faults(document: Json, old: Json | None, verdict: Verdict, tools: Tools) -> list[Fault]:
+    """Other SidecarSets are only looked at by one that is right by itself."""
+    stored = [msgspec.json.decode(body, type=Json) for body in await tools.read_all(SIDECAR_SET)]
+    by_name = {text(member(one, "metadata").get("name")): one for one in stored}
+    allowed = tools.gates.on(ALLOWED_BY_DEFAULT)
+    looked_up = [
+        *canary_faults(document, old, by_name),
+        *verdict.faults,
+        *metadata_faults(document, await configuration(tools), allowed=allowed),
+    ]
+    missing = not await _revision_is_there(document, tools)
+    return rules.validate(document, old, looked_up, missing_revision=missing) or [*conflict_faults(document, stored)]
+
+
+async def _revision_is_there(document: Json, tools: Tools) -> bool:
+    """Whether the revision that new pods shall get can be found and read, if one is named."""
+    choice = member(document, "spec", "injectionStrategy", "revision")
+    name, version = choice.get("revisionName"), choice.get("customVersion")
+    if name is None and version is None:
+        return True
+    revisions = [msgspec.json.decode(body, type=Json) for body in await tools.read_all(REVISION, tools.namespace)]
+    if name is not None:
+        found = [one for one in revisions if member(one, "metadata").get("name") == name]
+    else:
+        wanted = {SIDECAR_SET_NAME_LABEL: text(member(document, "metadata").get("name")), CUSTOM_VERSION_LABEL: version}
+        found = [one for one in revisions if wanted.items() <= strings(member(one, "metadata").get("labels")).items()]
+    return bool(found) and _readable(document, max(found, key=lambda revision: revision.get("revision") or 0))
+
+
+def _readable(document: Json, revision: Json) -> bool:
+    try:
+        restored(document, revision)
+    except ValueError:
+        return False
+    return True

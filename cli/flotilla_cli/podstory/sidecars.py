@@ -1,0 +1,123 @@
+"""Why a pod has the sidecars that it has: of each SidecarSet one sentence (sidecarset.md §6, §7)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
+from flotilla_common.api.kinds.sidecarset.matching import Reach
+from flotilla_common.api.kinds.sidecarset.records import hash_of, injected
+from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SidecarSet
+from flotilla_common.api.webhooks import NAMESPACE_NAME
+
+EXEMPT_LABEL = ("control-plane", "openkruise")
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What the pod is judged in."""
+
+    namespace_labels: Mapping[str, str]
+    sets: Sequence[SidecarSet]
+    whys: Mapping[str, Why]
+    """What the sidecar service said of SidecarSets last, by name; none without the bus."""
+
+
+def sidecar_story(pod: Pod, around: Surroundings) -> list[str]:
+    """Of each SidecarSet that the pod has, or might have had, what became of it; those that do not concern it last."""
+    has = injected(pod.metadata.annotations)
+    by_name = {one.metadata.name: one for one in around.sets}
+    told = [_of_injected(pod, name, by_name.get(name), around) for name in has]
+    others = [one for one in around.sets if one.metadata.name not in has]
+    return told + [f"SidecarSet {one.metadata.name}: {why_not(pod, one, around)}" for one in others]
+
+
+def _of_injected(pod: Pod, name: str, one: SidecarSet | None, around: Surroundings) -> str:
+    if one is None:
+        return f"SidecarSet {name}: injected; it does not exist any more, so its sidecars stay as they are"
+    held, wanted = hash_of(pod.metadata.annotations, name), one.metadata.annotations.get(SIDECAR_SET_HASH, "")
+    if held == wanted:
+        return f"SidecarSet {name}: injected and up to date{_late(pod, one)}"
+    return f"SidecarSet {name}: injected, not updated: {_why_old(pod, one, around.whys.get(name))}"
+
+
+def _late(pod: Pod, one: SidecarSet) -> str:
+    """Containers that do not run yet what they should."""
+    names = {name for sidecar in one.sidecars for name in sidecar.names}
+    images = {container.name: container.image for container in pod.spec.containers}
+    waiting = [
+        f"{status.name} ({status.state.waiting.reason or 'waiting'})"
+        if status.state.waiting is not None
+        else f"{status.name} (runs {status.image}, is to run {images.get(status.name)})"
+        for status in pod.status.container_statuses
+        if status.name in names and not status.ready
+    ]
+    return f"; not ready: {', '.join(waiting)}" if waiting else ""
+
+
+def _why_old(pod: Pod, one: SidecarSet, why: Why | None) -> str:
+    keys = {pod.metadata.name, f"{pod.metadata.namespace}/{pod.metadata.name}"}
+    for reason in why.reasons if why is not None else ():
+        if keys & set(reason.objects):
+            return reason.message
+    strategy = one.spec.update_strategy
+    annotations = pod.metadata.annotations
+    plain = hash_of(annotations, one.metadata.name, SIDECAR_SET_HASH_WITHOUT_IMAGE)
+    if plain != one.metadata.annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE, ""):
+        return "more than images of sidecars has changed since it was made; a pod that is made anew gets it"
+    if strategy.type == NOT_UPDATE:
+        return "updateStrategy.type is NotUpdate, only new pods get other sidecars"
+    if strategy.paused:
+        return "updates are paused (updateStrategy.paused)"
+    rest = "; ".join(reason.message for reason in why.reasons) if why is not None else ""
+    return f"it waits for its turn{f': {rest}' if rest else ''}"
+
+
+def why_not(pod: Pod, one: SidecarSet, around: Surroundings) -> str:
+    """Why a pod was not injected with a SidecarSet."""
+    name, labels = pod.metadata.namespace, around.namespace_labels
+    if labels.get(EXEMPT_LABEL[0]) == EXEMPT_LABEL[1] or name == "kube-system":
+        return f"not injected: pods of namespace {name} never are"
+    try:
+        reach = Reach.of(one)
+    except ValueError as fault:
+        return f"not injected: its selector cannot be read: {fault}"
+    return next(_obstacles(pod, one, reach, around), "") or _once(pod, one)
+
+
+def _obstacles(pod: Pod, one: SidecarSet, reach: Reach, around: Surroundings) -> Iterator[str]:
+    labels = pod.metadata.labels
+    if reach.selector is None or not reach.selector.matches(labels):
+        held = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
+        yield f"not injected: it selects pods with {reach.selector or 'nothing'}; the labels of this one: {held}"
+    if reach.pinned is not None and pod.metadata.namespace not in reach.pinned:
+        yield f"not injected: it is for namespace {', '.join(sorted(reach.pinned))} alone"
+    if reach.namespaces is not None and not reach.includes(around.namespace_labels):
+        yield f"not injected: it selects namespaces with {reach.namespaces}; {_labels(around.namespace_labels)}"
+    if one.spec.injection_strategy.paused:
+        yield "not injected: its injection is paused (injectionStrategy.paused)"
+    for canary in _canaries(pod, around.sets):
+        if canary.base == one.metadata.name:
+            yield f"not injected: SidecarSet {canary.metadata.name} is its canary, and took its place"
+
+
+def _once(pod: Pod, one: SidecarSet) -> str:
+    """It would match now."""
+    made, since = pod.metadata.creation_timestamp, one.metadata.creation_timestamp
+    if made is not None and since is not None and made <= since:  # in whole seconds
+        return "not injected: the pod was made before it; sidecars come at creation only"
+    return (
+        "not injected: it matches now, and did not when the pod was made: labels, namespace or the SidecarSet have "
+        "changed since; sidecars come at creation only"
+    )
+
+
+def _canaries(pod: Pod, sets: Iterable[SidecarSet]) -> list[SidecarSet]:
+    has = injected(pod.metadata.annotations)
+    return [one for one in sets if one.base and one.metadata.name in has]
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    held = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()) if key != NAMESPACE_NAME)
+    return f"the labels of this one: {held or 'none'}"

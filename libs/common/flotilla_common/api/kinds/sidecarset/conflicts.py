@@ -1,0 +1,111 @@
+"""Whether two SidecarSets may get into each other's way in a pod (sidecarset.md §4.6).
+
+Selectors are compared by what they say, not by the pods that there are: two that look alike enough count as
+overlapping.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from flotilla_common.api.admission.fields import Fault, invalid
+from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
+from flotilla_common.api.kinds.sidecarset.canary import base_of
+from flotilla_common.api.kinds.sidecarset.canonical import canonical_list
+from flotilla_common.api.kinds.sidecarset.types import OVERWRITE, RETAIN
+from flotilla_common.api.meta import LabelSelector
+
+_ALL = object()
+"""Stands for every value of a label."""
+
+
+def conflict_faults(document: Json, stored: Iterable[Json]) -> Iterator[Fault]:
+    """The faults of the document beside all SidecarSets that are stored; both with their defaults."""
+    skipped = {text(member(document, "metadata").get("name")), base_of(document)}
+    for other in stored:
+        name = text(member(other, "metadata").get("name"))
+        if name not in skipped and _meet(mapping(document.get("spec")), mapping(other.get("spec"))):
+            yield from _faults(mapping(document.get("spec")), name, mapping(other.get("spec")))
+
+
+def overlapping(one: LabelSelector, other: LabelSelector) -> bool:
+    """Whether there may be labels that both match."""
+    return not _disjoint_given(one, other) and not _disjoint_given(other, one)
+
+
+def _meet(spec: Json, other: Json) -> bool:
+    namespaces = [one.get("namespaceSelector") for one in (spec, other)]
+    if None not in namespaces and not overlapping(*map(_selector, namespaces)):
+        return False
+    return overlapping(_selector(spec.get("selector")), _selector(other.get("selector")))
+
+
+def _selector(given: object) -> LabelSelector:
+    return msgspec.convert(given or {}, LabelSelector)
+
+
+def _disjoint_given(known: LabelSelector, asked: LabelSelector) -> bool:
+    """Whether some term of `asked` cannot hold where `known` does, as far as it shows."""
+    values = _values(known)
+    if any(_excludes(values.get(key), {value}) for key, value in asked.match_labels.items()):
+        return True
+    for term in asked.match_expressions:
+        has = values.get(term.key)
+        match term.operator:
+            case "In":
+                disjoint = _excludes(has, set(term.values))
+            case "NotIn":
+                disjoint = has is not None and has <= set(term.values)
+            case "Exists":
+                disjoint = has is None
+            case _:
+                disjoint = has is not None
+        if disjoint:
+            return True
+    return False
+
+
+def _excludes(has: set[object] | None, wanted: set[str]) -> bool:
+    return has is not None and _ALL not in has and not has & wanted
+
+
+def _values(selector: LabelSelector) -> dict[str, set[object]]:
+    """The values that it asks for, by key."""
+    values: dict[str, set[object]] = {key: {value} for key, value in selector.match_labels.items()}
+    for term in selector.match_expressions:
+        if term.operator == "In":
+            values.setdefault(term.key, set()).update(term.values)
+        elif term.operator == "Exists":
+            values.setdefault(term.key, set()).add(_ALL)
+    return values
+
+
+def _faults(spec: Json, name: str, other: Json) -> Iterator[Fault]:
+    for part in ("containers", "initContainers"):
+        for taken in sorted(_names(spec, part) & _names(other, part)):
+            yield invalid(f"spec.{part}", taken, f"container {taken} already exists in SidecarSet {name}")
+    theirs = _volumes(other)
+    for volume, content in _volumes(spec).items():
+        if theirs.get(volume, content) != content:
+            yield invalid("spec.volumes", volume, f"volume {volume} is another one in SidecarSet {name}")
+    patched = _patched(other)
+    for key, policy in _patched(spec).items():
+        if OVERWRITE in (policy, patched.get(key)) and key in patched:
+            yield invalid("spec.patchPodMetadata", key, f"annotation {key} is patched by SidecarSet {name}, too")
+
+
+def _names(spec: Json, part: str) -> set[str]:
+    return {text(container.get("name")) for container in mappings(spec.get(part))}
+
+
+def _volumes(spec: Json) -> dict[str, Json]:
+    return {text(volume.get("name")): volume for volume in canonical_list(spec, "volumes")}
+
+
+def _patched(spec: Json) -> dict[str, str]:
+    """The policies of annotations that are changed where they are there already, by key."""
+    found: dict[str, str] = {}
+    for entry in mappings(spec.get("patchPodMetadata")):
+        if (policy := text(entry.get("patchPolicy")) or RETAIN) != RETAIN:
+            found |= dict.fromkeys(strings(entry.get("annotations")), policy)
+    return found

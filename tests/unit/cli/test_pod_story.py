@@ -1,0 +1,215 @@
+"""`flotilla explain pod`: why a pod has the sidecars that it has, and which containers wait for others."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cli.podstory.launch import launch_story
+from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.sidecarset.types import SidecarSet
+from flotilla_common.control.plan import Reason
+
+Json = dict[str, Any]
+BEFORE, MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-01T02:00:00Z"
+
+
+def sidecar_set(
+    name: str = "log", *, created: str = BEFORE, annotations: Json | None = None, **spec: Any
+) -> SidecarSet:
+    hashes = {"kruise.io/sidecarset-hash": "h", "kruise.io/sidecarset-hash-without-image": "w"}
+    metadata = {"name": name, "creationTimestamp": created, "annotations": hashes | (annotations or {})}
+    given = {"selector": {"matchLabels": {"app": "x"}}, "containers": [{"name": "log", "image": "log:2"}]}
+    document = {"metadata": metadata, "spec": given | spec}
+    return msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet)
+
+
+def pod(*injected: str, labels: Json | None = None, hash_: str = "h", plain: str = "w", **status: Any) -> Pod:
+    annotations = {}
+    if injected:
+        annotations = {
+            "kruise.io/sidecarset-injected-list": ",".join(injected),
+            "kruise.io/sidecarset-hash": json.dumps({name: {"hash": hash_} for name in injected}),
+            "kruise.io/sidecarset-hash-without-image": json.dumps({name: {"hash": plain} for name in injected}),
+        }
+    metadata = {
+        "name": "web-1",
+        "namespace": "shop",
+        "creationTimestamp": MADE,
+        "labels": {"app": "x"} if labels is None else labels,
+        "annotations": annotations,
+    }
+    spec = {"containers": [{"name": "log", "image": "log:2"}]}
+    return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}), type=Pod)
+
+
+def told(about: Pod, *sets: SidecarSet, labels: Json | None = None, whys: dict[str, Why] | None = None) -> str:
+    (line,) = sidecar_story(about, Surroundings(labels or {}, sets, whys or {}))[:1]
+    return line.partition(": ")[2]
+
+
+WAITING = {"containerStatuses": [{"name": "log", "state": {"waiting": {"reason": "ErrImagePull"}}}]}
+OLD = {"containerStatuses": [{"name": "log", "image": "log:1"}]}
+BUSY = Why(reasons=(Reason(code="Busy", message="waiting: kubelets have yet to restart", objects=("shop/web-1",)),))
+TURN = Why(reasons=(Reason(code="WaitingForMaxUnavailable", message="maxUnavailable 1 is used by web-2"),))
+
+
+@pytest.mark.parametrize(
+    ("about", "sets", "whys", "expected"),
+    [
+        pytest.param(pod("log"), [sidecar_set()], {}, "injected and up to date", id="up to date"),
+        pytest.param(
+            pod("log", **WAITING),
+            [sidecar_set()],
+            {},
+            "injected and up to date; not ready: log (ErrImagePull)",
+            id="bad",
+        ),
+        pytest.param(
+            pod("log", **OLD),
+            [sidecar_set()],
+            {},
+            "injected and up to date; not ready: log (runs log:1, is to run log:2)",
+            id="under way",
+        ),
+        pytest.param(
+            pod("log"),
+            [],
+            {},
+            "injected; it does not exist any more, so its sidecars stay as they are",
+            id="gone",
+        ),
+        pytest.param(
+            pod("log", hash_="old", plain="other"),
+            [sidecar_set()],
+            {},
+            "injected, not updated: more than images of sidecars has changed since it was made; "
+            "a pod that is made anew gets it",
+            id="not upgradable",
+        ),
+        pytest.param(
+            pod("log", hash_="old"),
+            [sidecar_set(updateStrategy={"type": "NotUpdate"})],
+            {},
+            "injected, not updated: updateStrategy.type is NotUpdate, only new pods get other sidecars",
+            id="NotUpdate",
+        ),
+        pytest.param(
+            pod("log", hash_="old"),
+            [sidecar_set(updateStrategy={"paused": True})],
+            {},
+            "injected, not updated: updates are paused (updateStrategy.paused)",
+            id="paused",
+        ),
+        pytest.param(
+            pod("log", hash_="old"),
+            [sidecar_set()],
+            {"log": BUSY},
+            "injected, not updated: waiting: kubelets have yet to restart",
+            id="the service names the pod",
+        ),
+        pytest.param(
+            pod("log", hash_="old"),
+            [sidecar_set()],
+            {"log": TURN},
+            "injected, not updated: it waits for its turn: maxUnavailable 1 is used by web-2",
+            id="its turn",
+        ),
+        pytest.param(
+            pod(labels={}),
+            [sidecar_set()],
+            {},
+            "not injected: it selects pods with app=x; the labels of this one: none",
+            id="other labels",
+        ),
+        pytest.param(
+            pod(),
+            [sidecar_set(namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "else"}})],
+            {},
+            "not injected: it is for namespace else alone",
+            id="another namespace",
+        ),
+        pytest.param(
+            pod(),
+            [sidecar_set(namespaceSelector={"matchLabels": {"team": "red"}})],
+            {},
+            "not injected: it selects namespaces with team=red; the labels of this one: none",
+            id="labels of the namespace",
+        ),
+        pytest.param(
+            pod(),
+            [sidecar_set(injectionStrategy={"paused": True})],
+            {},
+            "not injected: its injection is paused (injectionStrategy.paused)",
+            id="injection paused",
+        ),
+        pytest.param(
+            pod(),
+            [sidecar_set(created=LATER)],
+            {},
+            "not injected: the pod was made before it; sidecars come at creation only",
+            id="older than it",
+        ),
+        pytest.param(
+            pod(),
+            [sidecar_set()],
+            {},
+            "not injected: it matches now, and did not when the pod was made: labels, namespace or the SidecarSet have "
+            "changed since; sidecars come at creation only",
+            id="matches now",
+        ),
+    ],
+)
+def test_story(about: Pod, sets: list[SidecarSet], whys: dict[str, Why], expected: str) -> None:
+    assert told(about, *sets, whys=whys) == expected
+
+
+def test_exempt_namespaces() -> None:
+    line = told(pod(), sidecar_set(), labels={"control-plane": "openkruise"})
+    assert line == "not injected: pods of namespace shop never are"
+
+
+def test_a_canary_takes_the_place_of_its_base() -> None:
+    marks = {"apps.kruise.io/sidecarset-canary": "true", "apps.kruise.io/sidecarset-base": "log"}
+    canary = sidecar_set("canary", annotations=marks)
+    lines = sidecar_story(pod("canary"), Surroundings({}, [canary, sidecar_set()], {}))
+    assert lines[0] == "SidecarSet canary: injected and up to date"
+    assert lines[1] == "SidecarSet log: not injected: SidecarSet canary is its canary, and took its place"
+
+
+def starting(ready: list[str], *, completed: bool = False) -> Pod:
+    def container(name: str, priority: int) -> Json:
+        reference = {"name": "web-1-barrier", "key": f"p_{priority}"}
+        return {
+            "name": name,
+            "env": [{"name": "KRUISE_CONTAINER_BARRIER", "valueFrom": {"configMapKeyRef": reference}}],
+        }
+
+    annotations = {"apps.kruise.io/container-launch-priority-completed": "true"} if completed else {}
+    document = {
+        "metadata": {"name": "web-1", "annotations": annotations},
+        "spec": {"containers": [container("a", 0), container("b", 5), container("c", 5)]},
+        "status": {"containerStatuses": [{"name": name, "ready": True} for name in ready]},
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        (
+            starting([]),
+            ["containers start in the order of their priorities: waiting for b and c (p_5) to be ready; a comes after"],
+        ),
+        (starting(["b", "c"]), ["containers start in the order of their priorities: waiting for a (p_0) to be ready"]),
+        (starting([], completed=True), []),
+        (starting(["a", "b", "c"]), []),
+        (pod(), []),
+    ],
+    ids=["at the beginning", "the last one", "over", "all ready", "without priorities"],
+)
+def test_launch(about: Pod, expected: list[str]) -> None:
+    assert launch_story(about) == expected
