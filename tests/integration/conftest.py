@@ -31,6 +31,7 @@ SPREAD = (
     "cloneset/test_updates.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
+    "resourcedistribution/test_distribution.py",
     "sidecarset/test_admission.py",
     "statefulset/test_admission.py",
     "statefulset/test_claims.py",
@@ -44,6 +45,7 @@ SPREAD = (
 LONG = (
     "adopt/",
     "faults/",
+    "resourcedistribution/test_kills.py",
     "statefulset/test_kills.py",
     "test_install.py",
     "recreate/test_faults.py",
