@@ -151,8 +151,10 @@ class Mirror:
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
         """Read one object directly; None when it does not exist (or does not decode). Raises ApiError or Unreachable
-        when there is no answer."""
-        intake = self._intakes[resource]
+        when there is no answer. Resources without a table are ignored."""
+        intake = self._intakes.get(resource)
+        if intake is None:
+            return None
         held, as_of = intake.table.get(namespace, name), intake.table.inferred
         try:
             body = await self._api.get(resource, namespace, name)
