@@ -3,7 +3,8 @@ what node agents reported about it, and whatever else its controller looks at.
 
 Dependents are told by their owner references, deletions of dependents by a uid that was seen before, and what bears
 the object's name in front of its own (a stray that occupies a name) is taken, too. What the controller looks at
-besides is told by its spec (`Watch.concerns`).
+besides is told by its spec (`Watch.concerns`). What it reads privately is not on the bus, unless others have it
+published: that may be so with its own dependents.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class Interest:
         self._watches = {
             _subjects(watch.resource, namespace): watch
             for watch in kind.watches
-            if not watch.private and (watch.owner == resource or watch.concerns is not None)
+            if not watch.named and (watch.owner == resource or (watch.concerns is not None and not watch.private))
         }
         self.report_subject = ""
         if kind.reports is not None:
@@ -90,8 +91,9 @@ class Interest:
 
 def _writes(kind: ControllerSpec[Any], namespace: str) -> list[str]:
     """Where writes on the object's behalf are told: in its namespace, and of what is written elsewhere."""
-    elsewhere = [watch for watch in kind.watches if namespace and (watch.private or not watch.resource.namespaced)]
-    others = [f"act.v1.*.{watch.resource.plural}.*.*" for watch in elsewhere if watch.writes or watch.subresources]
+    written = [watch for watch in kind.watches if watch.writes or watch.subresources]
+    elsewhere = [watch for watch in written if watch.private or watch.resource.namespaced != bool(namespace)]
+    others = [f"act.v1.*.{watch.resource.plural}.*.*" for watch in elsewhere]
     return [f"act.v1.*.*.{subjects.token(namespace)}.*", *others]
 
 

@@ -6,10 +6,17 @@ from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service
 from flotilla_sidecar.launchpriority.controller import CONTROLLER as LAUNCH_PRIORITIES
 from flotilla_sidecar.podreadiness.controller import pod_readiness
+from flotilla_sidecar.resourcedistribution.controller import CONTROLLER as RESOURCE_DISTRIBUTIONS
 from flotilla_sidecar.sidecarset.controller import CONTROLLER as SIDECAR_SETS
 from flotilla_sidecar.terminator.controller import CONTROLLER as TERMINATOR
 
-PARTS = (pod_readiness(CLONE_SET, STATEFUL_SET), SIDECAR_SETS, LAUNCH_PRIORITIES, TERMINATOR)
+PARTS = (
+    pod_readiness(CLONE_SET, STATEFUL_SET),
+    LAUNCH_PRIORITIES,
+    RESOURCE_DISTRIBUTIONS,
+    SIDECAR_SETS,
+    TERMINATOR,
+)
 
 
 def service() -> Service:

@@ -130,6 +130,8 @@ def test_revisions_that_nobody_has_are_taken_in() -> None:
     assert isinstance(second, Patch)
     assert (first.resource.kind, first.resource_version, first.body) == ("SidecarSet", "77", {})
     assert second.body["metadata"]["ownerReferences"][0]["uid"] == "uid-side"
+    tagged = planned(side("B").set(customVersion="v2"), [], revisions=[left])
+    assert len(actions(tagged)) == 2, "what else becomes of it, the next pass says"
 
 
 # -- history

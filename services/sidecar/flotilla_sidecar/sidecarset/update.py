@@ -91,7 +91,7 @@ class PodChange:
         image, chosen = twins.sidecar.image, next_to_work(twins, self._consistency)
         kept = twins.other if chosen == twins.working else twins.working
         if twins.images.get(kept) == image:
-            if image != twins.idle_image and twins.images.get(chosen) != twins.idle_image:
+            if twins.images.get(chosen) != twins.idle_image:
                 # Back to what still runs: the new one has failed, and has nothing to do any more.
                 self._idle(twins, chosen, kept)
             return
