@@ -31,6 +31,7 @@ SPREAD = (
     "cloneset/test_updates.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
+    "sidecarset/test_admission.py",
     "statefulset/test_admission.py",
     "statefulset/test_claims.py",
     "statefulset/test_ownership.py",

@@ -18,6 +18,7 @@ from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Handler
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.mirror.named import Followed
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
@@ -46,6 +47,8 @@ class FakeWiring:
         self.gone = True  # whether the apiserver has said that what it does not hold is gone
         self.asked: list[tuple[Key, str]] = []  # (key, uid) of what `surely_gone` was asked about
         self.reports: dict[str, Report] = {}  # what agents said, by the names of the objects
+        self.by_name: dict[Resource, FakeNamed] = {}  # what is watched by name
+        self.read_names: list[tuple[Resource, str]] = []
         self.woken: list[Key] = []  # by changes of tables
         self.replanned: list[Key] = []  # with `again`
         self.tasks: list[Callable[[], Awaitable[None]]] = []
@@ -111,6 +114,16 @@ class FakeWiring:
         self.table(watch).apply(found)
         return False
 
+    def named(
+        self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]
+    ) -> "FakeNamed":
+        return self.by_name.setdefault(watch.resource, FakeNamed(wanted, changed))
+
+    async def read_named(self, resource: Resource, name: str) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.read_names.append((resource, name))
+
     def reported(self, obj: Object) -> Report | None:
         return self.reports.get(obj.metadata.name)
 
@@ -140,6 +153,20 @@ class FakeWiring:
 
     def executor(self, recorder: Recorder, /) -> Executor:
         return cast("Executor", _Executor(self))
+
+
+class FakeNamed:
+    """A test says how far names are known; at first, they all are."""
+
+    def __init__(self, wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> None:
+        self.wanted = wanted
+        self.changed = changed
+        self.known = Followed(synced=True)
+        self.asked: list[str] = []
+
+    def follow(self, name: str) -> Followed:
+        self.asked.append(name)
+        return self.known
 
 
 class _Recorder(msgspec.Struct, frozen=True):

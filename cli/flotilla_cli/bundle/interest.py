@@ -34,7 +34,7 @@ class Interest:
         self._watches = {
             _subjects(watch.resource, namespace): watch
             for watch in kind.watches
-            if watch.owner == resource or (watch.concerns is not None and not watch.private)
+            if not watch.named and (watch.owner == resource or (watch.concerns is not None and not watch.private))
         }
         self.report_subject = ""
         if kind.reports is not None:

@@ -83,8 +83,8 @@ class RecordedTables:
         return left is not None or not act.resource_version
 
     def _intake(self, recorded: Recorded) -> Intake[Any] | None:
-        """Where the message belongs; None for other messages, and for objects that were too large for the bus."""
-        if not recorded.subject.startswith("kube.v1.") or subjects.OVERSIZE in recorded.headers:
+        """Where the message belongs; None for other messages, and for objects that the bus only names."""
+        if not recorded.subject.startswith("kube.v1.") or subjects.names_only(recorded.headers):
             return None
         _, _, group, plural, *_ = recorded.subject.split(".")
         return self._intakes.get(f"{group}.{plural}")

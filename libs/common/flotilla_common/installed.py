@@ -26,5 +26,5 @@ def published() -> tuple[Resource, ...]:
 
 def mirrored(parts: Iterable[Part], gates: Gates | None = None) -> Iterable[Resource]:
     """What these parts read from the bus, each resource once: with these gates, or with any."""
-    watches = [watch for part in parts for watch in part.all_watches if not watch.private]
+    watches = [watch for part in parts for watch in part.all_watches if not watch.direct]
     return dict.fromkeys(watch.resource for watch in watches if gates is None or not watch.gate or gates.on(watch.gate))

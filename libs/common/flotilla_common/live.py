@@ -1,6 +1,6 @@
 """The wiring of a part of a running service: tables of its mirror, its shards, the bus, the apiserver."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,9 +15,10 @@ from flotilla_common.control.fence import Fence
 from flotilla_common.control.inbox import Inbox, StatusReports
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.watches import Watch, owner_keys
-from flotilla_common.control.wiring import Handler
+from flotilla_common.control.wiring import Handler, Named
 from flotilla_common.kube.installed import is_installed
 from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.mirror.named import Reader
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Report
 from flotilla_common.node.serving import serve_reports
@@ -62,7 +63,9 @@ class LiveWiring:
             return
         known = watch.resource in self._mirror.resources
         namespace = getattr(self.settings, watch.private) if watch.private else ""
-        self._tables[watch.resource] = self._mirror.add(watch.resource, watch.type, watch.all_indexes, namespace)
+        self._tables[watch.resource] = self._mirror.add(
+            watch.resource, watch.type, watch.all_indexes, namespace, named=watch.named
+        )
         if not watch.optional:
             self._mirror.must_be_there(watch.resource)
         elif not known:
@@ -82,6 +85,12 @@ class LiveWiring:
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object:
         return await self._mirror.read(resource, namespace, name)
+
+    async def read_named(self, resource: Resource, name: str) -> None:
+        await self._mirror.read_owned(resource, name=name)
+
+    def named(self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> Named:
+        return self._mirror.named(watch.resource, Reader(wanted, changed))
 
     def owns(self, namespace: str, name: str) -> bool:
         return self._shards.owns(namespace, name)

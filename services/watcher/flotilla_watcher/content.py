@@ -20,12 +20,14 @@ _encode = msgspec.json.Encoder().encode
 class Content:
     """Makes the bodies and headers of one resource's messages."""
 
-    def __init__(self, resource: Resource, max_payload: int) -> None:
+    def __init__(self, resource: Resource, max_payload: int, *, withheld: bool = False) -> None:
+        """`withheld`: the objects may hold secrets, so they are only named."""
         self._type = {
             "apiVersion": msgspec.Raw(_encode(resource.api_version)),
             "kind": msgspec.Raw(_encode(resource.kind)),
         }
         self._max_payload = max_payload
+        self._withheld = withheld
 
     def body(self, item: msgspec.Raw) -> bytes:
         """The object without the bulk of managedFields. LIST items of built-in kinds get their apiVersion and kind."""
@@ -40,10 +42,12 @@ class Content:
 
     def message(self, op: str, epoch: str, head: HeadMeta, item: msgspec.Raw) -> tuple[bytes, dict[str, str]]:
         """Body and headers. A deleted object is its identity: followers need no more, and the bus keeps as many of them
-        as rollouts leave behind in ten minutes. So is one beyond the bus's payload, to be fetched."""
+        as rollouts leave behind in ten minutes. So is one beyond the bus's payload, or withheld, to be fetched."""
         headers = self.headers(op, epoch, head)
         if op == subjects.DELETED:
             return self.identity(head), headers
+        if self._withheld:
+            return self.identity(head), headers | {subjects.WITHHELD: "true"}
         body = self.body(item)
         if len(body) + sum(len(name) + len(value) + 4 for name, value in headers.items()) > self._max_payload:
             headers[subjects.OVERSIZE] = "true"

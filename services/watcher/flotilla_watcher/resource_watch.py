@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 import structlog
 
+from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
@@ -67,7 +68,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
 
     async def _publish(self) -> None:
         writer = self._writer(subjects.kube_stream(self.resource), subjects.kube_marker(self.resource))
-        content = Content(self.resource, self.max_payload)
+        content = Content(self.resource, self.max_payload, withheld=catalogue.is_confidential(self.resource))
         nodes, strangers = await self._node_copies(writer, content), await writer.open()
         line = await follow_line(self.bus, self.resource) or Line(self._line)
         self._line = line.name

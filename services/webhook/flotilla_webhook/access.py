@@ -4,6 +4,7 @@ from flotilla_common.access import OWN_NAMESPACE, READ, reading
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
+from flotilla_common.api.kinds.resourcedistribution.types import DISTRIBUTED
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import (
     CLAIM,
@@ -29,7 +30,6 @@ _LEFT_BY_OTHERS = frozenset(
     {
         "daemonsets.apps.kruise.io",
         "podunavailablebudgets.policy.kruise.io",
-        "resourcedistributions.apps.kruise.io",
         "uniteddeployments.apps.kruise.io",
         "workloadspreads.apps.kruise.io",
     }
@@ -64,6 +64,7 @@ def access() -> tuple[Access, ...]:
         Access(MUTATING, ("update",), names=(MUTATING_CONFIGURATION,)),
         Access(VALIDATING, ("update",), names=(VALIDATING_CONFIGURATION,)),
         Access(CRD, ("patch",), names=converted()),
-        Access(SECRET, ("create",), namespace=OWN_NAMESPACE),  # this cannot be granted for one name
+        # The webhook's own Secret (a right to create knows no names), and dry runs of what is distributed.
+        *(Access(one, ("create",), namespace=OWN_NAMESPACE) for one in DISTRIBUTED),
         Access(SECRET, (*READ, "update"), names=(Settings().webhook_secret,), namespace=OWN_NAMESPACE),
     )

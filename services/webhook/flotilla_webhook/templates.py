@@ -15,7 +15,7 @@ from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.pod_template import fill_host_ports
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.api.documents import Json, JsonValue, mapping, mappings, member, text
-from flotilla_common.api.resources import POD_TEMPLATE
+from flotilla_common.api.resources import POD_TEMPLATE, Resource
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -41,7 +41,7 @@ class DryRunValidator:
             "template": judged,
         }
         try:
-            answer = await self._try(namespace, msgspec.json.encode(document))
+            answer = await dry_run(self.api, POD_TEMPLATE, namespace, document)
         except ApiError as refusal:
             if refusal.code == 422:
                 return Verdict(faults=_translate(refusal))
@@ -53,14 +53,16 @@ class DryRunValidator:
         kept = member(msgspec.json.decode(answer), "template")
         return Verdict(dropped=sorted(_missing(judged, kept, "spec.template"))[:MAX_DROPPED])
 
-    async def _try(self, namespace: str, body: bytes) -> bytes:
-        """The dry run, once more after a broken connection: one that was idle for long may have been cut by whatever
-        stands in between, and a user's write should not fail for that. Nothing is stored, so twice is as good as once.
-        """
-        try:
-            return await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
-        except Unreachable:
-            return await self.api.create(POD_TEMPLATE, namespace, body, dry_run=True)
+
+async def dry_run(api: Api, resource: Resource, namespace: str, document: Json) -> bytes:
+    """What would be stored. Tried once more after a broken connection: one that was idle for long may have been cut by
+    whatever stands in between, and a user's write should not fail for that. Nothing is stored, so twice is as good as
+    once. Raises ApiError and Unreachable."""
+    body = msgspec.json.encode(document)
+    try:
+        return await api.create(resource, namespace, body, dry_run=True)
+    except Unreachable:
+        return await api.create(resource, namespace, body, dry_run=True)
 
 
 def _judged(template: Json, claims: list[Json]) -> Json:

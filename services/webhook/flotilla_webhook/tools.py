@@ -2,12 +2,13 @@
 
 import msgspec
 
+from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.protection import Protection
-from flotilla_webhook.templates import DryRunValidator
+from flotilla_webhook.templates import DryRunValidator, dry_run
 
 PAGE = 500
 """Objects per answer."""
@@ -24,6 +25,10 @@ class LiveTools:
         self.template_verdict = DryRunValidator(api).verdict
         self.deletion_protection = protection.workload
         self._api = api
+
+    async def try_create(self, resource: Resource, namespace: str, document: Json) -> None:
+        """See `dry_run`."""
+        await dry_run(self._api, resource, namespace, document)
 
     async def read_all(self, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
         """All of them, page by page."""

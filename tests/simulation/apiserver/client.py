@@ -62,11 +62,12 @@ class SimulatedApi:
         field_selector: str = "",
         timeout: float = 300,
     ) -> AsyncIterator[WatchEvent]:
-        if field_selector:
-            raise NotImplementedError("watches of chosen objects are not simulated: no service makes any")
+        field, _, name = field_selector.partition("=")
+        if field not in ("", "metadata.name"):
+            raise NotImplementedError("watches of objects that are chosen by other fields are not simulated")
         request = self._request("watch", resource, namespace)
         accepted = await self._carry(
-            request, lambda: self._server.watch(resource, resource_version, namespace, timeout)
+            request, lambda: self._server.watch(resource, resource_version, namespace, name, timeout)
         )
         async with contextlib.aclosing(accepted) as deliveries:
             yield WatchEvent("BOOKMARK", bookmark(resource_version))

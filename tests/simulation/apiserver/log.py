@@ -18,6 +18,7 @@ class Event(msgspec.Struct, frozen=True):
     revision: int
     at: float
     namespace: str
+    name: str
     watch: WatchEvent
 
 

@@ -13,7 +13,7 @@ from flotilla_common.kube.watch import bookmark
 from tests.simulation.apiserver import errors, selecting
 from tests.simulation.apiserver.kinds.base import Kind
 from tests.simulation.apiserver.log import EventLog
-from tests.simulation.apiserver.store import Store, Stored
+from tests.simulation.apiserver.store import Place, Store, Stored
 from tests.simulation.apiserver.wire import Delivery
 
 BOOKMARK_SECONDS = 60.0
@@ -92,12 +92,12 @@ class Reader:
             raise errors.refusal(504, "Timeout", f"Timeout: {told}", {"causes": [cause], "retryAfterSeconds": 1}, 1)
         return revision
 
-    def watch(self, kind: Kind, namespace: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
+    def watch(self, kind: Kind, namespace: str, name: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
         """Everything after the revision, with a bookmark now and then. Ends at its time, or when the watcher is so slow
         that what it needs next is forgotten. ApiError 410 once it is accepted, as the real one."""
-        return self._follow(self._store.table(kind.resource).log, namespace, revision, timeout)
+        return self._follow(self._store.table(kind.resource).log, (namespace, name), revision, timeout)
 
-    async def _follow(self, log: EventLog, namespace: str, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
+    async def _follow(self, log: EventLog, wanted: Place, revision: int, timeout: float) -> AsyncGenerator[Delivery]:
         if revision < log.floor:
             raise errors.expired(f"too old resource version: {revision} ({log.floor})")
         ends = self._clock.monotonic() + timeout
@@ -109,7 +109,7 @@ class Reader:
                 return
             position += len(events)
             for event in events:
-                if not namespace or event.namespace == namespace:
+                if wanted[0] in ("", event.namespace) and wanted[1] in ("", event.name):
                     yield Delivery(event=event.watch, revision=event.revision, at=event.at)
             if events:
                 continue

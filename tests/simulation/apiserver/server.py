@@ -115,12 +115,13 @@ class ApiServer:
         return self._reader.list(kind, namespace, labels, fields, limit, token)
 
     async def watch(
-        self, resource: Resource, resource_version: str, namespace: str, timeout: float
+        self, resource: Resource, resource_version: str, namespace: str, name: str, timeout: float
     ) -> AsyncGenerator[Delivery]:
-        """Accept a watch; the result yields the events after the version. ApiError 404, 410, 504."""
+        """Accept a watch, of one namespace or one name if they are given; the result yields the events after the
+        version. ApiError 404, 410, 504."""
         kind = self.kind(resource)
         revision = await self._reader.reached(resource_version or str(self.store.revision))
-        return self._reader.watch(kind, namespace, revision, timeout)
+        return self._reader.watch(kind, namespace, name, revision, timeout)
 
     async def create(
         self, writer: str, resource: Resource, namespace: str, body: bytes, dry_run: bool = False

@@ -158,7 +158,7 @@ class Store:
     def _tell(
         self, table: Table, place: Place, writer: str, before: Stored | None, after: Stored | None, event: WatchEvent
     ) -> None:
-        table.log.append(Event(self.revision, self._clock.monotonic(), place[0], event))
+        table.log.append(Event(self.revision, self._clock.monotonic(), *place, event))
         self._commit(table, place, writer, before, after)
 
     def _commit(self, table: Table, place: Place, writer: str, before: Stored | None, after: Stored | None) -> None:

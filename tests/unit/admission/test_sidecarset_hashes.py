@@ -122,7 +122,7 @@ def test_every_member_of_a_sidecar_counts(member: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("container", "problem"),
     [
-        pytest.param({"name": 5}, r"spec.containers\[0\]: 5 should be of type str", id="a wrong type"),
+        pytest.param({"name": 5}, r"spec.containers\[0\]: name: 5 should be of type str", id="a wrong type"),
         pytest.param("log", r"spec.containers\[0\]: 'log' should be of type dict", id="no object"),
     ],
 )

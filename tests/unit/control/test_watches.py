@@ -6,8 +6,9 @@ import pytest
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.meta import Model, ObjectMeta, OwnerReference
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import POD, SECRET
 from flotilla_common.control.watches import Watch, owned, owner_index, owner_keys
 from flotilla_common.mirror.table import Table
 
@@ -59,6 +60,16 @@ def test_who_owned_it_before_is_concerned_too() -> None:
     assert owner_keys(CLONE_SET, before, after) == {("ns", "one"), ("ns", "two"), ("ns", "three")}
     assert owner_keys(CLONE_SET, before, thing(version=2)) == {("ns", "one")}
     assert owner_keys(CLONE_SET, None, None) == set()
+
+
+def test_an_owner_without_a_namespace() -> None:
+    assert owner_keys(NODE_IMAGE, None, thing(reference("n", kind="NodeImage"))) == {("", "n")}
+
+
+def test_what_the_bus_never_carries() -> None:
+    assert not PODS.direct
+    assert Watch(SECRET, Thing, private="namespace").direct
+    assert Watch(SECRET, Thing, named=True).direct
 
 
 def test_the_index_of_a_kind_is_one_for_all_who_ask() -> None:

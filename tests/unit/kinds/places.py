@@ -169,12 +169,12 @@ def on_the_bus(kind: Kind) -> bool:
 def mirrors(kind: Kind) -> bool:
     """The watcher publishes what its controller reads."""
     spec = controllers().get(kind.resource)
-    return spec is not None and {watch.resource for watch in spec.all_watches if not watch.private} <= {*published()}
+    return spec is not None and {watch.resource for watch in spec.all_watches if not watch.direct} <= {*published()}
 
 
 def dependents_in_tail(kind: Kind) -> bool:
     spec = controllers().get(kind.resource)
-    return spec is not None and all(_named_in_tail(watch.resource) for watch in spec.all_watches if not watch.private)
+    return spec is not None and all(_named_in_tail(watch.resource) for watch in spec.all_watches if not watch.direct)
 
 
 def simulated(kind: Kind) -> bool:

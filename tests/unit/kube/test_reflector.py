@@ -25,17 +25,19 @@ class FakeApi:
         self.lists, self.watches = lists, watches
         self.asked: list[str] = []
 
-    async def list(self, resource: object, namespace: str = "", *, limit: int = 0, token: str = "") -> Page:
-        self.asked.append(f"list {token}".strip())
+    async def list(
+        self, resource: object, namespace: str = "", *, field_selector: str = "", limit: int = 0, token: str = ""
+    ) -> Page:
+        self.asked.append(" ".join(filter(None, ("list", field_selector, token))))
         step = self.lists.pop(0)
         if isinstance(step, Exception):
             raise step
         return step
 
     async def watch(
-        self, resource: object, version: str, *, namespace: str = "", timeout: float = 0
+        self, resource: object, version: str, *, namespace: str = "", field_selector: str = "", timeout: float = 0
     ) -> AsyncIterator[WatchEvent]:
-        self.asked.append(f"watch {version}")
+        self.asked.append(" ".join(filter(None, ("watch", field_selector, version))))
         if not self.watches:
             await asyncio.Event().wait()
         for step in self.watches.pop(0):
@@ -98,6 +100,14 @@ async def test_pages_then_events_then_a_resumed_watch() -> None:
     assert record.steps == [
         "listing", "listed a", "listed b", "complete 5", "MODIFIED a@6", "progress 9", "MODIFIED b@11",
     ]  # fmt: skip
+
+
+async def test_objects_of_one_name_are_asked_for_by_it() -> None:
+    api, record, clock = FakeApi([Page([raw("a", 1)], "5")], [[changed("a", 6)]]), Record(), FakeClock()
+    task = asyncio.create_task(Reflector(cast("Api", api), POD, record, clock, name="a").run())
+    await until(lambda: len(record.steps) > 3)
+    task.cancel()
+    assert api.asked == ["list metadata.name=a", "watch metadata.name=a 5", "watch metadata.name=a 6"]
 
 
 @pytest.mark.parametrize(

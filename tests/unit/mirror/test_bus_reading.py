@@ -53,6 +53,18 @@ async def test_a_large_object_that_is_gone_is_not_asked_for_again() -> None:
     assert bench.held == {}
 
 
+async def test_an_object_that_the_bus_must_not_have_is_asked_for() -> None:
+    bench = Bench()
+    await bench.start()
+    bench.api.get = fetch = Failing(answer=body("hidden", 8))  # type: ignore[method-assign]
+    await bench.say("ADDED", body("hidden", 7), withheld="true")
+    await asyncio.sleep(0)
+    assert bench.held == {"hidden": "8"}
+    await bench.say("MODIFIED", body("hidden", 8), withheld="true")
+    await asyncio.sleep(0)
+    assert len(fetch.asked) == 1
+
+
 async def test_a_source_that_stops_asks_no_more() -> None:
     bench = Bench()
     await bench.start()

@@ -132,7 +132,7 @@ class PagedApi:
         self.error: ApiError | None = None
         self.meanwhile: Callable[[], object] = lambda: None
 
-    async def list(self, resource: object, namespace: str, *, limit: int, token: str) -> Page:
+    async def list(self, resource: object, namespace: str, *, field_selector: str, limit: int, token: str) -> Page:
         self.asked.append((resource, namespace, limit, token))
         self.meanwhile()
         return self.pages.pop(0)

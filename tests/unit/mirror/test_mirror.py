@@ -25,8 +25,8 @@ class Thing(Model, frozen=True):
     size: int = 0
 
 
-def body(name: str, version: int, uid: str = "", size: object = 0) -> bytes:
-    meta = {"name": name, "namespace": "ns", "uid": uid or f"u-{name}", "resourceVersion": str(version)}
+def body(name: str, version: int, uid: str = "", size: object = 0, namespace: str = "ns") -> bytes:
+    meta = {"name": name, "namespace": namespace, "uid": uid or f"u-{name}", "resourceVersion": str(version)}
     return msgspec.json.encode({"metadata": meta, "size": size})
 
 

@@ -54,6 +54,14 @@ def test_what_is_too_large_is_named_only(size: int, oversize: bool) -> None:
     assert json.loads(body)["metadata"]["uid"] == UID
 
 
+def test_what_may_hold_secrets_is_named_only() -> None:
+    item = raw(pod(text="secret"))
+    body, headers = Content(POD, 1 << 20, withheld=True).message("MODIFIED", "e1", decode_head(item).metadata, item)
+    assert (headers["withheld"], headers["op"]) == ("true", "MODIFIED")
+    assert b"secret" not in body
+    assert json.loads(body)["metadata"] == {"name": "a", "namespace": "b", "uid": UID, "resourceVersion": "12"}
+
+
 def test_of_what_is_deleted_the_identity_is_left() -> None:
     item = raw(pod(text="x" * 5000))
     body, headers = Content(POD, 1 << 20).message("DELETED", "e1", decode_head(item).metadata, item)

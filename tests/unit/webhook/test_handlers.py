@@ -138,8 +138,14 @@ async def test_warnings(name: str, old: Json | None, dropped: list[str], expecte
     ("spec", "expected"),
     [
         pytest.param({"resources": {"requests": {"storage": "1Gi"}}}, "", id="fine"),
-        pytest.param({"resources": {"requests": {"storage": "oops"}}}, "'oops' is no quantity", id="size"),
-        pytest.param({"accessModes": "ReadWriteOnce"}, "'ReadWriteOnce' should be of type list", id="type"),
+        pytest.param(
+            {"resources": {"requests": {"storage": "oops"}}},
+            "spec: resources: requests: 'oops' is no quantity",
+            id="size",
+        ),
+        pytest.param(
+            {"accessModes": "ReadWriteOnce"}, "spec: accessModes: 'ReadWriteOnce' should be of type list", id="type"
+        ),
     ],
 )
 async def test_claim_templates(spec: Json, expected: str) -> None:

@@ -128,7 +128,10 @@ def _write_member(member: _Member, value: Any, result: Json) -> None:
         if not member.omit_null:
             result[member.name] = None
         return
-    written = member.write(value)
+    try:
+        written = member.write(value)
+    except ValueError as error:
+        raise ValueError(f"{member.name}: {error}") from error
     if written or not member.omit_empty:
         result[member.name] = written
 

@@ -4,6 +4,8 @@ Kubernetes names contain dots, NATS tokens cannot: a dot becomes an underscore, 
 namespace of a cluster-scoped object is an underscore, the core group is `core`.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from flotilla_common.api.resources import Resource
@@ -153,8 +155,17 @@ def line_of(epoch: str) -> str:
 
 
 LISTING, SYNCED = "listing", "synced"
-OP, RV, UID, EPOCH, TRACEPARENT, OVERSIZE = "op", "rv", "uid", "epoch", "traceparent", "oversize"
-"""Headers of an object's message; `oversize: true` says that the body holds the object's identity only, and that the
-object has to be fetched."""
+OP, RV, UID, EPOCH, TRACEPARENT = "op", "rv", "uid", "epoch", "traceparent"
+"""Headers of an object's message."""
+
+OVERSIZE, WITHHELD = "oversize", "withheld"
+"""Headers that say `true` of a message whose body holds the object's identity only: it is larger than the bus takes, or
+of a kind that may hold secrets. Whoever needs the object has to fetch it."""
+
+
+def names_only(headers: Mapping[str, str]) -> bool:
+    """The message says which object is meant, and nothing else of it."""
+    return OVERSIZE in headers or WITHHELD in headers
+
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"

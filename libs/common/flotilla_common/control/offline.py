@@ -4,7 +4,7 @@ The controller's own code gathers and plans; only who feeds the tables differs. 
 apiserver is answered from the recording: what is not in it does not exist.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, Unreachable
+from flotilla_common.mirror.named import Followed
 from flotilla_common.mirror.table import Indexer, Table
 from flotilla_common.node.reports import Report
 from flotilla_common.node.serving import Sender
@@ -116,6 +117,14 @@ class _RecordedWiring:
     def again(self, namespace: str, name: str) -> None:
         """Likewise."""
 
+    def named(
+        self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]
+    ) -> "_Unrecorded":
+        return _Unrecorded()
+
+    async def read_named(self, resource: Resource, name: str) -> None:
+        raise Unreachable("a recording has no apiserver", sent=False)
+
     def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:
         return self.table(watch).by_uid(uid) is None
 
@@ -124,3 +133,10 @@ class _RecordedWiring:
 
     def beside(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Nothing runs beside a plan that is made again."""
+
+
+class _Unrecorded:
+    """What is read by name never goes over the bus, so it is in no recording."""
+
+    def follow(self, name: str) -> Followed:
+        return Followed(trouble="a recording does not hold it")

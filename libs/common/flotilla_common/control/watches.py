@@ -45,9 +45,16 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """Not watched where the cluster does not serve the kind when the service starts."""
     private: str = ""
     """The setting that names the one namespace that is read: directly, never over the bus."""
+    named: bool = False
+    """Only objects are read whose names the gatherer asks for (`Wiring.named`): directly, never over the bus."""
     concerns: Callable[[Json, Json], bool] | None = None
     """For recordings (`flotilla bundle`): whether an object (second) matters to an object of the controller's kind
     (first). None: those do that it owns."""
+
+    @property
+    def direct(self) -> bool:
+        """It is read from the apiserver, never over the bus."""
+        return self.named or bool(self.private)
 
     @property
     def consistent(self) -> bool:

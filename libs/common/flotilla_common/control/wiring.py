@@ -3,7 +3,7 @@
 The running service offers one implementation (`flotilla_common.live`), planning from a recording another (`offline`).
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ from flotilla_common.control.fence import Fence
 from flotilla_common.control.watches import Watch
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
+from flotilla_common.mirror.named import Followed
 from flotilla_common.mirror.table import Table
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
@@ -27,6 +28,14 @@ T = TypeVar("T", bound=Object)
 M = TypeVar("M", bound=msgspec.Struct)
 Handler = Callable[[Sender, M], Awaitable[Answer | None]]
 """Answers a report; None when another replica is to."""
+
+
+class Named(Protocol):
+    """A table of chosen names."""
+
+    def follow(self, name: str) -> Followed:
+        """How far the name is known; it is followed from now on, until it is no longer wanted."""
+        ...
 
 
 class Tables(Protocol):
@@ -77,6 +86,16 @@ class Wiring(Tables, Protocol):
 
     def again(self, namespace: str, name: str) -> None:
         """Plan the object again."""
+        ...
+
+    def named(self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> Named:
+        """Where names are asked for, of what is watched by name. `wanted` says which of them matter now; `changed` is
+        told of one that is known from now on, or cannot be read."""
+        ...
+
+    async def read_named(self, resource: Resource, name: str) -> None:
+        """Bring all objects of that name into their table, from the apiserver itself. Raises ApiError or
+        Unreachable."""
         ...
 
     def surely_gone(self, watch: Watch[Any], key: Key, uid: str, asker: Key) -> bool:

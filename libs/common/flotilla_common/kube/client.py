@@ -26,7 +26,8 @@ from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEve
 from flotilla_common.kube.watch import Status, Unhurried, bookmark, watch_events
 
 CONNECTIONS = 128
-"""Most connections at once: twice the writes that one process has under way (kube-max-writes), plus its watches."""
+"""Most connections for requests at once: twice the writes that one process has under way (kube-max-writes). Watches
+have others, as many as there are: none of them may keep a write waiting."""
 
 CONNECT_SECONDS = 10.0
 """Time to connect, TLS included."""
@@ -76,6 +77,7 @@ class KubeClient:
         self._made: CIMultiDict[str] = CIMultiDict(self._headers)
         self._authorization = ""
         self._session: aiohttp.ClientSession | None = None
+        self._watches: aiohttp.ClientSession | None = None
 
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
         return await _read(self._open("GET", resource.path(namespace, name, subresource)))
@@ -125,7 +127,7 @@ class KubeClient:
             "fieldSelector": field_selector,
             "timeoutSeconds": str(int(timeout)),
         }
-        response = await self._open("GET", resource.path(namespace), params=params, timeout=self._watch_timeout)
+        response = await self._open("GET", resource.path(namespace), params=params, watching=True)
         try:
             yield WatchEvent("BOOKMARK", bookmark(resource_version))
             async for event in watch_events(Unhurried(response.content, SystemClock())):
@@ -172,9 +174,10 @@ class KubeClient:
         return await _read(self._open(method, path, body, headers=headers))
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in (self._session, self._watches):
+            if session is not None:
+                await session.close()
+        self._session = self._watches = None
 
     async def _open(
         self,
@@ -184,13 +187,13 @@ class KubeClient:
         content_type: str = "",
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: aiohttp.ClientTimeout | None = None,
+        watching: bool = False,
     ) -> aiohttp.ClientResponse:
         """Send, and return the response when it is a success. A 401 is tried once more with a fresh credential."""
         url = self._url(path, params)
         for last in (False, True):
             made = await self._made_headers(content_type, headers)
-            response = await self._send(method, url, body, made, timeout or self._timeout)
+            response = await self._send(method, url, body, made, watching=watching)
             self._count(response.status, method)
             if response.status < 300:
                 return response
@@ -201,16 +204,16 @@ class KubeClient:
         raise await _error(response)
 
     async def _send(
-        self, method: str, url: URL, body: bytes, headers: CIMultiDict[str], timeout: aiohttp.ClientTimeout
+        self, method: str, url: URL, body: bytes, headers: CIMultiDict[str], *, watching: bool
     ) -> aiohttp.ClientResponse:
-        session = self._session or self._connect()
+        session = self._watching() if watching else self._requesting()
         try:
             return await session.request(
                 method,
                 url,
                 data=body or None,
                 headers=headers,
-                timeout=timeout,
+                timeout=self._watch_timeout if watching else self._timeout,
                 allow_redirects=False,
                 server_hostname=self._config.tls_server_name or None,
             )
@@ -244,16 +247,27 @@ class KubeClient:
         made.update(extra or {})
         return made
 
-    def _connect(self) -> aiohttp.ClientSession:
+    def _requesting(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = self._connect(CONNECTIONS)
+        return self._session
+
+    def _watching(self) -> aiohttp.ClientSession:
+        if self._watches is None:
+            self._watches = self._connect(0)
+        return self._watches
+
+    def _connect(self, most: int) -> aiohttp.ClientSession:
+        """With `most` connections at once; 0: as many as are asked for."""
         tls: ssl.SSLContext | bool = self._config.tls or True
         connector = aiohttp.TCPConnector(
-            limit=CONNECTIONS,
+            limit=most,
             limit_per_host=0,
             ssl=tls,
             keepalive_timeout=KEEPALIVE_SECONDS,
             socket_factory=_socket,
         )
-        self._session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=connector,
             proxy=self._config.proxy or None,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -262,7 +276,6 @@ class KubeClient:
             trust_env=False,
             read_bufsize=1 << 20,
         )
-        return self._session
 
     def _count(self, code: int, method: str) -> None:
         counter = self._counters.get((code, method))

@@ -18,6 +18,9 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 PAGE_SIZE = 500
 """Objects per LIST page: about 2 MB of pods, so neither side holds a large cluster in one buffer."""
 
+NAMED_PAGE_SIZE = 50
+"""The same of objects of one name: they are alike, and if one is a megabyte, all may be."""
+
 WATCH_SECONDS = 300.0
 """A watch is renewed after this time, as clients of the apiserver do to spread over its replicas."""
 
@@ -80,12 +83,17 @@ class Sink(Protocol):
 class Reflector:
     """The loop for one resource. `run` returns only by an exception of the sink or by cancellation."""
 
-    def __init__(self, api: Api, resource: Resource, sink: Sink, clock: Clock, namespace: str = "") -> None:
+    def __init__(
+        self, api: Api, resource: Resource, sink: Sink, clock: Clock, namespace: str = "", name: str = ""
+    ) -> None:
+        """All objects; or those of one `namespace`, or of one `name` in whatever namespace."""
         self._api = api
         self._resource = resource
         self._sink = sink
         self._clock = clock
         self._namespace = namespace
+        self._fields = f"metadata.name={name}" if name else ""
+        self._page_size = NAMED_PAGE_SIZE if name else PAGE_SIZE
         self._version = ""
         self._backoff = FIRST_BACKOFF
         self._log = structlog.get_logger(resource=resource.id)
@@ -127,7 +135,9 @@ class Reflector:
         await self._sink.listing()
         token, version = "", ""
         while True:
-            page = await self._api.list(self._resource, self._namespace, limit=PAGE_SIZE, token=token)
+            page = await self._api.list(
+                self._resource, self._namespace, field_selector=self._fields, limit=self._page_size, token=token
+            )
             for item in page.items:
                 await self._sink.listed(decode_head(item).metadata, item)
             token, version = page.next_token, page.resource_version
@@ -138,7 +148,13 @@ class Reflector:
         self._sink.state("")
 
     async def _watch(self) -> None:
-        watch = self._api.watch(self._resource, self._version, namespace=self._namespace, timeout=WATCH_SECONDS)
+        watch = self._api.watch(
+            self._resource,
+            self._version,
+            namespace=self._namespace,
+            field_selector=self._fields,
+            timeout=WATCH_SECONDS,
+        )
         async for event in watch:
             head = decode_head(event.object).metadata
             if event.type == "BOOKMARK":

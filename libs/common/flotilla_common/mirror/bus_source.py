@@ -125,7 +125,7 @@ class BusSource:
         held = table.by_uid(uid)
         if held is not None and version_of(held) >= version > 0:
             return  # our own write comes back, or an old message: not worth decoding
-        if subjects.OVERSIZE in headers or (table.is_presumed_absent(uid) and version <= table.inferred):
+        if subjects.names_only(headers) or (table.is_presumed_absent(uid) and version <= table.inferred):
             self._fetch(decode_head(message.data).metadata)
         else:
             self._intake.take(message.data)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from flotilla_common.api.meta import Object
 from flotilla_common.bus import subjects
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
@@ -19,9 +20,17 @@ class DirectSource:
     """Lists and watches by itself."""
 
     def __init__(
-        self, api: Api, intake: Intake[Any], clock: Clock, on_synced: Callable[[], None], namespace: str = ""
+        self,
+        api: Api,
+        intake: Intake[Any],
+        clock: Clock,
+        on_synced: Callable[[], None],
+        namespace: str = "",
+        name: str = "",
     ) -> None:
+        """All objects; or those of one `namespace`, or of one `name`."""
         self._intake = intake
+        self._only = name
         self._clock = clock
         self._on_synced = on_synced
         self._listed: set[str] = set()
@@ -32,11 +41,15 @@ class DirectSource:
         """When (monotonic) the source last had proof that it is up to date."""
         self.trouble = ""
         """What ended the watch, until something is heard again."""
-        self._reflector = Reflector(api, intake.resource, self, clock, namespace)
+        self._reflector = Reflector(api, intake.resource, self, clock, namespace, name)
         self._task: asyncio.Task[None] | None = None
         self._log = structlog.get_logger(resource=intake.resource.id)
 
     async def start(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Start, without waiting for anything."""
         self._task = asyncio.get_running_loop().create_task(self._reflector.run())
 
     async def tend(self) -> None:
@@ -62,13 +75,17 @@ class DirectSource:
 
     async def complete(self, version: str) -> None:
         """What the LIST lacks and is not newer is gone."""
-        self._intake.table.replace((), version_number(version), lambda obj: obj.metadata.uid not in self._listed)
-        self._intake.forget_unlisted(self._listed, version_number(version))
+        self._intake.table.replace((), version_number(version), self._is_gone)
+        self._intake.forget_unlisted(self._listed, version_number(version), self._only)
         self._listed.clear()
         self._hear()
         if not self.synced:
             self.synced = True
             self._on_synced()
+
+    def _is_gone(self, obj: Object) -> bool:
+        """The LIST would have it."""
+        return obj.metadata.uid not in self._listed and self._only in ("", obj.metadata.name)
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         if kind == subjects.DELETED:

@@ -77,11 +77,11 @@ class Intake(Generic[T]):
         self.undecodable.pop(head.uid, None)
         self.table.remove(head.namespace, head.name, head.uid, version_number(head.resource_version))
 
-    def forget_unlisted(self, listed: Container[str], version: int) -> None:
-        """A LIST at `version` is complete: what was set aside, is not newer and is not listed (by uid) is gone."""
-        gone = [
-            m.uid for m in self.undecodable.values() if m.uid not in listed and version_number(m.version) <= version
-        ]
+    def forget_unlisted(self, listed: Container[str], version: int, name: str = "") -> None:
+        """A LIST at `version` is complete: what was set aside, is not newer and is not listed (by uid) is gone. `name`:
+        it was a LIST of objects of this name."""
+        aside = [one for one in self.undecodable.values() if name in ("", one.name)]
+        gone = [one.uid for one in aside if one.uid not in listed and version_number(one.version) <= version]
         for uid in gone:
             del self.undecodable[uid]
 

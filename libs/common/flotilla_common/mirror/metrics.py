@@ -6,6 +6,7 @@ from prometheus_client import Gauge
 
 from flotilla_common.mirror.feed import Feed
 from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.named import NamedFeed
 
 OBJECTS = Gauge("flotilla_mirror_objects", "Objects in the mirror by resource.", ["resource"])
 LAG = Gauge("flotilla_mirror_lag_seconds", "Seconds since the last proof that it is up to date.", ["resource"])
@@ -13,7 +14,7 @@ UNDECODABLE = Gauge("flotilla_mirror_undecodable_objects", "Objects that cannot 
 DIRECT = Gauge("flotilla_mirror_direct", "1 while a resource is watched directly, without the bus.", ["resource"])
 
 
-def report(intake: Intake[Any], feed: Feed) -> None:
+def report(intake: Intake[Any], feed: Feed | NamedFeed) -> None:
     """Let the series of one resource follow its table; they are computed when somebody asks."""
     resource = intake.resource.id
     OBJECTS.labels(resource).set_function(lambda: len(intake.table))

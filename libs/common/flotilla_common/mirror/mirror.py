@@ -19,6 +19,7 @@ from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
 from flotilla_common.mirror import metrics
 from flotilla_common.mirror.feed import Feed
 from flotilla_common.mirror.intake import Intake, OnUndecodable, Undecodable
+from flotilla_common.mirror.named import NamedFeed, Reader
 from flotilla_common.mirror.table import Indexer, Table, version_number
 
 T = TypeVar("T", bound=Object)
@@ -39,37 +40,58 @@ class Mirror:
         self._health = health
         self._fallback_after = fallback_after
         self._intakes: dict[Resource, Intake[Any]] = {}
-        self._feeds: dict[Resource, Feed] = {}
+        self._feeds: dict[Resource, Feed | NamedFeed] = {}
+        self._named: dict[Resource, NamedFeed] = {}  # those of them whose names are asked for
         self._once: set[Resource] = set()  # kinds that may be missing, once they have been there
         self._come: dict[Resource, list[Callable[[], None]]] = {}  # to be called when the kind is there again
         self._there: set[Resource] = set()  # of these, as far as was told
         self._all_synced = asyncio.Event()
 
     def add(
-        self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]] | None = None, namespace: str = ""
+        self,
+        resource: Resource,
+        kind: type[T],
+        indexes: Mapping[str, Indexer[T]] | None = None,
+        namespace: str = "",
+        *,
+        named: bool = False,
     ) -> Table[T]:
         """A table of the resource's objects, decoded as `kind`; one for all who ask. To be called before `run`.
 
-        Objects of a single `namespace` are listed and watched directly: they must not go over the bus.
+        Objects of a single `namespace`, or only those whose names are asked for (`named`), are listed and watched
+        directly: they must not go over the bus.
         """
         intake = self._intakes.get(resource)
         if intake is None:
             intake = self._intakes[resource] = Intake(resource, kind, Table[T]())
-            feed = self._feeds[resource] = Feed(
-                api=self._api,
-                bus=self._bus,
-                clock=self._clock,
-                intake=intake,
-                fallback_after=self._fallback_after,
-                on_synced=self._look,
-                namespace=namespace,
-            )
+            if named:
+                feed = self._named[resource] = NamedFeed(api=self._api, clock=self._clock, intake=intake)
+            else:
+                feed = self._feed(intake, namespace)
+            self._feeds[resource] = feed
             metrics.report(intake, feed)
-        elif intake.kind is not kind or self.namespace_of(resource) != namespace:
+        elif intake.kind is not kind or (self.namespace_of(resource), resource in self._named) != (namespace, named):
             raise RuntimeError(f"{resource.plural} are mirrored already, as another type or from another namespace")
         for name, indexer in (indexes or {}).items():
             intake.table.add_index(name, indexer)
         return intake.table
+
+    def _feed(self, intake: Intake[Any], namespace: str) -> Feed:
+        return Feed(
+            api=self._api,
+            bus=self._bus,
+            clock=self._clock,
+            intake=intake,
+            fallback_after=self._fallback_after,
+            on_synced=self._look,
+            namespace=namespace,
+        )
+
+    def named(self, resource: Resource, reader: Reader) -> NamedFeed:
+        """Where names are asked for, of a resource that was added as `named`. Raises KeyError for another."""
+        feed = self._named[resource]
+        feed.join(reader)
+        return feed
 
     async def run(self) -> None:
         """Feed the tables until cancelled. Raises VersionsWentBack when etcd was restored."""
@@ -164,16 +186,18 @@ class Mirror:
             return None
         return intake.take(body, as_of)
 
-    async def read_owned(self, resource: Resource, namespace: str = "") -> None:
-        """One consistent LIST of a namespace (all of them when empty), taken in as a whole: what it lacks is gone.
-        Raises ApiError or Unreachable when there is no answer, VersionsWentBack when etcd was restored."""
+    async def read_owned(self, resource: Resource, namespace: str = "", *, name: str = "") -> None:
+        """One consistent LIST of a namespace (all of them when empty), or of one `name` in all of them, taken in as a
+        whole: what it lacks is gone. Raises ApiError or Unreachable when there is no answer, VersionsWentBack when etcd
+        was restored."""
         intake = self._intakes[resource]
         known = intake.table.newest
         objects: list[Any] = []
+        fields = f"metadata.name={name}" if name else ""
         token, version = "", ""
         while True:
             try:
-                page = await self._api.list(resource, namespace, limit=PAGE_SIZE, token=token)
+                page = await self._api.list(resource, namespace, field_selector=fields, limit=PAGE_SIZE, token=token)
             except ApiError as error:
                 if error.code == 404 and self._feeds[resource].optional:
                     return  # the kind is gone; its objects are when it comes back without them
@@ -185,7 +209,8 @@ class Mirror:
         aside = set(intake.undecodable)  # they exist, though we cannot read them
 
         def scope(obj: Object) -> bool:
-            return obj.metadata.uid not in aside and (not namespace or obj.metadata.namespace == namespace)
+            there = obj.metadata
+            return there.uid not in aside and namespace in ("", there.namespace) and name in ("", there.name)
 
         intake.table.replace(objects, version_number(version), scope, known=known)
 

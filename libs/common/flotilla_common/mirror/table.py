@@ -162,6 +162,12 @@ class Table(Generic[T]):
         self._forget(held, version)
         self._notify(held, None)
 
+    def let_go(self, name: str) -> None:
+        """Nobody looks at objects of this name any more: they are forgotten, which says nothing about whether they
+        exist. Listeners do not hear of it."""
+        for held in [obj for obj in self._objects.values() if obj.metadata.name == name]:
+            self._forget(held, version=-1)
+
     def replace(
         self, objects: Iterable[T], version: int, scope: Callable[[T], bool] = lambda _: True, *, known: int = 0
     ) -> None:

@@ -91,11 +91,15 @@ class Bench:
         return (await self.api.list(CONFIG_MAP, self.namespace, limit=1)).resource_version
 
     @asynccontextmanager
-    async def watching(self, resource: Resource, since: str = "") -> "AsyncGenerator[Watched]":
-        """Watch the namespace for the time of the block, from now or from a version on."""
+    async def watching(self, resource: Resource, since: str = "", name: str = "") -> "AsyncGenerator[Watched]":
+        """Watch the namespace, or objects of one name in all of them, for the time of the block, from now or from a
+        version on."""
         since = since or await self.version()
         watched = Watched()
-        task = asyncio.create_task(watched.follow(self.api.watch(resource, since, namespace=self.namespace)))
+        fields, namespace = (f"metadata.name={name}", "") if name else ("", self.namespace)
+        task = asyncio.create_task(
+            watched.follow(self.api.watch(resource, since, namespace=namespace, field_selector=fields))
+        )
         try:
             yield watched
         finally:

@@ -129,6 +129,24 @@ class WatchContract:
 
         play(scene)
 
+    def test_of_one_name_in_all_namespaces(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            name = f"of-{bench.namespace}"
+            async with bench.watching(CONFIG_MAP, name=name) as watched:
+                await bench.create(CONFIG_MAP, config_map("other"))
+                await bench.api.create(CONFIG_MAP, "default", encode(config_map(name)))
+                await bench.create(CONFIG_MAP, config_map(name))
+                await bench.patch(CONFIG_MAP, name, {"data": {"x": "1"}})
+                await bench.delete(CONFIG_MAP, "other")
+                await bench.delete(CONFIG_MAP, name)
+                await watched.until(4)
+            kinds = [kind for kind, _ in watched.events]
+            assert kinds == ["ADDED", "ADDED", "MODIFIED", "DELETED"]
+            places = [(meta(found)["namespace"], meta(found)["name"]) for _, found in watched.events]
+            assert places == [("default", name), *[(bench.namespace, name)] * 3]
+
+        play(scene)
+
     def test_it_begins_after_its_version(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             first = meta(await bench.create(CONFIG_MAP, config_map("a")))["resourceVersion"]

@@ -50,6 +50,10 @@ class Tools(Protocol):
         """What the apiserver says about a pod template (docs/adr/0002). Each claim template is a volume, too."""
         ...
 
+    async def try_create(self, resource: Resource, namespace: str, document: Json) -> None:
+        """See whether the apiserver takes an object, with a dry run: nothing is stored."""
+        ...
+
     async def deletion_protection(self, request: Request) -> Answer:
         """Whether a workload may be deleted (deletionprotection.md)."""
         ...

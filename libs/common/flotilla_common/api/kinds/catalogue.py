@@ -9,6 +9,7 @@ from flotilla_common.api.kinds.imagepulljob import kind as imagepulljob
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.kinds.nodeimage import kind as nodeimage
 from flotilla_common.api.kinds.persistentpodstate import kind as persistentpodstate
+from flotilla_common.api.kinds.resourcedistribution import kind as resourcedistribution
 from flotilla_common.api.kinds.sidecarset import kind as sidecarset
 from flotilla_common.api.kinds.statefulset import kind as statefulset
 from flotilla_common.api.resources import Resource
@@ -20,6 +21,7 @@ KINDS: tuple[Kind, ...] = (
     imagepulljob.KIND,
     nodeimage.KIND,
     persistentpodstate.KIND,
+    resourcedistribution.KIND,
     sidecarset.KIND,
     statefulset.KIND,
 )
@@ -30,6 +32,11 @@ it is needed."""
 def kind_of(resource: Resource) -> Kind:
     """The kind of a resource. Raises LookupError for a resource that is none of ours."""
     return _only((kind for kind in KINDS if kind.resource == resource), f"{resource.kind} {resource.api_version}")
+
+
+def is_confidential(resource: Resource) -> bool:
+    """Objects of the resource may hold secrets, of which the bus must not know."""
+    return any(kind.confidential for kind in KINDS if kind.resource == resource)
 
 
 def named(group: str, name: str) -> Kind:

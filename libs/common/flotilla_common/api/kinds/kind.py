@@ -37,6 +37,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     workers: Workers = Workers()
     made_by_us: bool = False  # the services make its objects by themselves: one that is left is no user's
     node_route: NodeRoute | None = None  # node agents get copies of its objects
+    confidential: bool = False  # its objects hold secrets: the bus says of them only that they changed
     parts: tuple[Resource, ...] = ()  # kinds whose objects the reasons of an object name, and which know more
 
     @property

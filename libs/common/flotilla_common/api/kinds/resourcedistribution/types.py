@@ -1,7 +1,110 @@
-"""ResourceDistribution in its hub and storage version, apps.kruise.io/v1beta1 (resourcedistribution.md §2)."""
+"""ResourceDistribution in its hub and storage version, apps.kruise.io/v1beta1 (resourcedistribution.md §2).
 
-from flotilla_common.api.resources import Resource
+The resource that is distributed stays raw JSON: users compute the hash of its bytes, and copies are made from it as it
+was written. What decisions look at is read from it by `ResourceDistribution.source`.
+"""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flotilla_common.api.documents import Json, is_object, member, text
+from flotilla_common.api.facts import Fact
+from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
+from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RESOURCE_DISTRIBUTION = Resource(
     "apps.kruise.io", "v1beta1", "resourcedistributions", "ResourceDistribution", namespaced=False
 )
+
+GET_FAILED, CREATE_FAILED = "GetResourceFailed", "CreateResourceFailed"
+UPDATE_FAILED, DELETE_FAILED = "UpdateResourceFailed", "DeleteResourceFailed"
+CONFLICT, NO_NAMESPACE = "ConflictOccurred", "NamespaceNotExists"
+CONDITIONS = (GET_FAILED, CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED, CONFLICT, NO_NAMESPACE)
+"""The types of the conditions, in the order in which clients find them."""
+
+DISTRIBUTED = (SECRET, CONFIG_MAP)
+"""What can be distributed."""
+
+
+class NamespaceName(Model):
+    name: str = ""
+
+
+class NamespaceNames(Model):
+    """Namespaces by name."""
+
+    items: "list[NamespaceName]" = msgspec.field(default_factory=list[NamespaceName], name="list")
+
+    @property
+    def names(self) -> "Sequence[str]":
+        """As they are written."""
+        return [one.name for one in self.items]
+
+
+class Targets(Model):
+    """Which namespaces get a copy."""
+
+    all_namespaces: bool = False
+    included_namespaces: NamespaceNames = NamespaceNames()
+    namespace_selector: LabelSelector = LabelSelector()
+    excluded_namespaces: NamespaceNames = NamespaceNames()
+
+
+class ResourceDistributionSpec(Model):
+    resource: msgspec.Raw = msgspec.Raw(b"null")
+    targets: Targets = Targets()
+
+
+class DistributionCondition(Model):
+    """One kind of failure, and the namespaces that it concerns."""
+
+    type: str = ""
+    status: str = ""  # True, False
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    failed_namespaces: list[str] = []
+
+
+class ResourceDistributionStatus(Model):
+    desired: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    observed_generation: int = 0
+    conditions: list[DistributionCondition] = []
+
+
+class Source(msgspec.Struct, frozen=True):
+    """The resource that is distributed."""
+
+    resource: Resource
+    name: str
+    document: Json
+
+
+class ResourceDistribution(Model, dict=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceDistributionSpec = ResourceDistributionSpec()
+    status: ResourceDistributionStatus = ResourceDistributionStatus()
+
+    @Fact
+    def source(self) -> Source:
+        """`spec.resource`. Raises ValueError for what cannot be distributed."""
+        document = msgspec.json.decode(self.spec.resource)
+        if not is_object(document):
+            raise ValueError("spec.resource is no object")
+        resource = distributed(document)
+        name = text(member(document, "metadata").get("name"))
+        if resource is None or not name:
+            raise ValueError("spec.resource is no Secret or ConfigMap with a name")
+        return Source(resource, name, document)
+
+
+def distributed(document: Json) -> Resource | None:
+    """What the document is, whatever its version; None for a kind that cannot be distributed."""
+    core, kind = "/" not in text(document.get("apiVersion")), document.get("kind")
+    return next((one for one in DISTRIBUTED if core and kind == one.kind), None)

@@ -1,0 +1,119 @@
+"""What of a Secret or ConfigMap is compared (resourcedistribution.md §5.3): everything but metadata and status.
+
+Of objects that exist only digests are kept. So a large copy in a thousand namespaces costs little memory, and the
+secrets of others that happen to bear the same name are not held at all. The source is compared as the apiserver would
+store it: `stringData`, a type that is left out and base64 in several lines make no difference that a write would undo.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mapping, text
+from flotilla_common.api.kinds.resourcedistribution.types import Source
+from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.resources import SECRET
+
+OPAQUE = "Opaque"
+"""The type of a Secret that does not say its own."""
+
+
+Values = dict[str, str | None]
+
+
+class Copy(Model):
+    """A Secret or ConfigMap that exists: whose it is, and digests of what is in it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    type: str = ""
+    data: Values | None = None
+    binary_data: Values | None = None
+    immutable: bool | None = None
+    digested: bool = False
+
+    def __post_init__(self) -> None:
+        """Forget all values, and the metadata that may repeat them."""
+        if self.digested:
+            return
+        bare = msgspec.structs.replace(self.metadata, labels={}, annotations={}, managed_fields=[])
+        msgspec.structs.force_setattr(self, "digested", True)
+        msgspec.structs.force_setattr(self, "metadata", bare)
+        msgspec.structs.force_setattr(self, "data", _digested(self.data))
+        msgspec.structs.force_setattr(self, "binary_data", _digested(self.binary_data))
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What a copy is to hold, as the apiserver would store it."""
+
+    type: str
+    data: Json
+    binary_data: Json
+    immutable: bool
+
+
+def content_of(source: Source) -> Content:
+    """What copies of the source are to hold."""
+    document, data = source.document, mapping(source.document.get("data"))
+    immutable = document.get("immutable") is True
+    if source.resource != SECRET:
+        plain = {key: _not_null(value) for key, value in data.items()}
+        return Content("", plain, _binary(document.get("binaryData")), immutable)
+    written = {key: _encoded(_not_null(value)) for key, value in mapping(document.get("stringData")).items()}
+    return Content(text(document.get("type")) or OPAQUE, _binary(data) | written, {}, immutable)
+
+
+def change(copy: Copy, wanted: Content) -> Json:
+    """The merge patch that makes the copy hold what is wanted; empty if it does."""
+    patch: Json = {
+        "data": _changed(copy.data or {}, wanted.data),
+        "binaryData": _changed(copy.binary_data or {}, wanted.binary_data),
+    }
+    patch = {member: values for member, values in patch.items() if values}
+    if copy.type != wanted.type:
+        patch["type"] = wanted.type or None
+    if bool(copy.immutable) != wanted.immutable:
+        patch["immutable"] = wanted.immutable or None
+    return patch
+
+
+def _changed(held: Mapping[str, str | None], wanted: Json) -> Json:
+    new = {key: value for key, value in wanted.items() if held.get(key) != _digest(value)}
+    return new | dict.fromkeys(held.keys() - wanted.keys())
+
+
+def _digested(values: Values | None) -> Values:
+    return {key: _digest(_not_null(value)) for key, value in (values or {}).items()}
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(value), digest_size=16).hexdigest()
+
+
+def _binary(values: object) -> Json:
+    """Values in base64, each written as the apiserver writes it. What is no base64 is for the apiserver to refuse."""
+    return {key: _canonical(_not_null(value)) for key, value in mapping(values).items()}
+
+
+def _canonical(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        read = base64.b64decode(value.translate(_LINE_ENDS), validate=True)
+    except (binascii.Error, ValueError):
+        return value
+    return base64.b64encode(read).decode()
+
+
+_LINE_ENDS = dict.fromkeys(map(ord, "\r\n"))
+
+
+def _encoded(value: object) -> object:
+    return base64.b64encode(value.encode()).decode() if isinstance(value, str) else value
+
+
+def _not_null(value: object) -> object:
+    """The apiserver stores null as an empty value."""
+    return "" if value is None else value

@@ -1,0 +1,100 @@
+"""Copies as they are made, changed and deleted (resourcedistribution.md §5.4).
+
+Every change and every deletion is of exactly the version that was planned with: an object of somebody else that took
+the name meanwhile is never touched.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mappings, member, sequence, strings
+from flotilla_common.api.keys import DISTRIBUTED_AT, DISTRIBUTED_FROM, DISTRIBUTED_HASH
+from flotilla_common.api.kinds.resourcedistribution.types import (
+    CREATE_FAILED,
+    DELETE_FAILED,
+    RESOURCE_DISTRIBUTION,
+    UPDATE_FAILED,
+    ResourceDistribution,
+)
+from flotilla_common.api.meta import controller_of
+from flotilla_common.control.plan import Create, Delete, Patch
+from flotilla_common.control.writes import create_of, delete_of, patch_of
+from flotilla_common.workload.ownership import owner_reference
+from flotilla_sidecar.resourcedistribution.content import Copy
+
+
+def is_ours(copy: Copy, distribution: ResourceDistribution) -> bool:
+    """The ResourceDistribution controls the object. One that only looks like a copy is somebody else's."""
+    owner, meta = controller_of(copy.metadata), distribution.metadata
+    if owner is None:
+        return False
+    if owner.uid and meta.uid:
+        return owner.uid == meta.uid
+    return (owner.kind, owner.name) == (RESOURCE_DISTRIBUTION.kind, meta.name)
+
+
+def phase(failure: str, namespace: str) -> str:
+    """Under which a failed write is remembered: the condition that it belongs to, and where it was."""
+    return f"{failure} {namespace}"
+
+
+def creation(distribution: ResourceDistribution, namespace: str, now: datetime) -> Create:
+    """Make the copy of a namespace."""
+    source = distribution.source
+    metadata = {"name": source.name, "namespace": namespace} | _metadata(distribution, now)
+    body = {key: value for key, value in source.document.items() if key != "status"} | {"metadata": metadata}
+    return create_of(source.resource, body, cause="distribute", phase=phase(CREATE_FAILED, namespace))
+
+
+def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: datetime) -> Patch:
+    """Give the copy this content again. What others added to its metadata stays, but for owners."""
+    metadata = _metadata(distribution, now, copy.metadata.finalizers)
+    where = copy.metadata.namespace
+    return patch_of(
+        distribution.source.resource,
+        copy.metadata,
+        cause="its content differs",
+        body=content | {"metadata": metadata},
+        on_version=True,
+        phase=phase(UPDATE_FAILED, where),
+    )
+
+
+def removal(distribution: ResourceDistribution, copy: Copy) -> Delete:
+    """Delete the copy of a namespace that is no target."""
+    where = phase(DELETE_FAILED, copy.metadata.namespace)
+    return delete_of(
+        distribution.source.resource, copy.metadata, cause="no longer a target", on_version=True, phase=where
+    )
+
+
+def hash_of(resource: bytes | msgspec.Raw) -> str:
+    """The hash of the resource: of its bytes as the apiserver shows them."""
+    return hashlib.sha256(bytes(resource)).hexdigest()
+
+
+def _metadata(distribution: ResourceDistribution, now: datetime, held: Sequence[str] = ()) -> Json:
+    """Of a copy, without its name. `held`: finalizers that it has."""
+    meta, given = distribution.metadata, member(distribution.source.document, "metadata")
+    ours = {
+        DISTRIBUTED_FROM: meta.name,
+        DISTRIBUTED_HASH: hash_of(distribution.spec.resource),
+        DISTRIBUTED_AT: _written(now),
+    }
+    others = [owner for owner in mappings(given.get("ownerReferences")) if owner.get("uid") != meta.uid]
+    labels, finalizers = strings(given.get("labels")), list(dict.fromkeys([*held, *sequence(given.get("finalizers"))]))
+    return {
+        "annotations": strings(given.get("annotations")) | ours,
+        "ownerReferences": [*others, owner_reference(RESOURCE_DISTRIBUTION, meta)],
+        **({"labels": labels} if labels else {}),
+        **({"finalizers": finalizers} if finalizers else {}),
+    }
+
+
+def _written(now: datetime) -> str:
+    """A time as earlier releases wrote it: Go's own form, without the zeros at its end."""
+    moment = now.astimezone(UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S.%f}".rstrip("0").rstrip(".") + " +0000 UTC"

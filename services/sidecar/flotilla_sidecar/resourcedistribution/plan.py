@@ -1,0 +1,106 @@
+"""From a snapshot of one ResourceDistribution to what is done about it: every target has a copy that is equal to the
+source, no other namespace has one, and nobody else's objects are touched (resourcedistribution.md §5)."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from flotilla_common.api.kinds.resourcedistribution.types import (
+    CREATE_FAILED,
+    DELETE_FAILED,
+    RESOURCE_DISTRIBUTION,
+    UPDATE_FAILED,
+    ResourceDistribution,
+)
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Plan, Reason
+from flotilla_common.control.writes import status_patch
+from flotilla_sidecar.resourcedistribution.content import Content, change, content_of
+from flotilla_sidecar.resourcedistribution.copies import creation, is_ours, removal, update
+from flotilla_sidecar.resourcedistribution.findings import Findings
+from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
+from flotilla_sidecar.resourcedistribution.status import status_of
+from flotilla_sidecar.resourcedistribution.targets import Choice, living
+from flotilla_sidecar.resourcedistribution.why import explain
+
+
+class _Wish(NamedTuple):
+    """What is to be where."""
+
+    choice: Choice
+    content: Content
+
+
+def plan(snapshot: DistributionSnapshot, now: datetime) -> Plan:
+    """The next step of one ResourceDistribution."""
+    draft, wish = Draft(), _wish(snapshot.distribution)
+    if isinstance(wish, Reason):
+        draft.reason(wish.code, wish.message)
+        return draft.plan()
+    if snapshot.copies is None and not snapshot.trouble:
+        draft.reason("ReadingCopies", "objects of this kind and name are being read; nothing is done before that")
+        return draft.plan()
+    found = Findings(snapshot, wish.choice.matched(snapshot.namespaces))
+    if snapshot.trouble:
+        found.unread(snapshot.trouble)
+    else:
+        _distribute(snapshot, wish.content, found, now)
+        _clean(snapshot, found)
+    return _planned(snapshot, found, draft, now)
+
+
+def _wish(distribution: ResourceDistribution) -> _Wish | Reason:
+    """What is to be where, or why nothing is done."""
+    if distribution.metadata.deletion_timestamp is not None:
+        return Reason(code="Deleting", message="it is being deleted; its copies go with it")
+    try:
+        content = content_of(distribution.source)
+    except ValueError as fault:
+        return Reason(code="InvalidResource", message=f"nothing can be distributed: {fault}")
+    try:
+        return _Wish(Choice(distribution.spec.targets), content)
+    except ValueError as fault:
+        return Reason(code="InvalidSelector", message=f"the namespaces are not known: namespaceSelector: {fault}")
+
+
+def _distribute(snapshot: DistributionSnapshot, content: Content, found: Findings, now: datetime) -> None:
+    """Every target gets its copy (§5.3)."""
+    distribution, copies = snapshot.distribution, snapshot.copies or {}
+    reachable = set(living(found.matched, snapshot.namespaces))
+    for namespace in found.matched:
+        copy = copies.get(namespace)
+        if namespace not in reachable:
+            found.missing(namespace)
+        elif copy is None:
+            found.write(CREATE_FAILED, creation(distribution, namespace, now))
+        elif not is_ours(copy, distribution):
+            found.conflict(namespace)
+        elif differs := change(copy, content):
+            found.write(UPDATE_FAILED, update(distribution, copy, differs, now))
+        else:
+            found.right.append(namespace)
+
+
+def _clean(snapshot: DistributionSnapshot, found: Findings) -> None:
+    """No other namespace keeps one (§5.5). A copy that is on its way out, or goes with its namespace, is left alone."""
+    distribution, copies = snapshot.distribution, snapshot.copies or {}
+    for namespace in living(sorted(copies.keys() - set(found.matched)), snapshot.namespaces):
+        copy = copies[namespace]
+        if is_ours(copy, distribution) and copy.metadata.deletion_timestamp is None:
+            found.write(DELETE_FAILED, removal(distribution, copy))
+
+
+def _planned(snapshot: DistributionSnapshot, found: Findings, draft: Draft, now: datetime) -> Plan:
+    """Writes that have not failed go first, so that those which fail for ever keep nobody from getting a copy. The
+    status is written by the pass that knows what came of all writes; while there are more of them, now and then."""
+    due = [*found.fresh, *found.failing]
+    writes, more = due[:MAX_CHAINS_PER_PASS], len(due) > MAX_CHAINS_PER_PASS
+    chains: list[Chain] = [(action,) for action in writes]
+    draft.stage(chains, stop_on_failure=False)
+    explain(found, draft)
+    distribution, desired, succeeded = snapshot.distribution, len(found.matched), len(found.right)
+    status = status_of(distribution, desired, succeeded, found.failures, now)
+    return draft.plan(
+        status=status_patch(RESOURCE_DISTRIBUTION, distribution.metadata, distribution.status, status),
+        urgent_status=not more,
+        numbers={"desired": desired, "succeeded": succeeded, "failed": desired - succeeded},
+    )

@@ -1,0 +1,57 @@
+"""The status of a ResourceDistribution (resourcedistribution.md §6): how many copies are right, and six conditions."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from flotilla_common.api.kinds.resourcedistribution.types import (
+    CONDITIONS,
+    DistributionCondition,
+    ResourceDistribution,
+    ResourceDistributionStatus,
+)
+
+SUCCEEDED = "Succeeded"
+"""The reason of a condition without a failure."""
+
+Failures = Mapping[str, Mapping[str, str]]
+"""By type of condition: the namespaces that it concerns, and what was said there."""
+
+
+def status_of(
+    distribution: ResourceDistribution, desired: int, succeeded: int, failures: Failures, now: datetime
+) -> ResourceDistributionStatus:
+    """The status as it is to be."""
+    before = distribution.status.conditions
+    return ResourceDistributionStatus(
+        desired=desired,
+        succeeded=succeeded,
+        failed=desired - succeeded,
+        observed_generation=distribution.metadata.generation,
+        conditions=[
+            _condition(kind, failures.get(kind, {}), before[index] if index < len(before) else None, now)
+            for index, kind in enumerate(CONDITIONS)
+        ],
+    )
+
+
+def stored_failure(distribution: ResourceDistribution, kind: str, namespace: str) -> str:
+    """What the status says of a failure in the namespace; empty if it knows of none."""
+    for condition in distribution.status.conditions:
+        if condition.type == kind and namespace in condition.failed_namespaces:
+            return condition.reason
+    return ""
+
+
+def _condition(
+    kind: str, failures: Mapping[str, str], before: DistributionCondition | None, now: datetime
+) -> DistributionCondition:
+    namespaces = sorted(failures)
+    status = "True" if namespaces else "False"
+    kept = before.last_transition_time if before is not None and before.status == status else None
+    return DistributionCondition(
+        type=kind,
+        status=status,
+        last_transition_time=kept or now.replace(microsecond=0),
+        reason=failures[namespaces[-1]] if namespaces else SUCCEEDED,
+        failed_namespaces=namespaces,
+    )

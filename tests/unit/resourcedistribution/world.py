@@ -1,0 +1,216 @@
+"""A small cluster around ResourceDistribution `r`: the controller's gatherer and planner over plain tables, and writes
+that happen as the apiserver would have them."""
+
+import base64
+import itertools
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import Namespace
+from flotilla_common.api.documents import mapping
+from flotilla_common.api.kinds.resourcedistribution.types import (
+    CONDITIONS,
+    ResourceDistribution,
+    ResourceDistributionStatus,
+)
+from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
+from flotilla_common.control.controller import Memory
+from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
+from flotilla_sidecar.resourcedistribution.content import Copy
+from flotilla_sidecar.resourcedistribution.gather import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer
+from flotilla_sidecar.resourcedistribution.plan import plan
+from tests.support.wiring import FakeWiring
+from tests.unit.webhook.fakes import merge
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 500_000, tzinfo=UTC)
+SYSTEM = ("kube-system", "kube-public")
+GROUPS = {"a": "one", "b": "one", "c": "two", "d": ""}
+"""The namespaces of the worked examples, by their label `group`."""
+
+ALL = ("a", "b", "c", "d")
+Doc = dict[str, Any]
+
+
+def secret(**members: Any) -> Doc:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque", **members}
+
+
+def names(*those: str) -> Doc:
+    return {"list": [{"name": name} for name in those]}
+
+
+def group(value: str) -> Doc:
+    return {"matchLabels": {"group": value}}
+
+
+class World:
+    """Secrets and ConfigMaps by kind and namespace; all of them are called like the source."""
+
+    def __init__(self) -> None:
+        self.wiring = FakeWiring()
+        self.gatherer = Gatherer(self.wiring)
+        self.now = NOW
+        self.objects: dict[tuple[Resource, str], Doc] = {}
+        self.refusals: dict[tuple[str, str], str] = {}
+        """What the apiserver says to a write, by its verb and namespace."""
+        self.writes: list[tuple[str, str]] = []
+        """Verb and namespace, in order; those of the status not among them."""
+        self.statuses = 0
+        """How often that was written."""
+        self.memory = Memory()
+        self._owed = False
+        self._versions = itertools.count(1)
+        self._document: Doc = {}
+        for name in SYSTEM:
+            self.namespace(name)
+        for name, label in GROUPS.items():
+            self.namespace(name, group=label)
+
+    def namespace(self, name: str, *, terminating: bool = False, **labels: str) -> None:
+        known = {key: value for key, value in labels.items() if value}
+        meta: Doc = {"name": name, "uid": f"n-{name}", "labels": known, "resourceVersion": str(next(self._versions))}
+        if terminating:
+            meta["deletionTimestamp"] = "2026-03-01T12:00:00Z"
+        self.wiring.put(NAMESPACES, msgspec.convert({"metadata": meta}, Namespace))
+
+    def no_namespace(self, name: str) -> None:
+        """It is gone, and everything in it."""
+        for resource, where in [place for place in self.objects if place[1] == name]:
+            self.remove(where, resource)
+        self.wiring.table(NAMESPACES).remove("", name)
+
+    def distribute(self, resource: Doc | None = None, *, meta: Doc | None = None, **targets: Any) -> None:
+        """The ResourceDistribution is made, or is changed to this."""
+        held = self._document.get("metadata", {"name": "r", "uid": "u-r", "generation": 0})
+        metadata = held | {"generation": held["generation"] + 1} | (meta or {})
+        spec = {"resource": secret(data={"k": "djE="}) if resource is None else resource, "targets": targets}
+        self._store(self._document | {"metadata": metadata, "spec": spec})
+
+    def _store(self, document: Doc) -> None:
+        document["metadata"] = document["metadata"] | {"resourceVersion": str(next(self._versions))}
+        self._document = document
+        self.wiring.put(DISTRIBUTIONS, msgspec.json.decode(msgspec.json.encode(document), type=ResourceDistribution))
+
+    def put(self, namespace: str, document: Doc, **meta: Any) -> None:
+        """Somebody makes or replaces an object."""
+        resource = SECRET if document["kind"] == "Secret" else CONFIG_MAP
+        held = self.objects.get((resource, namespace), {}).get("metadata", {"uid": f"u-{next(self._versions)}"})
+        fresh = {"namespace": namespace, "resourceVersion": str(next(self._versions)), "uid": held["uid"]}
+        stored = _as_stored(document) | {"metadata": document["metadata"] | fresh | meta}
+        self.objects[resource, namespace] = stored
+        self.wiring.put(COPIES[resource], msgspec.json.decode(msgspec.json.encode(stored), type=Copy))
+
+    def edit(self, namespace: str, patch: Doc, resource: Resource = SECRET) -> None:
+        """Somebody patches an object."""
+        self.put(namespace, merge(self.objects[resource, namespace], patch))
+
+    def remove(self, namespace: str, resource: Resource = SECRET) -> None:
+        """Somebody deletes an object."""
+        gone = self.objects.pop((resource, namespace))["metadata"]
+        self.wiring.table(COPIES[resource]).remove(namespace, gone["name"], gone["uid"])
+
+    def copies(self, resource: Resource = SECRET) -> list[str]:
+        """Namespaces with an object that is controlled by the ResourceDistribution."""
+        return sorted(
+            where
+            for (kind, where), document in self.objects.items()
+            if kind == resource and any(one["uid"] == "u-r" for one in document["metadata"].get("ownerReferences", []))
+        )
+
+    @property
+    def status(self) -> ResourceDistributionStatus:
+        held = self.wiring.table(DISTRIBUTIONS).get("", "r")
+        assert held is not None
+        return held.status
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Desired, succeeded, failed."""
+        return self.status.desired, self.status.succeeded, self.status.failed
+
+    @property
+    def trouble(self) -> dict[int, list[str]]:
+        """The conditions that are True, by their index, with their namespaces."""
+        assert tuple(one.type for one in self.status.conditions) == CONDITIONS
+        return {
+            index: one.failed_namespaces for index, one in enumerate(self.status.conditions) if one.status == "True"
+        }
+
+    def plan(self) -> Plan:
+        snapshot = self.gatherer.gather(("", "r"), self.memory)
+        return Plan() if snapshot is None else plan(snapshot, self.now)
+
+    def once(self) -> list[str]:
+        """One pass with its writes; the codes of its reasons. An urgent status that comes with writes is left to the
+        next pass, which begins with it (see `StatusThrottle`)."""
+        made, failures = self.plan(), dict[str, str]()
+        self.now += timedelta(seconds=1)
+        early, self._owed = self._owed and made.status is not None, False
+        if early:
+            self._write_status(made)
+        for action in [action for stage in made.stages for chain in stage.chains for action in chain]:
+            self.writes.append((action.verb, action.namespace))
+            refusal = self.refusals.get((action.verb, action.namespace), "") or self._apply(action)
+            if refusal:
+                failures[action.phase] = refusal
+        self.memory = Memory(failures=failures)
+        if made.status is not None and not early:
+            self._owed = bool(made.stages) and made.urgent_status
+            if not self._owed:
+                self._write_status(made)
+        return [reason.code for reason in made.reasons]
+
+    def settle(self) -> list[str]:
+        """Passes until nothing changes, though something may be refused again and again; the codes of the last one."""
+        for _ in range(40):
+            before = (next(self._versions), self.memory)
+            codes = self.once()
+            if (next(self._versions) - 1, self.memory) == before and not self._owed:
+                return codes
+        raise AssertionError(f"never settles: {self.plan()}")
+
+    def _write_status(self, made: Plan) -> None:
+        assert made.status is not None
+        self.statuses += 1
+        self._store(merge(self._document, msgspec.json.decode(msgspec.json.encode(made.status.body))))
+
+    def _apply(self, action: Action) -> str:
+        place = (action.resource, action.namespace)
+        held = self.objects.get(place)
+        match action:
+            case Create():
+                if held is not None:
+                    return "already exists"
+                self.put(action.namespace, msgspec.json.decode(msgspec.json.encode(action.body)))
+            case Patch():
+                assert held is not None
+                assert (action.uid, action.resource_version) == _identity(held)
+                if held.get("immutable"):
+                    return "field is immutable when `immutable` is set"
+                self.edit(action.namespace, msgspec.json.decode(msgspec.json.encode(action.body)), action.resource)
+            case Delete():
+                assert held is not None
+                assert (action.uid, action.resource_version) == _identity(held)
+                self.remove(action.namespace, action.resource)
+        return ""
+
+
+def _identity(document: Doc) -> tuple[str, str]:
+    return document["metadata"]["uid"], document["metadata"]["resourceVersion"]
+
+
+def _as_stored(document: Doc) -> Doc:
+    """What the apiserver makes of a Secret: it has a type, no text, and base64 in one line."""
+    if document["kind"] != "Secret":
+        return document
+    written = {key: base64.b64encode(value.encode()).decode() for key, value in _items(document, "stringData")}
+    data = {key: value.replace("\n", "") for key, value in _items(document, "data")} | written
+    rest = {key: value for key, value in document.items() if key not in ("stringData", "data")}
+    return {"type": "Opaque"} | rest | ({"data": data} if data else {})
+
+
+def _items(document: Doc, member: str) -> Iterable[tuple[str, str]]:
+    return mapping(document.get(member)).items()
