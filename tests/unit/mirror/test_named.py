@@ -95,6 +95,15 @@ async def test_a_list_of_one_name_says_nothing_about_others() -> None:
     assert (await bench.follow("a", "b")) == [Followed(synced=True)] * 2
 
 
+async def test_what_is_written_under_a_name_that_nobody_follows_is_not_held() -> None:
+    bench = Bench()
+    await bench.follow("a")
+    assert bench.mirror.written(POD, body("a", 3, uid="one")) is not None
+    assert bench.mirror.written(POD, body("b", 4, uid="two")) is None
+    assert await bench.mirror.read(POD, "default", "b") is None
+    assert bench.held == {"one"}
+
+
 async def test_what_cannot_be_read_of_one_name_is_not_forgotten_by_a_list_of_another() -> None:
     bench = Bench()
     bench.api.pages["a"] = Page([raw("a", 1, size="none")], "5")
@@ -168,11 +177,12 @@ async def test_watches_end_with_the_mirror_and_begin_anew_when_they_fail() -> No
 
 async def test_one_consistent_list_of_a_name() -> None:
     bench = Bench()
+    await bench.follow("a", "b")
     for name in ("a", "b"):
-        bench.mirror.written(POD, body(name, 1))
-    bench.api.pages["a"] = Page([raw("a", 2, uid="new")], "5")
+        bench.mirror.written(POD, body(name, 6))
+    bench.api.pages["a"] = Page([raw("a", 7, uid="new")], "8")
     await bench.mirror.read_owned(POD, name="a")
-    assert bench.api.asked == [("metadata.name=a", PAGE_SIZE)]
+    assert bench.api.asked[-1] == ("metadata.name=a", PAGE_SIZE)
     assert bench.held == {"new", "u-b"}
 
 
