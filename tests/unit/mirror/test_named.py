@@ -177,9 +177,11 @@ async def test_watches_end_with_the_mirror_and_begin_anew_when_they_fail() -> No
 
 async def test_one_consistent_list_of_a_name() -> None:
     bench = Bench()
+    await bench.follow("a", "b")
     for name in ("a", "b"):
         bench.mirror.written(POD, body(name, 1))
     bench.api.pages["a"] = Page([raw("a", 2, uid="new")], "5")
+    bench.api.asked.clear()
     await bench.mirror.read_owned(POD, name="a")
     assert bench.api.asked == [("metadata.name=a", PAGE_SIZE)]
     assert bench.held == {"new", "u-b"}
