@@ -67,8 +67,9 @@ def changed_out_of_service(scene: Scene, step: Step) -> Iterator[str]:
 
 
 def images(pod: Pod) -> dict[str, str]:
-    """The wanted images by container."""
-    return {container.name: container.image for container in pod.spec.containers}
+    """The wanted images by container. Sidecars are not the workload's: see `sidecars`."""
+    own = (one for one in pod.spec.containers if all(env.name != keys.INJECTED_ENV for env in one.env))
+    return {container.name: container.image for container in own}
 
 
 def _gate(pod: Pod) -> str:

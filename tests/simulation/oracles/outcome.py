@@ -61,11 +61,24 @@ _CHANCE = frozenset(
 """Members that differ from run to run without meaning anything."""
 
 _WAYS = frozenset(
-    {"restartCount", "lastState", keys.IN_PLACE_STATE, "revision", "imageID", keys.PULLED_AHEAD, "version"}
+    {
+        *("restartCount", "lastState", "revision", "imageID", "version"),
+        *(keys.IN_PLACE_STATE, keys.SIDECAR_SET_IN_PLACE_STATE, keys.PULLED_AHEAD),
+    }
 )
 """Members that tell the way to the end: how often a container was changed, how often a revision was raised, whether the
 runtime could still be asked what a pulled image is, whether an image was wanted anew before a node had forgotten it."""
 
+
+_JSON = frozenset(
+    {
+        keys.IN_PLACE_STATE,
+        keys.SIDECAR_SET_HASH,
+        keys.SIDECAR_SET_HASH_WITHOUT_IMAGE,
+        keys.SIDECAR_SET_IN_PLACE_STATE,
+    }
+)
+"""Annotations that are JSON inside of a string, with times in it."""
 
 _HOLLOW = frozenset({"spec", "images"})
 """Members of a NodeImage that are empty, or absent if there never was anything to pull."""
@@ -159,7 +172,8 @@ def _anonymous(version: Version, document: Json, exact: bool, named: Iterable[st
 def _scrub(value: object, dropped: frozenset[str]) -> object:
     if isinstance(value, dict):
         document = cast("Json", value)
-        kept = {key: _scrub(_parsed(key, item), dropped) for key, item in document.items() if key not in dropped}
+        members = ((key, item) for key, item in document.items() if key not in dropped and not _counts_versions(key))
+        kept = {key: _scrub(_parsed(key, item), dropped) for key, item in members}
         return {key: item for key, item in kept.items() if item or key not in _HOLLOW}
     if isinstance(value, list):
         items = [_scrub(item, dropped) for item in cast("list[object]", value) if not _failure(item)]
@@ -178,5 +192,11 @@ def _type_of(item: object) -> str:
 
 
 def _parsed(key: str, value: object) -> object:
-    """The in-place state is JSON inside of a string, with times in it."""
-    return msgspec.json.decode(value) if key == keys.IN_PLACE_STATE and isinstance(value, str) else value
+    """On a SidecarSet itself, its hash is a plain text."""
+    inner = key in _JSON and isinstance(value, str) and value.startswith("{")
+    return msgspec.json.decode(value) if inner and isinstance(value, str) else value
+
+
+def _counts_versions(key: str) -> bool:
+    """The versions of a SidecarSet that a pod remembers."""
+    return key.startswith((keys.SIDECAR_VERSION, keys.SIDECAR_VERSION_ALT))

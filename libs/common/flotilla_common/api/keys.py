@@ -53,9 +53,9 @@ LAUNCH_PRIORITY, LAUNCHED_IN_ORDER = "apps.kruise.io/container-launch-priority",
 LAUNCH_COMPLETED = "apps.kruise.io/container-launch-priority-completed"
 CONTAINER_PRIORITY_ENV = "KRUISE_CONTAINER_PRIORITY"
 
-CONFIGURATION = "kruise-configuration"
-"""The ConfigMap in the system's namespace in which administrators write what changes while everything runs."""
-
 DISTRIBUTED_FROM = "kruise.io/resourcedistribution.resource.from"
 DISTRIBUTED_HASH = "kruise.io/resourcedistribution.resource.hashcode"
 DISTRIBUTED_AT = "kruise.io/resourcedistribution.resource.distributed.timestamp"
+
+CONFIGURATION = "kruise-configuration"
+"""The ConfigMap in the system's namespace in which administrators write what changes while everything runs."""

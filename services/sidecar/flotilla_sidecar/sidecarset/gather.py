@@ -108,7 +108,8 @@ class Gatherer:
 
 
 def _of_set(old: SidecarSet | None, new: SidecarSet | None) -> list[Key]:
-    """A SidecarSet is planned again when its spec or its hash has changed: not for its status."""
+    """A SidecarSet is planned again when its spec or its hash has changed: not for its status, but where that names
+    another revision, and the former one is needed no longer."""
     one = new or old
     if one is None or (old is not None and new is not None and _asked(old) == _asked(new)):
         return []
@@ -118,7 +119,7 @@ def _of_set(old: SidecarSet | None, new: SidecarSet | None) -> list[Key]:
 def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:
     meta = sidecar_set.metadata
     hashes = (meta.annotations.get(SIDECAR_SET_HASH), meta.annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE))
-    return meta.generation, meta.deletion_timestamp is None, *hashes
+    return meta.generation, meta.deletion_timestamp is None, sidecar_set.status.latest_revision, *hashes
 
 
 def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool:

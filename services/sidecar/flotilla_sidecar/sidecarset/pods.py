@@ -21,8 +21,8 @@ class Pods(msgspec.Struct, kw_only=True):
     updated_ready: int = 0
     candidates: list[Pod] = []
     """They may be updated now."""
-    unserving: list[Pod] = []
-    """Updated, and not serving (yet): they use up maxUnavailable."""
+    restarting: list[Pod] = []
+    """Updated, and not serving (yet), or about to be restarted for an earlier image: they use up maxUnavailable."""
     unupgradable: list[Pod] = []
     unmarked: list[Pod] = []
     """Of these, the ones whose condition does not say so yet."""
@@ -64,7 +64,7 @@ def _count(pods: Pods, pod: Pod, seen: Look) -> None:
         pods.updated += 1
         pods.updated_ready += seen.serving
         if not seen.serving:
-            pods.unserving.append(pod)
+            pods.restarting.append(pod)
     elif not seen.chosen:
         pods.unchosen.append(pod)
     elif not seen.upgradable:
@@ -73,6 +73,8 @@ def _count(pods: Pods, pod: Pod, seen: Look) -> None:
             pods.unmarked.append(pod)
     elif seen.busy:
         pods.busy.append(pod)
+        if seen.ready:
+            pods.restarting.append(pod)
     else:
         pods.candidates.append(pod)
 

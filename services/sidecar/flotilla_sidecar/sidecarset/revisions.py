@@ -94,9 +94,11 @@ def _forget(context: PlanContext, own: Sequence[ControllerRevision]) -> Chain:
 
 
 def _needed(context: PlanContext, own: Sequence[ControllerRevision]) -> set[str]:
-    """The newest one, those that pods remember, and the one that new pods are to be injected with."""
+    """The newest one, those that pods remember, the one that pods are told now (by the status), and the one that they
+    are to be injected with."""
     looks = [look(pod, context.wanted) for pod in context.pods.matching]
-    needed = {context.revision_name, *(found.revision for found in looks if found is not None)}
+    needed = {context.revision_name, context.sidecar_set.status.latest_revision}
+    needed |= {found.revision for found in looks if found is not None}
     return needed | _injected(context.sidecar_set, own)
 
 

@@ -67,7 +67,7 @@ def _update(context: PlanContext, draft: Draft) -> None:
 def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
     """The first pods, as many as maxUnavailable allows. One whose annotations cannot take what is to be written is
     passed over: it must not keep the others from their update."""
-    chosen = Chosen(len(context.pods.unserving))
+    chosen = Chosen(len(context.pods.restarting))
     for pod in ordered:
         found = look(pod, context.wanted)
         if len(chosen.chains) == MAX_CHAINS_PER_PASS or found is None:
@@ -88,7 +88,7 @@ def _choose(context: PlanContext, ordered: Sequence[Pod]) -> Chosen:
 
 def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
     """Name the pods that use maxUnavailable up: those that are not back yet, and those that this pass disturbs."""
-    blockers = [*chosen.disturbed, *context.pods.unserving]
+    blockers = [*chosen.disturbed, *context.pods.restarting]
     used = f"is used by {named(blockers)}" if blockers else "leaves no room"
     text = f"waiting: maxUnavailable {context.targets.max_unavailable} {used}"
     draft.reason("WaitingForMaxUnavailable", text, blockers)

@@ -22,7 +22,7 @@ def explain_progress(context: PlanContext, draft: Draft) -> None:
 
 
 def _explain_end(context: PlanContext, far: str, draft: Draft) -> None:
-    waiting = context.pods.unserving
+    waiting = context.pods.restarting
     if not waiting:
         draft.reason("Complete", f"{far}, all ready")
     elif not draft.reasons:

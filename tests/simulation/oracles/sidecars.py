@@ -1,0 +1,196 @@
+"""Sidecars of running pods: how many pods may be disturbed at once, who is left alone, that one of a pair always works,
+and that nobody loses what others have written (sidecarset.md §7).
+
+Pods are told apart by the images of their sidecars, which is all that a SidecarSet changes.
+"""
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+from flotilla_common.api import keys
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SIDECAR_SET, Sidecar, SidecarSet
+from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.resources import POD, REVISION
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import Json
+from tests.simulation.history import Version
+from tests.simulation.oracles.scene import Scene, Step
+
+MAPS = (
+    keys.SIDECAR_SET_HASH,
+    keys.SIDECAR_SET_HASH_WITHOUT_IMAGE,
+    keys.SIDECAR_SET_IN_PLACE_STATE,
+    keys.SIDECAR_SET_WORKING_CONTAINER,
+)
+"""Annotations that several SidecarSets share."""
+
+
+class Sidecars:
+    """The SidecarSets as they were, and the pods."""
+
+    def __init__(self) -> None:
+        self._sets: dict[str, list[tuple[float, SidecarSet]]] = {}  # by name: since when it looks like this
+        self._pods: dict[str, Pod] = {}
+        self._fell: dict[str, float] = {}  # by uid: when a pod stopped being ready
+        self._updated: dict[tuple[str, str], tuple[float, bool]] = {}
+        """By SidecarSet and uid of pods that are not back yet: when it changed sidecars, and whether the pod served."""
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        if version.resource == SIDECAR_SET and version.after is not None:
+            found = msgspec.json.decode(msgspec.json.encode(version.after), type=SidecarSet)
+            self._sets.setdefault(version.name, []).append((scene.at, found))
+        elif version.resource == POD:
+            if step.ours and step.before is not None and step.pod is not None:
+                yield from _keeps_others(step.before, step.pod)
+                yield from self._changes(scene, step.before, step.pod)
+            self._note(scene, step)
+        elif version.resource == REVISION and step.ours and step.marked_deleted:
+            yield from self._forgets(scene, version)
+
+    def _note(self, scene: Scene, step: Step) -> None:
+        uid = step.version.uid
+        if step.pod is None:
+            self._pods.pop(uid, None)
+            return
+        self._pods[uid] = step.pod
+        if step.pod.ready:
+            self._fell.pop(uid, None)
+            if _runs_its_images(step.pod):
+                self._updated = {key: told for key, told in self._updated.items() if key[1] != uid}
+        else:
+            self._fell.setdefault(uid, scene.at)
+
+    def _changes(self, scene: Scene, before: Pod, pod: Pod) -> Iterator[str]:
+        """What a write of ours does to the images of each SidecarSet's sidecars."""
+        for name in self._sets:
+            lately = self._lately(name, scene)
+            for sidecar in lately[-1].sidecars:
+                if sidecar.hot and _both_idle(pod, sidecar) and not _both_idle(before, sidecar):
+                    yield f"{name}: both containers of {sidecar.name} idle"
+            if _is_of(before, lately[-1]) and any(_updates(before, pod, one) for one in lately):
+                problems = [list(self._breaks(scene, one, before, pod)) for one in lately]
+                yield from min(problems, key=len)
+                self._updated[name, pod.metadata.uid] = scene.at, _serves(before)
+
+    def _lately(self, name: str, scene: Scene) -> list[SidecarSet]:
+        """As it was at some moment of late, oldest first."""
+        told = self._sets[name]
+        return [one for at, (_, one) in enumerate(told) if at + 1 == len(told) or told[at + 1][0] >= scene.since]
+
+    def _breaks(self, scene: Scene, one: SidecarSet, before: Pod, pod: Pod) -> Iterator[str]:
+        """What is wrong about the update of this pod if the SidecarSet looks like this."""
+        strategy, name = one.spec.update_strategy, one.metadata.name
+        if strategy.paused or strategy.type == NOT_UPDATE:
+            yield f"{name}: changes a sidecar, though it may not"
+        if strategy.selector is not None and not Selector.compile(strategy.selector).matches(before.metadata.labels):
+            yield f"{name}: changes a sidecar of a pod that it does not choose"
+        others = [held for uid, held in self._pods.items() if uid != pod.metadata.uid and _is_of(held, one)]
+        total, newest = len(others) + 1, sum(_is_newest(held, one) for held in others)
+        kept = _share(strategy.partition, 0, total)
+        if isinstance(strategy.partition, str) and strategy.partition != "100%" and kept == total > 1:
+            kept -= 1
+        if _is_newest(pod, one) and total - newest - 1 < kept:
+            yield f"{name}: updates one more, though {kept} of {total} are to be kept"
+        most = _share(strategy.max_unavailable, 1, total)
+        down = [held.metadata.name for held in others if self._uses_up(scene, held, one)]
+        if _serves(before) and len(down) >= most:
+            yield f"{name}: disturbs {pod.metadata.name}, though {', '.join(down) or 'nobody'} may be the only {most}"
+
+    def _uses_up(self, scene: Scene, held: Pod, one: SidecarSet) -> bool:
+        """It has the newest sidecars, and does not serve: because they were changed, or for long enough to be seen. One
+        that did not serve when it was updated cost nothing then, but does so in later passes."""
+        uid = held.metadata.uid
+        at, served = self._updated.get((one.metadata.name, uid), (-math.inf, False))
+        seen = max(at, self._fell.get(uid, math.inf)) < scene.since
+        return _is_newest(held, one) and (served or seen)
+
+    def _forgets(self, scene: Scene, version: Version) -> Iterator[str]:
+        """A revision that pods remember, or that new pods are to get, stays (§7.4)."""
+        labels: dict[str, str] = (version.before or {})["metadata"].get("labels", {})
+        name = labels.get(keys.SIDECAR_SET_NAME_LABEL, "")
+        if name not in self._sets:
+            return
+        lately = self._lately(name, scene)
+        if all(version.name in (one.status.latest_revision, _pinned(one)) for one in lately):
+            yield f"deletes revision {version.name}, which pods get"
+        for pod in self._pods.values():
+            seen = self._fell.get(pod.metadata.uid, 0.0) < scene.since  # a new pod may not have been seen
+            if seen and pod.active and f'"controllerRevision":"{version.name}"' in _held(pod, keys.SIDECAR_SET_HASH):
+                yield f"deletes revision {version.name}, which {pod.metadata.name} remembers"
+
+
+def _keeps_others(before: Pod, pod: Pod) -> Iterator[str]:
+    """No entry of a map is lost that was there."""
+    for key in MAPS:
+        lost = _entries(_held(before, key)) - _entries(_held(pod, key))
+        if lost:
+            yield f"loses what {key} says of {', '.join(sorted(lost))}"
+    stored, after = (one.conditions.get(keys.SIDECAR_SET_UPGRADABLE) for one in (before, pod))
+    if stored is not None and _entries(stored.message) - _entries(after.message if after else ""):
+        yield "loses what the condition says of another SidecarSet"
+
+
+def _held(pod: Pod, key: str) -> str:
+    return pod.metadata.annotations.get(key, "")
+
+
+def _entries(text: str) -> set[str]:
+    return set(msgspec.json.decode(text, type=Json)) if text else set()
+
+
+def _images(pod: Pod) -> dict[str, str]:
+    return {container.name: container.image for container in pod.spec.containers}
+
+
+def _both_idle(pod: Pod, sidecar: Sidecar) -> bool:
+    images = _images(pod)
+    return all(images.get(name) == sidecar.upgrade_strategy.hot_upgrade_empty_image for name in sidecar.names)
+
+
+def _is_of(pod: Pod, one: SidecarSet) -> bool:
+    """The pod is active, and was injected with all that the SidecarSet has now."""
+    injected = one.metadata.name in _held(pod, keys.SIDECAR_SET_INJECTED).split(",")
+    names = {name for sidecar in one.sidecars for name in sidecar.names}
+    return pod.active and injected and names <= _images(pod).keys()
+
+
+def _is_newest(pod: Pod, one: SidecarSet) -> bool:
+    """Its sidecars have the images of the SidecarSet, on either of two containers."""
+    images = _images(pod)
+    return all(sidecar.image in [images[name] for name in sidecar.names] for sidecar in one.sidecars)
+
+
+def _updates(before: Pod, pod: Pod, one: SidecarSet) -> bool:
+    """The write changes a sidecar to the image of the SidecarSet; to let one idle is no update."""
+    old, new = _images(before), _images(pod)
+    return any(
+        new.get(name) != old.get(name) and new.get(name) == sidecar.image
+        for sidecar in one.sidecars
+        for name in sidecar.names
+    )
+
+
+def _serves(pod: Pod) -> bool:
+    return pod.ready and pod.status.phase == "Running"
+
+
+def _runs_its_images(pod: Pod) -> bool:
+    """All containers run what they are to run."""
+    reported = {status.name: status.image for status in pod.status.container_statuses}
+    return _images(pod) == reported
+
+
+def _share(value: IntOrString | None, default: int, total: int) -> int:
+    """A number or a percentage, rounded up."""
+    if value is None:
+        return default
+    return value if isinstance(value, int) else math.ceil(int(value.removesuffix("%")) * total / 100)
+
+
+def _pinned(one: SidecarSet) -> str | None:
+    choice = one.spec.injection_strategy.revision
+    return None if choice is None else choice.revision_name
