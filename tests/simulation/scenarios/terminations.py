@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Frozen, Json
@@ -12,7 +13,7 @@ from tests.simulation.cluster.kubelet import EXITS_ANNOTATION, STOP_CODES_ANNOTA
 from tests.simulation.oracles.endings import Endings
 from tests.simulation.scenarios.pulls import EVERY
 from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.scenarios.steps import NAMESPACE_NAME, REPOSITORY, Create, Stage
+from tests.simulation.scenarios.steps import NAMESPACE_NAME, REPOSITORY, Create, Stage, Step, until
 
 TERMINATE, IGNORE = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 
@@ -38,6 +39,24 @@ def _sidecar(name: str, ignored: bool) -> Json:
     names = (TERMINATE, IGNORE) if ignored else (TERMINATE,)
     env = [{"name": one, "value": "true"} for one in names]
     return {"name": name, "image": REPOSITORY + "one", "env": env}
+
+
+class WaitEnded(Step):
+    """Until nothing of the pod runs any more, and the node's agent has said so."""
+
+    async def play(self, stage: Stage) -> None:
+        def reached() -> bool:
+            found = stage.sight.get(POD, NAMESPACE_NAME, "web") or {}
+            containers = mappings(member(found, "status").get("containerStatuses"))
+            return bool(containers) and not any("running" in one["state"] for one in containers) and _told(stage)
+
+        await until(stage, reached, str(self))
+
+
+def _told(stage: Stage) -> bool:
+    requests = stage.sight.all(RECREATE_REQUEST, NAMESPACE_NAME)
+    states = [mappings(member(one, "status").get("containerRecreateStates")) for one in requests]
+    return bool(states) and all(of_one and all(one.get("isKilled") for one in of_one) for of_one in states)
 
 
 class Ended(Frozen):
@@ -68,7 +87,7 @@ def ending(name: str, document: Json, then: Ended) -> Scenario:
     return Scenario(
         name=name,
         given=(),
-        when=(Create(document=document),),
+        when=(Create(document=document), WaitEnded()),
         then=then,
         kind=POD.kind,
         gates="SidecarTerminator=true",
