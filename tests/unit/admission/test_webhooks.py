@@ -23,6 +23,7 @@ MUTATING = {
 VALIDATING = {
     "vcloneset.kb.io",
     "vpersistentpodstate.kb.io",
+    "vresourcedistribution.kb.io",
     "vsidecarset.kb.io",
     "vstatefulset.kb.io",
     *(name.format("v") for name in PULLS),
