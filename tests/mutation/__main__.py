@@ -40,6 +40,7 @@ AREAS = (
     "podreadiness",
     "recreate",
     "replay",
+    "resourcedistribution",
     "statefulset",
     "workload",
 )

@@ -117,11 +117,17 @@ def _node_image(spec: Json, status: Json) -> str:
     return f"{pulling} of {status.get('desired', 0)} images being pulled" if pulling else ""
 
 
+def _distribution(spec: Json, status: Json) -> str:
+    desired, succeeded = status.get("desired", 0), status.get("succeeded", 0)
+    return f"{succeeded} of {desired} namespaces have their copy" if succeeded < desired else ""
+
+
 _SAYINGS: Mapping[str, Callable[[Json, Json], str]] = {
     "CloneSet": _workload,
     "ContainerRecreateRequest": _request,
     "ImageListPullJob": _list_job,
     "ImagePullJob": _pull_job,
     "NodeImage": _node_image,
+    "ResourceDistribution": _distribution,
     "StatefulSet": _workload,
 }

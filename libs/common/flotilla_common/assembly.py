@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from flotilla_common.access import access_of
-from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM
@@ -206,7 +205,7 @@ class Assembly:
             shards=self.shards,
             clock=context.clock,
             entropy=context.entropy,
-            workers=spec.workers or settings.workers_of(catalogue.kind_of(spec.resource)),
+            workers=spec.workers_of(settings),
             backoff=Backoff(settings.rate_limiter_base_delay, settings.rate_limiter_max_delay),
         )
 

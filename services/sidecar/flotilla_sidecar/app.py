@@ -4,11 +4,19 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service
+from flotilla_sidecar.launchpriority.controller import CONTROLLER as LAUNCH_PRIORITIES
 from flotilla_sidecar.podreadiness.controller import pod_readiness
 from flotilla_sidecar.resourcedistribution.controller import CONTROLLER as RESOURCE_DISTRIBUTIONS
 from flotilla_sidecar.sidecarset.controller import CONTROLLER as SIDECAR_SETS
+from flotilla_sidecar.terminator.controller import CONTROLLER as TERMINATOR
 
-PARTS = (pod_readiness(CLONE_SET, STATEFUL_SET), RESOURCE_DISTRIBUTIONS, SIDECAR_SETS)
+PARTS = (
+    pod_readiness(CLONE_SET, STATEFUL_SET),
+    LAUNCH_PRIORITIES,
+    RESOURCE_DISTRIBUTIONS,
+    SIDECAR_SETS,
+    TERMINATOR,
+)
 
 
 def service() -> Service:

@@ -15,6 +15,7 @@ from flotilla_cli.plain import plain
 from flotilla_cli.renderers import bare
 from flotilla_cli.renderers.containerrecreaterequest import recreate_request
 from flotilla_cli.renderers.persistentpodstate import persistent_pod_state
+from flotilla_cli.renderers.resourcedistribution import resource_distribution
 from flotilla_cli.renderers.sidecarset import sidecar_set
 from flotilla_cli.tree.why import Failure, Why
 from flotilla_common.api.kinds import catalogue
@@ -81,6 +82,54 @@ def test_what_is_shown_is_one_json_document():
     document = msgspec.to_builtins(card("ContainerRecreateRequest", request(), recreate_request, None))
     assert document["columns"][0] == "CONTAINER"
     assert document["waitingFor"] == ()
+
+
+def distribution(status: Json, resource: Json | None = None, **targets: Any) -> bytes:
+    metadata = {"name": "login", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "c2VjcmV0"}}
+    spec = {"resource": secret if resource is None else resource, "targets": targets}
+    return msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status})
+
+
+def drawn(raw: bytes) -> str:
+    return plain(render(card("ResourceDistribution", raw, resource_distribution, None), NOW))
+
+
+def test_what_is_distributed_is_not_shown():
+    conditions = [
+        {"type": "CreateResourceFailed", "status": "True", "reason": "exceeded quota", "failedNamespaces": ["b", "c"]},
+        {"type": "UpdateResourceFailed", "status": "False", "reason": "Succeeded"},
+    ]
+    status = {"desired": 4, "succeeded": 2, "failed": 2, "conditions": conditions}
+    text = drawn(distribution(status, allNamespaces=True, excludedNamespaces={"list": [{"name": "d"}]}))
+    assert text == (
+        "ResourceDistribution login  Secret s to all namespaces but d: 2 of 4 have it  age 2m\n"
+        "├── nothing to wait for\n"
+        "└── FAILURE               NAMESPACES  SAID\n"
+        "    CreateResourceFailed  b, c        exceeded quota\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("targets", "told"),
+    [
+        ({}, "no namespaces"),
+        ({"includedNamespaces": {"list": [{"name": "a"}, {"name": "b"}]}}, "namespaces a, b"),
+        (
+            {
+                "includedNamespaces": {"list": [{"name": "a"}]},
+                "namespaceSelector": {
+                    "matchLabels": {"x": "y"},
+                    "matchExpressions": [{"key": "z", "operator": "Exists"}],
+                },
+            },
+            "namespaces a and namespaces with x=y,z",
+        ),
+    ],
+)
+def test_where_it_is_distributed_to(targets: Json, told: str):
+    assert f"Secret s to {told}: 0 of 0 have it" in drawn(distribution({}, **targets))
+    assert f"nothing that can be distributed to {told}: " in drawn(distribution({}, {}, **targets))
 
 
 def test_where_pods_were():

@@ -123,8 +123,10 @@ def test_least_privilege(role: Json, rule: Json):
         assert set(rule["apiGroups"]) <= {"apps.kruise.io", "policy.kruise.io"}, "of others only what is named"
         assert rule["verbs"] == ["list"]
     if "secrets" in rule["resources"]:
-        in_place = role["kind"] == "Role" or (rule["verbs"] == ["get"] and name_of(role) == "flotilla-jobs")
-        assert in_place, "secrets of other namespaces are nobody's business, but those that jobs name"
+        named_by_jobs = rule["verbs"] == ["get"] and name_of(role) == "flotilla-jobs"
+        distributed = name_of(role) == "flotilla-sidecar"
+        told = "secrets of other namespaces are nobody's business, but those that jobs name, and what is distributed"
+        assert role["kind"] == "Role" or named_by_jobs or distributed, told
     if {"customresourcedefinitions", "mutatingwebhookconfigurations"} & set(rule["resources"]):
         assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resourceNames"]
 

@@ -312,4 +312,6 @@ async def test_what_is_no_credential_or_does_not_exist_is_left_out():
 def test_secrets_are_never_on_the_bus():
     assert SECRET not in published()
     watches = [watch for parts in installed_parts().values() for part in parts for watch in part.all_watches]
-    assert {watch.private for watch in watches if watch.resource == SECRET} == {"daemon_config_namespace"}
+    assert all(watch.direct for watch in watches if watch.resource == SECRET)
+    named = {watch.private for watch in watches if watch.resource == SECRET and not watch.named}
+    assert named == {"daemon_config_namespace"}

@@ -95,6 +95,15 @@ async def test_a_list_of_one_name_says_nothing_about_others() -> None:
     assert (await bench.follow("a", "b")) == [Followed(synced=True)] * 2
 
 
+async def test_what_is_written_under_a_name_that_nobody_follows_is_not_held() -> None:
+    bench = Bench()
+    await bench.follow("a")
+    assert bench.mirror.written(POD, body("a", 3, uid="one")) is not None
+    assert bench.mirror.written(POD, body("b", 4, uid="two")) is None
+    assert await bench.mirror.read(POD, "default", "b") is None
+    assert bench.held == {"one"}
+
+
 async def test_what_cannot_be_read_of_one_name_is_not_forgotten_by_a_list_of_another() -> None:
     bench = Bench()
     bench.api.pages["a"] = Page([raw("a", 1, size="none")], "5")

@@ -187,6 +187,7 @@ def test_every_kind_that_a_service_plans_can_be_recorded():
         "ImagePullJob",
         "NodeImage",
         "PersistentPodState",
+        "ResourceDistribution",
         "SidecarSet",
         "StatefulSet",
         "Pod",  # the pod readiness controller

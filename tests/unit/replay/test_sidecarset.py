@@ -1,4 +1,4 @@
-"""`flotilla bundle` and `flotilla replay` of SidecarSets: they have no namespace, though their pods and revisions do."""
+"""`flotilla bundle` and `flotilla replay` of SidecarSets: they have no namespace, but their pods and revisions do."""
 
 from typing import Any
 

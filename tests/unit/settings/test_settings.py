@@ -92,6 +92,7 @@ def test_workers_of_kinds(settings_file):
         "ImagePullJob": 3,
         "NodeImage": 4,
         "PersistentPodState": 8,
+        "ResourceDistribution": 3,
         "SidecarSet": 3,
         "StatefulSet": 32,
     }

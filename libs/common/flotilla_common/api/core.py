@@ -70,6 +70,7 @@ class Volume(Model):
 
 class PodSpec(Model):
     node_name: str = ""
+    restart_policy: str = ""  # Always, OnFailure, Never
     volumes: list[Volume] = []
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -85,9 +86,14 @@ class WaitingState(Model):
     message: str = ""
 
 
+class TerminatedState(Model):
+    exit_code: int = 0
+
+
 class ContainerState(Model):
     running: RunningState | None = None
     waiting: WaitingState | None = None
+    terminated: TerminatedState | None = None
 
 
 class ContainerStatus(Model):

@@ -46,13 +46,16 @@ CANARY_ANNOTATION, BASE_ANNOTATION = "apps.kruise.io/sidecarset-canary", "apps.k
 INJECTED_ENV = "IS_INJECTED"
 SIDECAR_VERSION_ENV, SIDECAR_VERSION_ALT_ENV = "SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"
 
+SIDECAR_TERMINATED = "SidecarTerminated"
+"""The condition of pods whose phase is final, although a sidecar may still have to be stopped."""
+
 LAUNCH_PRIORITY, LAUNCHED_IN_ORDER = "apps.kruise.io/container-launch-priority", "Ordered"
 LAUNCH_COMPLETED = "apps.kruise.io/container-launch-priority-completed"
 CONTAINER_PRIORITY_ENV = "KRUISE_CONTAINER_PRIORITY"
 
-CONFIGURATION = "kruise-configuration"
-"""The ConfigMap in the system's namespace in which administrators write what changes while everything runs."""
-
 DISTRIBUTED_FROM = "kruise.io/resourcedistribution.resource.from"
 DISTRIBUTED_HASH = "kruise.io/resourcedistribution.resource.hashcode"
 DISTRIBUTED_AT = "kruise.io/resourcedistribution.resource.distributed.timestamp"
+
+CONFIGURATION = "kruise-configuration"
+"""The ConfigMap in the system's namespace in which administrators write what changes while everything runs."""

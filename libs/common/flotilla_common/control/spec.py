@@ -56,7 +56,7 @@ class ControllerSpec(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
     """What else it reads."""
     access: tuple[Access, ...] = ()
     reports: StatusReports[Any, Any] | None = None
-    workers: int = 0
+    workers: int | Callable[[Settings], int] = 0
     """How many objects are planned side by side; 0: as the kind's flag says."""
     off: Off | None = None
     """None: it runs if custom-resource-enable names the kind, or nothing, and the kind's gates are on."""
@@ -87,6 +87,11 @@ class ControllerSpec(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
     def why_off(self, settings: Settings, gates: Gates) -> str:
         """Why it does not run with these settings; empty when it runs."""
         return (self.off or served(self.resource))(settings, gates)
+
+    def workers_of(self, settings: Settings) -> int:
+        """How many objects are planned side by side with these settings."""
+        workers = self.workers if isinstance(self.workers, int) else self.workers(settings)
+        return workers or settings.workers_of(catalogue.kind_of(self.resource))
 
 
 class Responder(msgspec.Struct, frozen=True, kw_only=True):

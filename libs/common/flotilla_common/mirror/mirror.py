@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from flotilla_common.api.meta import Object
+from flotilla_common.api.meta import Object, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
@@ -173,8 +173,10 @@ class Mirror:
 
     async def read(self, resource: Resource, namespace: str, name: str) -> object | None:
         """Read one object directly; None when it does not exist (or does not decode). Raises ApiError or Unreachable
-        when there is no answer."""
-        intake = self._intakes[resource]
+        when there is no answer. What no table is to hold is ignored."""
+        intake = self._intake_of(resource, name)
+        if intake is None:
+            return None
         held, as_of = intake.table.get(namespace, name), intake.table.inferred
         try:
             body = await self._api.get(resource, namespace, name)
@@ -215,8 +217,8 @@ class Mirror:
         intake.table.replace(objects, version_number(version), scope, known=known)
 
     def written(self, resource: Resource, body: bytes) -> object | None:
-        """Take in the object that a write returned; returns it decoded. Resources without a table are ignored."""
-        intake = self._intakes.get(resource)
+        """Take in the object that a write returned; returns it decoded. What no table is to hold is ignored."""
+        intake = self._intake_of(resource, metadata_of(body).name if resource in self._named else "")
         return intake.take(body) if intake is not None else None
 
     def deleted(self, resource: Resource, namespace: str, name: str, uid: str) -> None:
@@ -224,6 +226,11 @@ class Mirror:
         intake = self._intakes.get(resource)
         if intake is not None:
             intake.drop(HeadMeta(namespace=namespace, name=name, uid=uid))
+
+    def _intake_of(self, resource: Resource, name: str) -> Intake[Any] | None:
+        """Where objects of the resource are taken in; of those that are only followed by name, the followed ones."""
+        named = self._named.get(resource)
+        return None if named is not None and not named.follows(name) else self._intakes.get(resource)
 
     def _look(self) -> None:
         for resource in [one for one in self._once if self._feeds[one].synced]:

@@ -63,6 +63,10 @@ class NamedFeed:
             source.begin()
         return Followed(source.synced, "" if source.synced else source.refusal)
 
+    def follows(self, name: str) -> bool:
+        """The name was asked for, and somebody wants it still."""
+        return name in self._sources
+
     @property
     def trouble(self) -> str:
         """What ended a watch, until it works again; empty while nothing is wrong."""

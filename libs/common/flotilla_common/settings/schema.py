@@ -156,6 +156,7 @@ class Settings:
         0.005, "How soon a failed object is tried again; doubles with every failure."
     )
     rate_limiter_max_delay: float = _replicas(1000.0, "The longest pause before a failed object is tried again.")
+    sidecarterminator_workers: int = _replicas(3, "Pods whose sidecars are ended side by side.", readers.integer(1))
     # As given for kinds, by their names in flags: `--cloneset-workers`.
     workers: Mapping[str, int] = field(default_factory=dict[str, int])
 

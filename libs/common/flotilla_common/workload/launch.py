@@ -1,4 +1,5 @@
-"""Container launch priority as in-place updates see it (common.md §10)."""
+"""Container launch priority: the key of a ConfigMap for which a container waits (common.md §10, container-extras.md
+§B)."""
 
 import re
 
@@ -8,10 +9,15 @@ from flotilla_common.api.keys import CONTAINER_BARRIER_ENV
 _BARRIER_KEY = re.compile(r"p_(-?\d+)")
 
 
-def launch_priority(container: Container) -> int | None:
-    """The integer in the container's barrier env; higher is earlier. None without a (readable) barrier."""
+def barrier_key(container: Container) -> str | None:
+    """The key that the container's barrier env names, whatever it looks like. None without a barrier."""
     for env in container.env:
         if env.name == CONTAINER_BARRIER_ENV and env.value_from is not None and env.value_from.config_map_key_ref:
-            match = _BARRIER_KEY.fullmatch(env.value_from.config_map_key_ref.key)
-            return int(match[1]) if match else None
+            return env.value_from.config_map_key_ref.key
     return None
+
+
+def launch_priority(container: Container) -> int | None:
+    """The integer in the container's barrier env; higher is earlier. None without a (readable) barrier."""
+    match = _BARRIER_KEY.fullmatch(barrier_key(container) or "")
+    return int(match[1]) if match else None

@@ -18,36 +18,31 @@ from flotilla_sidecar.resourcedistribution.findings import Findings
 
 def explain(found: Findings, draft: Draft) -> None:
     """Say what is done, what fails, and where everything is right."""
-    _say(draft, "Creating", "a copy is made in", _namespaces(found.fresh, Create))
-    _say(draft, "Updating", "the copy is made equal to the source in", _namespaces(found.fresh, Patch))
-    _say(draft, "Removing", "the copy is deleted in", _namespaces(found.fresh, Delete))
-    _failed(found, draft, "CannotRead", GET_FAILED, "it is not known what there is in")
-    _failed(found, draft, "CreateFailed", CREATE_FAILED, "the copy cannot be made in")
-    _failed(found, draft, "UpdateFailed", UPDATE_FAILED, "the copy cannot be made equal to the source in")
-    _failed(found, draft, "DeleteFailed", DELETE_FAILED, "the copy cannot be deleted in")
-    _say(draft, "Conflict", "an object of somebody else has the name, and is left alone, in", found.failures[CONFLICT])
-    _say(
-        draft,
-        "NamespaceMissing",
-        "waiting for namespaces that do not exist, or are being deleted:",
-        found.failures[NO_NAMESPACE],
-    )
+    conflicts, missing = found.failures[CONFLICT], found.failures[NO_NAMESPACE]
+    _reason_in(draft, "a copy is made in", _namespaces(found.fresh, Create), code="Creating")
+    _reason_in(draft, "the copy is made equal to the source in", _namespaces(found.fresh, Patch), code="Updating")
+    _reason_in(draft, "the copy is deleted in", _namespaces(found.fresh, Delete), code="Removing")
+    _reason_failed(draft, "it is not known what there is in", found.failures[GET_FAILED], code="CannotRead")
+    _reason_failed(draft, "the copy cannot be made in", found.failures[CREATE_FAILED], code="CreateFailed")
+    _reason_failed(draft, "the copy cannot be updated in", found.failures[UPDATE_FAILED], code="UpdateFailed")
+    _reason_failed(draft, "the copy cannot be deleted in", found.failures[DELETE_FAILED], code="DeleteFailed")
+    _reason_in(draft, "an object of somebody else has the name, and is left alone, in", conflicts, code="Conflict")
+    _reason_in(draft, "waiting for namespaces that do not exist or go:", missing, code="NamespaceMissing")
     if not found.matched:
         draft.reason("NoTargets", "no namespace is chosen")
-    _say(draft, "Distributed", "the copy is right in", found.right)
+    _reason_in(draft, "the copy is right in", found.right, code="Distributed")
 
 
 def _namespaces(actions: Sequence[Action], kind: type[Action]) -> list[str]:
     return [action.namespace for action in actions if isinstance(action, kind)]
 
 
-def _failed(found: Findings, draft: Draft, code: str, failure: str, text: str) -> None:
-    failed = found.failures[failure]
+def _reason_failed(draft: Draft, text: str, failed: dict[str, str], *, code: str) -> None:
     if failed:
-        namespaces = sorted(failed)
-        draft.reason(code, f"{text} {named(namespaces)}: {failed[namespaces[-1]]}", namespaces)
+        names = sorted(failed)
+        draft.reason(code, f"{text} {named(names)}: {failed[names[-1]]}", names)
 
 
-def _say(draft: Draft, code: str, text: str, namespaces: Iterable[str]) -> None:
+def _reason_in(draft: Draft, text: str, namespaces: Iterable[str], *, code: str) -> None:
     if names := list(namespaces):
         draft.reason(code, f"{text} {named(names)}", names)

@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
-from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID, RECREATE_UNREADY
+from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID, RECREATE_UNREADY, SIDECAR_TERMINATED
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
     FAIL,
     IGNORE,
@@ -19,9 +19,6 @@ from flotilla_common.api.versions import V1ALPHA1
 
 MINIMUM_DEADLINE = 3
 """Seconds; fixed (§10)."""
-
-SIDECAR_TERMINATED = "SidecarTerminated"
-"""The condition of pods whose sidecars may be stopped although the pod's phase is final already."""
 
 
 def check_types(document: Json) -> ContainerRecreateRequest:

@@ -1,0 +1,53 @@
+"""ResourceDistribution: a card with what keeps copies from being right. Nothing is shown of what is distributed."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+
+from flotilla_cli.card.card import Rendering
+from flotilla_cli.card.live import LiveCard
+from flotilla_cli.picture import Opener
+from flotilla_common.api.kinds.resourcedistribution.types import ResourceDistribution, Targets
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.wording import named
+
+
+def resource_distribution(raw: bytes) -> Rendering:
+    """What goes where, how many namespaces have it, and where it fails."""
+    found = msgspec.json.decode(raw, type=ResourceDistribution)
+    status = found.status
+    rows = [
+        (condition.type, named(condition.failed_namespaces), condition.reason)
+        for condition in status.conditions
+        if condition.status == "True"
+    ]
+    headline = f"{_source(found)} to {_targets(found.spec.targets)}: {status.succeeded} of {status.desired} have it"
+    return Rendering(headline, ("FAILURE", "NAMESPACES", "SAID"), rows)
+
+
+def _source(found: ResourceDistribution) -> str:
+    try:
+        return f"{found.source.resource.kind} {found.source.name}"
+    except ValueError:
+        return "nothing that can be distributed"
+
+
+def _targets(targets: Targets) -> str:
+    excluded = targets.excluded_namespaces.names
+    but = f" but {named(excluded)}" if excluded else ""
+    return (" and ".join(_chosen(targets)) or "no namespaces") + but
+
+
+def _chosen(targets: Targets) -> Iterator[str]:
+    if targets.all_namespaces:
+        yield "all namespaces"
+        return
+    if included := targets.included_namespaces.names:
+        yield f"namespaces {named(included)}"
+    selector = targets.namespace_selector
+    if selector.match_labels or selector.match_expressions:
+        yield f"namespaces with {Selector(selector.match_labels, tuple(selector.match_expressions))}"
+
+
+picture: Opener = partial(LiveCard, resource_distribution)

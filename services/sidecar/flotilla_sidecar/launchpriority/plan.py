@@ -1,0 +1,100 @@
+"""The next key for a pod whose containers start one after the other (container-extras.md §B3).
+
+At each moment the highest priority among the containers that are not ready is released. Equal ones start together;
+lower ones follow when all higher ones are ready. With the last key the pod is told that it needs nobody any more.
+
+It gives no reasons: the bus would keep a message for every pod that ever was. `flotilla explain pod` reads the order
+from the pod itself.
+"""
+
+from datetime import datetime, timedelta
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import LAUNCH_COMPLETED
+from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.resources import CONFIG_MAP, POD
+from flotilla_common.control.plan import Action, Chain, Frozen, Json, Patch, Plan, Stage
+from flotilla_common.control.subject import Subject
+from flotilla_common.control.writes import create_of, patch_of
+from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
+from flotilla_sidecar.launchpriority.launch import barrier_name, is_launching, is_proven, key_of, pending
+
+GOING_SECONDS = 1.0
+"""How soon a ConfigMap that is being deleted is looked at again."""
+
+
+class LaunchSnapshot(Frozen):
+    """A pod, and its ConfigMap if that had to be asked for and is known."""
+
+    pod: Pod
+    barrier: Barrier | None = None
+
+    @property
+    def subject(self) -> Subject:
+        """The pod, as the bus names it."""
+        return Subject.of(POD, self.pod.metadata)
+
+
+def unproven(pod: Pod) -> int | None:
+    """The highest priority that is to be released, if the pod does not prove that it is."""
+    ranks = pending(pod) if is_launching(pod) else []
+    return ranks[-1] if ranks and not is_proven(pod, ranks[-1]) else None
+
+
+def plan(snapshot: LaunchSnapshot, now: datetime) -> Plan:
+    """At most one key, and the annotation with the last one."""
+    pod = snapshot.pod
+    if not is_launching(pod):
+        return Plan()
+    ranks = pending(pod)
+    if not ranks or _is_there(snapshot, ranks[0]):
+        return _doing((_complete(pod),))
+    if is_proven(pod, ranks[-1]):
+        return Plan()
+    if snapshot.barrier is None:  # it is being asked for
+        return Plan()
+    if snapshot.barrier.going:
+        return Plan(wake_at=now + timedelta(seconds=GOING_SECONDS))
+    # A container that is about to be created is looked after: its ConfigMap may be deleted by hand.
+    again = now + timedelta(seconds=GOOD_SECONDS) if pod.spec.node_name else None
+    if _is_there(snapshot, ranks[-1]):
+        return Plan(wake_at=again)
+    release = _release(pod, snapshot.barrier, ranks[-1])
+    return _doing((release, _complete(pod)) if ranks[0] == ranks[-1] else (release,), again)
+
+
+def _is_there(snapshot: LaunchSnapshot, rank: int) -> bool:
+    barrier = snapshot.barrier
+    told = barrier is not None and not barrier.foreign and key_of(rank) in barrier.keys
+    return told or is_proven(snapshot.pod, rank)
+
+
+def _doing(chain: Chain, wake_at: datetime | None = None) -> Plan:
+    return Plan(stages=(Stage(chains=(chain,)),), wake_at=wake_at)
+
+
+def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
+    key, cause = key_of(rank), f"container priority {rank}"
+    owned = {"ownerReferences": [_owner(pod.metadata)]}
+    name, namespace = barrier_name(pod), pod.metadata.namespace
+    if not barrier.uid:
+        metadata: Json = {"name": name, "namespace": namespace} | owned
+        body: Json = {"apiVersion": CONFIG_MAP.api_version, "kind": CONFIG_MAP.kind, "metadata": metadata}
+        return create_of(CONFIG_MAP, body | {"data": {key: "true"}}, cause=cause, tells_if_taken=False)
+    data: dict[str, str | None] = {key: "true"}
+    meta = ObjectMeta(name=name, namespace=namespace, uid=barrier.uid, resource_version=barrier.version)
+    if not barrier.foreign:
+        return patch_of(CONFIG_MAP, meta, cause=cause, body={"data": data})
+    # The keys of an earlier pod would let this one start in any order. Owned by this pod, it is not collected.
+    body = {"metadata": owned, "data": dict.fromkeys(sorted(barrier.keys)) | data}
+    return patch_of(CONFIG_MAP, meta, cause=cause, body=body, on_version=True)
+
+
+def _owner(meta: ObjectMeta) -> Json:
+    """Neither controller nor in the way of the pod's deletion: the ConfigMap merely goes with it."""
+    return {"apiVersion": POD.api_version, "kind": POD.kind, "name": meta.name, "uid": meta.uid}
+
+
+def _complete(pod: Pod) -> Patch:
+    body = {"metadata": {"annotations": {LAUNCH_COMPLETED: "true"}}}
+    return patch_of(POD, pod.metadata, cause="the last container may start", body=body)

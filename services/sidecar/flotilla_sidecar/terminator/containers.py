@@ -1,0 +1,102 @@
+"""Which containers of a pod are sidecars that have to end, and how far its work is (container-extras.md §A1, §A2).
+
+Only literal values of env entries count. Init containers play no role.
+"""
+
+from collections.abc import Iterable
+
+from flotilla_common.api.core import Container, ContainerStatus, Pod
+from flotilla_common.api.facts import Fact
+from flotilla_common.control.plan import Frozen
+
+TERMINATE_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
+TERMINATE_WITH_IMAGE_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
+IGNORE_EXIT_CODE_ENV = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
+
+_ENDING = ("Never", "OnFailure")
+
+
+class Ending(Frozen, dict=True):
+    """A pod, with what its end depends on."""
+
+    pod: Pod
+
+    @Fact
+    def sidecars(self) -> tuple[str, ...]:
+        """Containers that have to end with the others, by name."""
+        return tuple(one.name for one in self.pod.spec.containers if _says(one, TERMINATE_ENV) or image_of(one))
+
+    @property
+    def interesting(self) -> bool:
+        """The work is done, and a sidecar is not."""
+        pod = self.pod
+        if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("", "Pending"):
+            return False
+        if pod.spec.restart_policy not in _ENDING or not self.sidecars or self.completed(self.sidecars):
+            return False
+        done = self.completed if pod.spec.restart_policy == "Never" else self.succeeded
+        return done(self.mains)
+
+    @property
+    def mains(self) -> tuple[str, ...]:
+        """All other containers."""
+        return tuple(one.name for one in self.pod.spec.containers if one.name not in self.sidecars)
+
+    def completed(self, names: Iterable[str]) -> bool:
+        """All of these have terminated; False while a container of the pod has no status."""
+        return self._complete and all(_terminated(self._statuses.get(name)) for name in names)
+
+    def succeeded(self, names: Iterable[str]) -> bool:
+        """All of these have terminated with exit code 0."""
+        return self._complete and all(_exit_code(self._statuses.get(name)) == 0 for name in names)
+
+    def running(self, names: Iterable[str]) -> list[str]:
+        """Those of these that have not terminated."""
+        return [name for name in names if not _terminated(self._statuses.get(name))]
+
+    @property
+    def killed(self) -> tuple[str, ...]:
+        """Sidecars that a node's agent ends, and whose exit code counts."""
+        found = (one for one in self.pod.spec.containers if _says(one, TERMINATE_ENV))
+        return tuple(one.name for one in found if not _says(one, IGNORE_EXIT_CODE_ENV))
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Those whose exit code does not."""
+        found = (one for one in self.pod.spec.containers if _says(one, TERMINATE_ENV))
+        return tuple(one.name for one in found if _says(one, IGNORE_EXIT_CODE_ENV))
+
+    @property
+    def replaced(self) -> dict[str, str]:
+        """Sidecars that end by getting another image, and that image."""
+        return {one.name: image for one in self.pod.spec.containers if (image := image_of(one))}
+
+    @Fact
+    def _statuses(self) -> dict[str, ContainerStatus]:
+        return {status.name: status for status in self.pod.status.container_statuses}
+
+    @property
+    def _complete(self) -> bool:
+        return len(self._statuses) == len(self.pod.spec.containers)
+
+
+def image_of(container: Container) -> str:
+    """The image that ends the sidecar; empty if there is none."""
+    return _value(container, TERMINATE_WITH_IMAGE_ENV)
+
+
+def _says(container: Container, name: str) -> bool:
+    return _value(container, name).lower() == "true"
+
+
+def _value(container: Container, name: str) -> str:
+    """Of the last entry of that name, as in the container."""
+    return next((entry.value for entry in reversed(container.env) if entry.name == name), "")
+
+
+def _terminated(status: ContainerStatus | None) -> bool:
+    return status is not None and status.state.terminated is not None
+
+
+def _exit_code(status: ContainerStatus | None) -> int | None:
+    return None if status is None or status.state.terminated is None else status.state.terminated.exit_code

@@ -1,0 +1,150 @@
+"""How the sidecars of a finished pod are ended (container-extras.md §A4).
+
+On a node with an agent that is a ContainerRecreateRequest, one per pod whatever becomes of it: the kubelet does not
+start a container again whose pod is over. On a virtual node the containers get an image that exits at once. Where the
+exit code of a sidecar must not matter, the pod's phase is written first.
+
+It gives reasons only for a pod that does not end: the bus would keep a message for every pod that ever was.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from flotilla_common.api.core import Node
+from flotilla_common.api.keys import SIDECAR_TERMINATED
+from flotilla_common.api.kinds.containerrecreaterequest.types import IGNORE, RECREATE_REQUEST, ContainerRecreateRequest
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import Action, Chain, Event, Frozen, Json, PatchType, Plan, Reason, Stage
+from flotilla_common.control.subject import Subject
+from flotilla_common.control.writes import create_of, patch_of
+from flotilla_common.workload.ownership import owner_reference
+from flotilla_sidecar.terminator.containers import IGNORE_EXIT_CODE_ENV, Ending
+
+_EVENT = "SidecarTerminator"
+_VIRTUAL = ("type", "virtual-kubelet")
+_OVER = ("Succeeded", "Failed")
+
+
+class EndingSnapshot(Frozen):
+    """A pod, its node, and the request that ends its sidecars if there is one."""
+
+    ending: Ending
+    node: Node | None
+    request: ContainerRecreateRequest | None = None
+
+    @property
+    def subject(self) -> Subject:
+        """The pod, as events and the bus name it."""
+        return Subject.of(POD, self.ending.pod.metadata)
+
+
+def request_name(uid: str) -> str:
+    """The name of the request for the pod with that uid: a namesake has another one."""
+    return f"sidecar-termination-{uid}"
+
+
+def plan(snapshot: EndingSnapshot, now: datetime) -> Plan:
+    """What ends the sidecars that are left."""
+    ending, node = snapshot.ending, snapshot.node
+    if not ending.interesting:
+        return Plan()
+    if node is None:
+        where = ending.pod.spec.node_name
+        message = f"node {where} is not there, so nobody knows how sidecars are ended"
+        return Plan(reasons=(Reason(code="NodeNotFound", message=message),), errors=(("terminate", message),))
+    chain = _virtual(ending) if _is_virtual(node) else tuple(_real(snapshot, now))
+    return Plan(stages=(Stage(chains=(chain,)),) if chain else (), reasons=tuple(_stuck(snapshot)))
+
+
+def _is_virtual(node: Node) -> bool:
+    key, value = _VIRTUAL
+    return node.metadata.labels.get(key) == value
+
+
+def _virtual(ending: Ending) -> Chain:
+    images = {one.name: one.image for one in ending.pod.spec.containers}
+    left = {name: ending.replaced[name] for name in ending.running(ending.replaced)}
+    changed = [{"name": name, "image": image} for name, image in left.items() if images[name] != image]
+    if not changed:
+        return ()
+    told = Event(reason=_EVENT, message=_told(left, "in-place update"))
+    body: Json = {"spec": {"containers": changed}}
+    return (
+        patch_of(
+            POD,
+            ending.pod.metadata,
+            cause="end sidecars",
+            body=body,
+            patch_type=PatchType.STRATEGIC,
+            on_success=told,
+        ),
+    )
+
+
+def _real(snapshot: EndingSnapshot, now: datetime) -> Iterator[Action]:
+    """The request for those whose exit code counts; when they are gone, the phase, and the request for the others."""
+    ending = snapshot.ending
+    yield from _request(snapshot, ending.killed)
+    if not ending.ignored or not ending.completed(ending.killed):
+        return
+    if ending.pod.status.phase not in _OVER:
+        yield _final(ending, now)
+    yield from _request(snapshot, ending.ignored)
+
+
+def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]:
+    """One request per pod: who has had one gets no other."""
+    left, meta = snapshot.ending.running(names), snapshot.ending.pod.metadata
+    if not left or snapshot.request is not None:
+        return
+    body: Json = {
+        "apiVersion": RECREATE_REQUEST.api_version,
+        "kind": RECREATE_REQUEST.kind,
+        "metadata": {
+            "name": request_name(meta.uid),
+            "namespace": meta.namespace,
+            "ownerReferences": [owner_reference(POD, meta)],
+        },
+        "spec": {
+            "podName": meta.name,
+            "containers": [{"name": name} for name in left],
+            "strategy": {"forceRecreate": True, "failurePolicy": IGNORE},
+        },
+    }
+    told = Event(reason=_EVENT, message=_told(left, "crr"))
+    yield create_of(RECREATE_REQUEST, body, cause="end sidecars", tells_if_taken=False, on_success=told)
+
+
+def _final(ending: Ending, now: datetime) -> Action:
+    """The phase that the main containers have earned. The kubelet then stops what still runs."""
+    condition = {
+        "type": SIDECAR_TERMINATED,
+        "status": "True",
+        "lastTransitionTime": rfc3339(now),
+        "message": "Terminated by Sidecar Terminator",
+    }
+    phase = "Succeeded" if ending.succeeded(ending.mains) else "Failed"
+    return patch_of(
+        POD,
+        ending.pod.metadata,
+        cause=f"the pod has {phase.lower()}",
+        body={"status": {"phase": phase, "conditions": [condition]}},
+        patch_type=PatchType.STRATEGIC,
+        subresource="status",
+    )
+
+
+def _told(names: Iterable[str], how: str) -> str:
+    return f"Try to terminate sidecar [{' '.join(names)}] using {how}"
+
+
+def _stuck(snapshot: EndingSnapshot) -> Iterator[Reason]:
+    """A sidecar that is started again: its exit code was not 0, and the restart policy is OnFailure."""
+    ending, request = snapshot.ending, snapshot.request
+    left = ending.running(ending.killed)
+    if left and request is not None and request.completed:
+        names, verb = ", ".join(left), "run" if left[1:] else "runs"
+        message = f"sidecar {names} still {verb} after ContainerRecreateRequest {request.metadata.name}"
+        hint = f"with restartPolicy OnFailure it must exit 0 when it is stopped, or have {IGNORE_EXIT_CODE_ENV}"
+        yield Reason(code="SidecarsStillRunning", message=f"{message}: {hint}", objects=(request.metadata.name,))
