@@ -32,6 +32,7 @@ SPREAD = (
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "sidecarset/test_admission.py",
+    "sidecarset/test_rollouts.py",
     "statefulset/test_admission.py",
     "statefulset/test_claims.py",
     "statefulset/test_ownership.py",
@@ -44,6 +45,7 @@ SPREAD = (
 LONG = (
     "adopt/",
     "faults/",
+    "sidecarset/test_kills.py",
     "statefulset/test_kills.py",
     "test_install.py",
     "recreate/test_faults.py",
