@@ -31,6 +31,7 @@ SPREAD = (
     "cloneset/test_updates.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
+    "resourcedistribution/test_distribution.py",
     "sidecarset/test_admission.py",
     "sidecarset/test_rollouts.py",
     "statefulset/test_admission.py",
@@ -45,8 +46,10 @@ SPREAD = (
 LONG = (
     "adopt/",
     "faults/",
+    "resourcedistribution/test_kills.py",
     "sidecarset/test_kills.py",
     "statefulset/test_kills.py",
+    "test_injection.py",
     "test_install.py",
     "recreate/test_faults.py",
     "test_service_life.py",
