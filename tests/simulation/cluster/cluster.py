@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from flotilla_common.api.resources import CLAIM, NODE, POD
+from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
@@ -111,6 +111,8 @@ class Cluster:
             self.scheduler.touch_all()
         elif resource == CLAIM:
             self.scheduler.touch_all()
+        elif resource == CONFIG_MAP:
+            self.kubelets.see_config_map(place)
 
     def _see_pod(self, place: Place, version: Version) -> None:
         self.kubelets.touch(place)

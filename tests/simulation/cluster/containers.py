@@ -45,9 +45,9 @@ def waiting(container: Json, reason: str) -> Json:
     }
 
 
-def stopped(status: Json, now: str, reason: str, *, for_good: bool = False) -> Json:
+def stopped(status: Json, now: str, reason: str, *, for_good: bool = False, code: int = 0) -> Json:
     """A container that ran until now. The image is still that of the run that ended."""
-    end = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
+    end = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": now}}
     if for_good:
         return status | {"ready": False, "started": False, "state": end}
     return status | {"ready": False, "started": False, "state": {"waiting": {"reason": reason}}, "lastState": end}
@@ -78,6 +78,21 @@ def conditions(pod: Json, containers: Iterable[Json], now: str, *, ending: bool 
             }
             changes.append({"type": kind, "status": told, **own})
     return changes
+
+
+def is_over(pod: Json, status: Json) -> bool:
+    """The container has ended and is not started again."""
+    end = member(status, "state", "terminated")
+    policy = pod["spec"].get("restartPolicy", "Always")
+    return bool(end) and (policy == "Never" or (policy == "OnFailure" and not end["exitCode"]))
+
+
+def phase(pod: Json, found: Iterable[Json]) -> str:
+    """The phase of a pod whose containers are all over; empty while one is not."""
+    statuses = list(found)
+    if not all(is_over(pod, one) for one in statuses):
+        return ""
+    return "Failed" if any(one["state"]["terminated"]["exitCode"] for one in statuses) else "Succeeded"
 
 
 def _digest(*parts: str) -> str:

@@ -6,12 +6,13 @@ and the readiness gates. A kubelet writes only its own conditions, and only to t
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
 from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.resources import POD
+from flotilla_common.api.resources import CONFIG_MAP, POD
 from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
@@ -25,6 +26,12 @@ STOP_ANNOTATION = "simulation.flotilla.dev/stop-seconds"
 
 COMPLETE_ANNOTATION = "fake.flotilla.dev/complete"
 """The pod succeeds by itself, as a job's."""
+
+EXITS_ANNOTATION = "simulation.flotilla.dev/exits"
+"""Containers that end by themselves, and with which code: JSON, by name."""
+
+STOP_CODES_ANNOTATION = "simulation.flotilla.dev/stop-codes"
+"""With which code containers end that are stopped; those that are not named, with 0."""
 
 
 class Kubelets(Actor):
@@ -50,18 +57,27 @@ class Kubelets(Actor):
         if "deletionTimestamp" in metadata:
             return self._end(place, document)
         if status.get("phase") in ("Succeeded", "Failed"):
-            return None
+            return self._wind_down(place, document)
         if not status.get("podIP"):
             return Step("start", self.pace.start, lambda: self._report(place, self._started))
         return self._watch_over(place, document)
+
+    def _wind_down(self, place: Place, pod: Json) -> Step | None:
+        """A job's pod is over, as somebody has said: what still runs is stopped."""
+        job = pod["spec"].get("restartPolicy", "Always") != "Always"
+        if job and any("running" in one["state"] for one in containers.statuses(pod).values()):
+            return Step("wind down", self.pace.stop, lambda: self._report(place, self._wound_down))
+        return None
 
     def _watch_over(self, place: Place, pod: Json) -> Step | None:
         reported = containers.statuses(pod)
         wrong = [one for one in mappings(pod["spec"]["containers"]) if self._runs_wrong(pod, one, reported)]
         if any("running" in reported[one["name"]]["state"] for one in wrong):
             return Step("kill", self.pace.kill, lambda: self._report(place, self._killed))
-        if any(one["image"] not in self.broken_images for one in wrong):
+        if any(not self._obstacle(pod, one) for one in wrong):
             return Step("restart", self.pace.restart, lambda: self._report(place, self._restarted))
+        if any("running" in reported[name]["state"] for name in _codes(pod, EXITS_ANNOTATION)):
+            return Step("exit", self.pace.complete, lambda: self._report(place, self._exited))
         if containers.conditions(pod, reported.values(), ""):
             return Step("readiness", self.pace.readiness, lambda: self._report(place, self._same))
         if member(pod, "status").get("observedGeneration", 0) < pod["metadata"].get("generation", 0):
@@ -72,8 +88,27 @@ class Kubelets(Actor):
 
     def _runs_wrong(self, pod: Json, container: Json, reported: dict[str, Json]) -> bool:
         status = reported[container["name"]]
+        if containers.is_over(pod, status):
+            return False
         crashed = (pod["metadata"]["uid"], container["name"]) in self.crashed
         return crashed or "running" not in status["state"] or status["image"] != container["image"]
+
+    def _obstacle(self, pod: Json, container: Json) -> str:
+        """Why the container cannot be created; empty if it can."""
+        if container["image"] in self.broken_images:
+            return "ImagePullBackOff"
+        return "CreateContainerConfigError" if any(map(partial(self._lacks, pod), _key_refs(container))) else ""
+
+    def _lacks(self, pod: Json, reference: Json) -> bool:
+        found = self.stored((pod["metadata"]["namespace"], reference["name"]), CONFIG_MAP)
+        return reference["key"] not in member(found or {}, "data")
+
+    def see_config_map(self, place: Place) -> None:
+        """Look again at the pods whose containers may wait for a key of it."""
+        for (namespace, name), pod in self.all():
+            references = (one for container in mappings(pod["spec"]["containers"]) for one in _key_refs(container))
+            if any((namespace, reference["name"]) == place for reference in references):
+                self.touch((namespace, name))
 
     def _end(self, place: Place, pod: Json) -> Step | None:
         metadata, status = pod["metadata"], member(pod, "status")
@@ -107,8 +142,8 @@ class Kubelets(Actor):
         return begun | self._status(pod, found, now) | {"phase": phase}
 
     def _run(self, pod: Json, container: Json, restarts: int, now: str) -> Json:
-        if container["image"] in self.broken_images:
-            return containers.waiting(container, "ImagePullBackOff")
+        if obstacle := self._obstacle(pod, container):
+            return containers.waiting(container, obstacle)
         return containers.running(pod, container, restarts, now)
 
     def _killed(self, pod: Json, now: str) -> Json:
@@ -116,17 +151,36 @@ class Kubelets(Actor):
         for one in mappings(pod["spec"]["containers"]):
             if self._runs_wrong(pod, one, reported):
                 self.crashed.discard((pod["metadata"]["uid"], one["name"]))
-                reported[one["name"]] = containers.stopped(reported[one["name"]], now, "ContainerCreating")
+                reported[one["name"]] = self._ended(pod, reported[one["name"]], now)
         return self._status(pod, list(reported.values()), now)
+
+    def _ended(self, pod: Json, status: Json, now: str) -> Json:
+        code = _codes(pod, STOP_CODES_ANNOTATION).get(status["name"], 0)
+        over = containers.stopped(status, now, "", for_good=True, code=code)
+        return over if containers.is_over(pod, over) else containers.stopped(status, now, "ContainerCreating")
+
+    def _exited(self, pod: Json, now: str) -> Json:
+        """In a job's pod: what is not over by that is started again."""
+        reported = containers.statuses(pod)
+        for name, code in _codes(pod, EXITS_ANNOTATION).items():
+            if "running" in reported[name]["state"]:
+                reported[name] = containers.stopped(reported[name], now, "", for_good=True, code=code)
+        return self._status(pod, list(reported.values()), now)
+
+    def _wound_down(self, pod: Json, now: str) -> Json:
+        running = (one for one in containers.statuses(pod).values() if "running" in one["state"])
+        ended = {one["name"]: self._ended(pod, one, now) for one in running}
+        found = [ended.get(name, one) for name, one in containers.statuses(pod).items()]
+        return self._status(pod, found, now) | {"phase": pod["status"]["phase"]}
 
     def _restarted(self, pod: Json, now: str) -> Json:
         reported = containers.statuses(pod)
         for one in mappings(pod["spec"]["containers"]):
-            if self._runs_wrong(pod, one, reported) and one["image"] not in self.broken_images:
+            if self._runs_wrong(pod, one, reported) and not self._obstacle(pod, one):
                 old = reported[one["name"]]
                 restarts = old["restartCount"] + (1 if old["imageID"] else 0)
                 reported[one["name"]] = containers.running(pod, one, restarts, now) | {"lastState": old["lastState"]}
-        return self._status(pod, list(reported.values()), now) | {"phase": "Running"}
+        return {"phase": "Running"} | self._status(pod, list(reported.values()), now)
 
     def _same(self, pod: Json, now: str) -> Json:
         return self._status(pod, list(containers.statuses(pod).values()), now)
@@ -141,4 +195,17 @@ class Kubelets(Actor):
     def _status(self, pod: Json, found: list[Json], now: str, *, ending: bool = False) -> Json:
         changes = containers.conditions(pod, found, now, ending=ending)
         seen = {"observedGeneration": pod["metadata"].get("generation", 0)}
-        return {"containerStatuses": found, **seen} | ({"conditions": changes} if changes else {})
+        over = containers.phase(pod, found)
+        more = ({"conditions": changes} if changes else {}) | ({"phase": over} if over else {})
+        return {"containerStatuses": found, **seen} | more
+
+
+def _codes(pod: Json, annotation: str) -> dict[str, int]:
+    """Exit codes by container."""
+    return msgspec.json.decode(member(pod, "metadata", "annotations").get(annotation, "{}"))
+
+
+def _key_refs(container: Json) -> list[Json]:
+    """The keys of ConfigMaps without which the container cannot be created."""
+    sources = (member(entry, "valueFrom") for entry in mappings(container.get("env")))
+    return [member(source, "configMapKeyRef") for source in sources if "configMapKeyRef" in source]

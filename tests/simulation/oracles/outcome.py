@@ -15,7 +15,7 @@ from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api import keys
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.resources import EVENT, LEASE, NODE
+from flotilla_common.api.resources import CONFIG_MAP, EVENT, LEASE, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.paths import at
@@ -154,8 +154,11 @@ def _verb(version: Version) -> str:
 
 
 def _made_up(document: Json) -> str:
-    """The name of a job that a list made: it has digits that depend on the list's uid."""
-    owners = [one["kind"] for one in document["metadata"].get("ownerReferences", ())]
+    """The name of a job that a list made, which has digits that depend on the uid of the list; or the name of a pod
+    that a ConfigMap belongs to, which may have been drawn."""
+    owners = {one["kind"]: one["name"] for one in document["metadata"].get("ownerReferences", ())}
+    if POD.kind in owners and document["kind"] == CONFIG_MAP.kind:
+        return owners[POD.kind] if "-" in owners[POD.kind] else ""
     return document["metadata"]["name"] if IMAGE_LIST_PULL_JOB.kind in owners else ""
 
 

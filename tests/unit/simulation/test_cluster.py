@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.api.resources import CLAIM, NAMESPACE, NODE, POD
+from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NAMESPACE, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.cluster.cluster import Cluster
-from tests.simulation.cluster.kubelet import COMPLETE_ANNOTATION, STOP_ANNOTATION
+from tests.simulation.cluster.kubelet import COMPLETE_ANNOTATION, EXITS_ANNOTATION, STOP_ANNOTATION
 from tests.simulation.contract.apiserver.bench import STRATEGIC, Bench, encode, meta
 from tests.simulation.history import History
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
@@ -186,6 +186,42 @@ def test_a_pod_that_succeeds(play: Callable[[Story], None]) -> None:
     async def story(place: Place) -> None:
         pod = await place.pod(annotations={COMPLETE_ANNOTATION: ""})
         assert pod["status"]["phase"] == "Succeeded"
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("policy", "exits", "phase", "states"),
+    [
+        pytest.param("Never", {"main": 0}, "Succeeded", ["terminated"], id="ended"),
+        pytest.param("Never", {"main": 3}, "Failed", ["terminated"], id="failed"),
+        pytest.param("OnFailure", {"main": 0}, "Succeeded", ["terminated"], id="ended, and not to be started again"),
+    ],
+)
+def test_a_container_that_ends_by_itself(
+    policy: str, exits: dict[str, int], phase: str, states: list[str], play: Callable[[Story], None]
+) -> None:
+    async def story(place: Place) -> None:
+        annotations = {EXITS_ANNOTATION: encode(exits).decode()}
+        pod = await place.pod(annotations=annotations, spec={"restartPolicy": policy})
+        assert pod["status"]["phase"] == phase
+        assert [state for one in pod["status"]["containerStatuses"] for state in one["state"]] == states
+
+    play(story)
+
+
+def test_a_container_that_waits_for_a_key(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        reference = {"name": "keys", "key": "go"}
+        env = [{"name": "GO", "valueFrom": {"configMapKeyRef": reference}}]
+        pod = await place.pod(spec={"containers": [{"name": "main", "image": "one", "env": env}]})
+        (status,) = pod["status"]["containerStatuses"]
+        assert status["state"] == {"waiting": {"reason": "CreateContainerConfigError"}}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "keys"}, "data": {"go": "true"}}
+        await place.api.create(CONFIG_MAP, "shop", encode(body))
+        await place.rest()
+        (status,) = (await place.get(POD, "web"))["status"]["containerStatuses"]
+        assert "running" in status["state"]
 
     play(story)
 

@@ -1,0 +1,53 @@
+"""Sidecars that are ended: only when the work of their pod is done, by one request per pod, and with the phase that the
+work has earned (container-extras.md §A4)."""
+
+from collections.abc import Iterator
+
+from flotilla_common.api.core import ContainerStatus, Pod
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.resources import POD
+from tests.simulation.oracles.scene import Scene, Step
+
+PREFIX = "sidecar-termination-"
+SIDECAR_ENV = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT"
+
+
+class Endings:
+    """The pods, and for which of them a request has been made."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Pod] = {}  # by uid, as last seen
+        self._asked: set[str] = set()
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        if version.resource == POD and step.pod is not None:
+            self._pods[version.uid] = step.pod
+            if step.ours and step.before is not None and step.before.status.phase != step.pod.status.phase:
+                yield from _earned(step.pod)
+        elif version.resource == RECREATE_REQUEST and step.ours and version.before is None:
+            yield from self._asks(version.name)
+
+    def _asks(self, name: str) -> Iterator[str]:
+        uid = name.removeprefix(PREFIX)
+        pod = self._pods.get(uid)
+        if pod is None:
+            yield "ends sidecars of a pod that never was"
+            return
+        if uid in self._asked:
+            yield "is a second request for the same pod"
+        self._asked.add(uid)
+        if not all(status.state.terminated for status in _mains(pod)):
+            yield f"ends sidecars of {pod.metadata.name}, which still works"
+
+
+def _earned(pod: Pod) -> Iterator[str]:
+    codes = [one.state.terminated.exit_code if one.state.terminated else None for one in _mains(pod)]
+    earned = "Succeeded" if codes == [0] * len(codes) else "Failed"
+    if None in codes or pod.status.phase != earned:
+        yield f"says {pod.status.phase} of a pod whose main containers ended with {codes}"
+
+
+def _mains(pod: Pod) -> list[ContainerStatus]:
+    sidecars = {one.name for one in pod.spec.containers if any(env.name == SIDECAR_ENV for env in one.env)}
+    return [status for status in pod.status.container_statuses if status.name not in sidecars]
