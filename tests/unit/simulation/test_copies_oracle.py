@@ -30,7 +30,7 @@ class CopyTape(Tape):
     def wish(self, *, value: str = "one", after: float = 1.0, metadata: Json | None = None, **targets: Any) -> None:
         """The user writes the ResourceDistribution."""
         self.lease()
-        source = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": value}}
+        source = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"k": value}}
         body = {"metadata": metadata or {}, "spec": {"resource": source, "targets": targets}}
         self.put(RESOURCE_DISTRIBUTION, "r", body, by="user", after=after, uid="r")
 
@@ -114,6 +114,7 @@ SOUND: dict[str, Story] = {
     ),
     "deleted by somebody": lambda t: (t.copy(), t.drop(by="user")),
     "somebody's is somebody's": lambda t: (theirs(t), t.copy("other", by="user", owner=None), t.drop(by="user")),
+    "what bears another name": lambda t: (t.lease(), t.put(CONFIG_MAP, "other", {"data": {}})),
     "collected with its owner": lambda t: (
         t.copy(),
         t.remove(RESOURCE_DISTRIBUTION, "r", by="user"),
