@@ -2,7 +2,7 @@
 
 import pytest
 
-from flotilla_common.api.images import ImageName, reference_of
+from flotilla_common.api.images import ImageName, is_reported_as, reference_of
 
 SHA = "sha256:" + "0f" * 32
 
@@ -58,3 +58,20 @@ def test_refused(reference: str, problem: str):
 @pytest.mark.parametrize(("tag", "text"), [("1", "nginx:1"), (SHA, f"nginx@{SHA}")])
 def test_what_a_runtime_is_asked_for(tag: str, text: str):
     assert reference_of("nginx", tag) == text
+
+
+@pytest.mark.parametrize(
+    ("image", "reported", "same"),
+    [
+        ("nginx:1", "nginx:1", True),
+        ("nginx:1", "docker.io/library/nginx:1", True),
+        ("nginx", "docker.io/library/nginx:latest", True),
+        ("reg.io:5000/nginx", "reg.io:5000/nginx:latest", True),
+        (f"nginx@{SHA}", f"docker.io/library/nginx@{SHA}", True),
+        ("nginx:1", "nginx:2", False),
+        ("nginx:1", "docker.io/library/my-nginx:1", False),
+        ("nginx:1", "", False),
+    ],
+)
+def test_what_a_kubelet_reports(image: str, reported: str, same: bool):
+    assert is_reported_as(image, reported) is same

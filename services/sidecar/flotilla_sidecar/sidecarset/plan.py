@@ -41,6 +41,8 @@ def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
     explain_progress(context, draft)
     draft.stage(bookkeeping(context), stop_on_failure=False)
     for phase, text in snapshot.failures.items():
+        if (phase, text) in draft.errors:
+            continue  # this pass met it again, before any write, and has said so
         draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
     return _finish(context, draft)
 

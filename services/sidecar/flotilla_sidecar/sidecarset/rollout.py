@@ -57,10 +57,8 @@ def _update(context: PlanContext, draft: Draft) -> None:
         draft.reason("Updating", f"updating {pods_word(len(chosen.chains))} to {context.revision_name}")
     if chosen.limited:
         _explain_limit(context, chosen, draft)
-    for pod, fault in chosen.unreadable[:1]:
-        unreadable = [one for one, _ in chosen.unreadable]
-        text = f"{named(unreadable)} cannot be updated: {fault}"
-        draft.reason("PodUnreadable", text, [pod, *unreadable[1:]])
+    if chosen.unreadable:
+        _explain_unreadable(chosen, draft)
     _tell_unupgradable(context, draft)
 
 
@@ -92,6 +90,14 @@ def _explain_limit(context: PlanContext, chosen: Chosen, draft: Draft) -> None:
     used = f"is used by {named(blockers)}" if blockers else "leaves no room"
     text = f"waiting: maxUnavailable {context.targets.max_unavailable} {used}"
     draft.reason("WaitingForMaxUnavailable", text, blockers)
+
+
+def _explain_unreadable(chosen: Chosen, draft: Draft) -> None:
+    """Whoever repairs these pods wakes nobody, for nothing else hangs on it: so they are looked at again and again."""
+    pods = [pod for pod, _ in chosen.unreadable]
+    text = f"{named(pods)} cannot be updated: {chosen.unreadable[0][1]}"
+    draft.reason("PodUnreadable", text, pods)
+    draft.errors.append(("update", text))
 
 
 def _tell_unupgradable(context: PlanContext, draft: Draft) -> None:

@@ -1,0 +1,137 @@
+"""A change on its way into 300 namespaces under kills and wipes: every copy gets it, in one write, and nobody else's
+object is touched."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.support.audit import AuditLog, on
+from tests.support.cluster import control_plane, eventually
+from tests.support.fleet import Fleet, fleet
+
+SPACES = [f"n-{number:03}" for number in range(300)]
+SERVICES = ("watcher", "webhook", "sidecar")
+FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after=6", "--kube-max-writes=1")
+"""Shorter patience than the defaults, and one write at a time, so that there is a middle in which to strike."""
+PATIENCE = 120.0
+THEIRS = "theirs"
+UNHEARD = 3
+"""Writes whose answers died with who asked, or with who answered: the apiserver does not count them as done."""
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+
+
+class Everywhere:
+    """ConfigMap `shared` in all namespaces, and in one of them somebody else's."""
+
+    def __init__(self, flotilla: Fleet, log: AuditLog) -> None:
+        self.flotilla = flotilla
+        self.cluster = flotilla.cluster
+        self._log = log
+        self._number = 0
+
+    @property
+    def value(self) -> str:
+        """What the copies are to hold."""
+        return f"value {self._number}"
+
+    async def made(self) -> None:
+        """All copies are there for the first time."""
+        self._apply(*({"kind": "Namespace", "metadata": {"name": name}} for name in (*SPACES, THEIRS)))
+        self._apply({"kind": "ConfigMap", "metadata": {"name": "shared", "namespace": THEIRS}, "data": {"k": "mine"}})
+        self._change()
+        await self.end()
+
+    async def begin(self) -> None:
+        """Another value is on its way."""
+        self._log.ours()
+        self._change()
+        await eventually(lambda: self._done() > 0, PATIENCE)
+        assert self._done() < len(SPACES)
+
+    async def end(self) -> None:
+        """Everything is as it should be, and nothing was written twice."""
+        await eventually(self._rests, PATIENCE)
+        values = self._values()
+        assert values.pop(THEIRS) == "mine"
+        assert set(values.values()) == {self.value}
+        done = [one for one in on(self._log.ours(), "configmaps") if one.response_status.code < 300]
+        written = sorted(one.object_ref.namespace for one in done)
+        assert written == sorted(set(written))
+        assert len(values) - len(written) <= UNHEARD
+        await self.flotilla.healthy()
+
+    def _change(self) -> None:
+        self._number += 1
+        resource = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": {"k": self.value}}
+        spec = {"resource": resource, "targets": {"allNamespaces": True}}
+        document = {"kind": "ResourceDistribution", "metadata": {"name": "shared"}, "spec": spec}
+        self._apply({"apiVersion": "apps.kruise.io/v1beta1", **document})
+
+    def _values(self) -> dict[str, str]:
+        found = self.cluster.read("configmap", "-A", "--field-selector=metadata.name=shared")["items"]
+        return {one["metadata"]["namespace"]: one["data"]["k"] for one in found}
+
+    def _done(self) -> int:
+        return sum(value == self.value for value in self._values().values())
+
+    def _rests(self) -> bool:
+        found = self.cluster.read("distributor", "shared")
+        status = found.get("status", {})
+        if status.get("observedGeneration") != found["metadata"]["generation"]:
+            return False
+        conflict = status["conditions"][4].get("failedNamespaces")
+        return (status["failed"], conflict) == (1, [THEIRS])
+
+    def _apply(self, *documents: dict[str, Any]) -> None:
+        items = [{"apiVersion": "v1"} | document for document in documents]
+        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def everywhere(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Everywhere]:
+    log = AuditLog(tmp_path_factory.mktemp("audit"))
+    async with (
+        control_plane(tmp_path_factory.mktemp("plane"), nodes=0, apiserver_flags=log.flags) as cluster,
+        fleet(cluster, SERVICES, FLAGS) as running,
+    ):
+        made = Everywhere(running, log)
+        await made.made()
+        yield made
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_a_service(everywhere: Everywhere, service: str) -> None:
+    await everywhere.begin()
+    await everywhere.flotilla.restart(service)
+    await everywhere.end()
+
+
+async def test_a_wiped_bus(everywhere: Everywhere) -> None:
+    await everywhere.begin()
+    await everywhere.flotilla.wipe_bus()
+    await everywhere.end()
+
+
+async def test_the_control_plane(everywhere: Everywhere) -> None:
+    await everywhere.begin()
+    await everywhere.flotilla.kill_component("kube-apiserver", "etcd")
+    await everywhere.flotilla.repair_control_plane()
+    await everywhere.end()
+
+
+async def test_everything_at_once(everywhere: Everywhere) -> None:
+    await everywhere.begin()
+    flotilla = everywhere.flotilla
+    for service in SERVICES:
+        flotilla.kill(service)
+    await flotilla.kill_bus()
+    await flotilla.kill_component("kube-apiserver", "etcd")
+    await flotilla.repair_control_plane()
+    await flotilla.start_bus()
+    for service in SERVICES:
+        await flotilla.start(service, wait=False)
+    await everywhere.end()

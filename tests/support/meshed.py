@@ -1,0 +1,145 @@
+"""A namespace with a SidecarSet of its own, for tests with kubectl. SidecarSets have no namespace, so it has the
+namespace's name, and is pinned to it."""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD
+from tests.support.cluster import Cluster
+from tests.support.recorder import Recorder
+from tests.support.workspace import (
+    PATIENCE,
+    Json,
+    Workspace,
+    cloneset,
+    condition,
+    is_ready,
+    new_namespace,
+    terminating,
+)
+
+OLD, NEW, NEWER = "proxy:1", "proxy:2", "proxy:3"
+
+
+class Meshed(Workspace):
+    """Pods of CloneSet `sample` (label `app: sample`), and the SidecarSet."""
+
+    def sidecar_set(self, *containers: Json, name: str = "", spec: Json | None = None, **strategy: Any) -> None:
+        """Make a SidecarSet, or bring it to this. `strategy`: how pods are updated."""
+        pinned = {"matchLabels": {"kubernetes.io/metadata.name": self.name}}
+        document: Json = {
+            "apiVersion": "apps.kruise.io/v1beta1",
+            "kind": "SidecarSet",
+            "metadata": {"name": name or self.name},
+            "spec": {
+                "selector": {"matchLabels": {"app": "sample"}},
+                "namespaceSelector": pinned,
+                "containers": list(containers) or [sidecar()],
+                "updateStrategy": strategy,
+                **(spec or {}),
+            },
+        }
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+
+    def change(self, **spec: Any) -> None:
+        """Change members of the SidecarSet's spec."""
+        self.kubectl("patch", "sidecarset", self.name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+    def strategy(self, **members: Any) -> None:
+        """Change how pods are updated."""
+        self.change(updateStrategy=members)
+
+    def set_sidecar(self, image: str) -> None:
+        """Give the first sidecar another image."""
+        change = [{"op": "replace", "path": "/spec/containers/0/image", "value": image}]
+        self.kubectl("patch", "sidecarset", self.name, "--type=json", "-p", json.dumps(change))
+
+    def started(self, replicas: int, **template: Any) -> dict[str, Json]:
+        """Make pods, and wait until they serve; those that there are by name."""
+        self.apply(cloneset(replicas, template=template or None))
+        self.settled(replicas=replicas, readyReplicas=replicas)
+        return dict(self.pods)
+
+    def counts(self, name: str = "") -> tuple[int, int, int, int]:
+        """matched, updated, ready, updated and ready pods; -1 while the status is not about the newest spec."""
+        found = self.read("sidecarset", name or self.name)
+        status = found.get("status", {})
+        if status.get("observedGeneration") != found["metadata"]["generation"]:
+            return -1, -1, -1, -1
+        fields = ("matchedPods", "updatedPods", "readyPods", "updatedReadyPods")
+        matched, updated, ready, both = (status.get(field, 0) for field in fields)
+        return matched, updated, ready, both
+
+    def comes_to(self, *counts: int, name: str = "", seconds: float = PATIENCE) -> None:
+        """Wait until the status counts so many, and until the pods that it speaks of have been seen."""
+        self.until(lambda: self.counts(name) == counts, seconds)
+        self.catch_up(seconds)
+
+    def sidecars(self, name: str = "proxy") -> list[str]:
+        """The images of a sidecar in all pods, sorted."""
+        return sorted(image_of(pod, name) for pod in self.pods.values() if not terminating(pod))
+
+    def said(self) -> set[str]:
+        """What the pods say of whether they can be updated."""
+        conditions = [condition(pod, "SidecarSetUpgradable") for pod in self.pods.values()]
+        return {f"{one.get('status')} {one.get('message')}" for one in conditions if one}
+
+    def told(self, kind: str, reason: str) -> list[str]:
+        """What events with this reason say about objects of a kind; those about SidecarSets are in `default`."""
+        where = "default" if kind == "SidecarSet" else self.name
+        selector = f"--field-selector=involvedObject.kind={kind},reason={reason}"
+        found = json.loads(self.cluster.kubectl("-n", where, "get", "events", selector, "-o", "json"))["items"]
+        mine = [one for one in found if kind != "SidecarSet" or one["involvedObject"]["name"] == self.name]
+        return [one["message"] for one in mine]
+
+    def stored(self) -> dict[str, int]:
+        """The SidecarSet's revisions and their numbers."""
+        label = f"kruise.io/sidecarset-name={self.name}"
+        words = ("-n", "kruise-system", "get", "controllerrevisions", "-l", label, "-o", "json")
+        found = json.loads(self.cluster.kubectl(*words))["items"]
+        return {one["metadata"]["name"]: one["revision"] for one in found}
+
+    def latest(self) -> str:
+        """The revision of the newest spec."""
+        return self.read("sidecarset", self.name)["status"]["latestRevision"]
+
+
+@contextmanager
+def meshed(cluster: Cluster, title: str) -> Generator[Meshed]:
+    """A namespace for the test of this title. Its SidecarSets go with it."""
+    name = new_namespace(cluster, title)
+    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, CLONE_SET, namespace=name) as recorder:
+        assert recorder.until(recorder.begun, PATIENCE), "no watch"
+        try:
+            yield Meshed(cluster, recorder, name)
+        finally:
+            cluster.kubectl("delete", "sidecarset", "--ignore-not-found", name, f"{name}-2")
+
+
+def sidecar(image: str = OLD, name: str = "proxy", **members: Any) -> Json:
+    """A sidecar behind the pod's own container."""
+    return {"name": name, "image": image, "podInjectPolicy": "AfterAppContainer", **members}
+
+
+def hot(image: str = OLD) -> Json:
+    """One that is upgraded without a break."""
+    return sidecar(image, upgradeStrategy={"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "idle:1"})
+
+
+def image_of(pod: Json, container: str) -> str:
+    """The image of a container; empty if the pod has none of that name."""
+    found: list[Json] = [one for one in pod["spec"]["containers"] if one["name"] == container]
+    return found[0]["image"] if found else ""
+
+
+def at_work(pods: dict[str, Json]) -> int:
+    """How many of them are not ready, or have not been restarted yet. (A fake kubelet restarts in no time.)"""
+    return sum(not is_ready(pod) or _waits(pod) for pod in pods.values())
+
+
+def _waits(pod: Json) -> bool:
+    images = {one["name"]: one["image"] for one in pod["spec"]["containers"]}
+    return any(images[one["name"]] != one["image"] for one in pod["status"].get("containerStatuses", []))
