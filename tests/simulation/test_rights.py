@@ -49,7 +49,12 @@ LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
 REPLICAS = {"watcher": 1, "cloneset": 1, "sidecar": 1, "statefulset": 1, "jobs": 1}
-GATES = ("InPlaceWorkloadVerticalScaling", "PreDownloadImageForInPlaceUpdate", "StatefulSetAutoResizePVCGate")
+GATES = (
+    "InPlaceWorkloadVerticalScaling",
+    "PreDownloadImageForInPlaceUpdate",
+    "SidecarTerminator",
+    "StatefulSetAutoResizePVCGate",
+)
 SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates=",".join(f"{gate}=true" for gate in GATES))
 """Replicas that share work say that they are there, and take it back when they end."""
 
