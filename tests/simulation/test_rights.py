@@ -17,6 +17,7 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import LEASE, POD, TOKEN_REVIEW, Resource
 from flotilla_common.control.watches import Access
@@ -76,6 +77,7 @@ async def life(world: World) -> None:
     restart = {"podName": pod, "containers": [{"name": "main"}], "ttlSecondsAfterFinished": 1}
     await make(world, RECREATE_REQUEST, "restart", restart)
     policy = {"type": "Always", "activeDeadlineSeconds": 601, "ttlSecondsAfterFinished": 1}
+    await distribute(world)
     await make(world, IMAGE_LIST_PULL_JOB, "pull", {"images": ["shop:one"], "completionPolicy": policy})
     await world.clock.sleep(LONG)
     world.bus.kill()
@@ -92,9 +94,20 @@ async def change(world: World, members: Json) -> None:
     await world.settle()
 
 
+async def distribute(world: World) -> None:
+    """A Secret is made, changed and taken away in the shop."""
+    source = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "type": "Opaque", "data": {"k": ""}}
+    targets: Json = {"includedNamespaces": {"list": [{"name": "shop"}]}}
+    await make(world, RESOURCE_DISTRIBUTION, "login", {"resource": source, "targets": targets})
+    for patch in ({"resource": {"data": {"k": "eA=="}}}, {"targets": {"includedNamespaces": None}}):
+        await world.settle()
+        await world.api.patch(RESOURCE_DISTRIBUTION, "", "login", msgspec.json.encode({"spec": patch}), MERGE)
+    await world.settle()
+
+
 async def make(world: World, kind: Resource, name: str, spec: Json) -> None:
     """Create an object in the shop."""
-    metadata = {"name": name, "namespace": "shop"}
+    metadata = {"name": name, "namespace": "shop"} if kind.namespaced else {"name": name}
     document = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
     await world.api.create(kind, "shop", msgspec.json.encode(document))
 

@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
 )
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.controller import Memory
-from flotilla_sidecar.resourcedistribution.status import status_of, stored_failure
+from flotilla_sidecar.resourcedistribution.status import status_of, stored_failures
 from tests.unit.resourcedistribution.world import NOW, World, names
 
 EARLIER = NOW - timedelta(hours=1)
@@ -67,8 +67,7 @@ def test_what_the_status_knows_of_a_failure() -> None:
         DistributionCondition(type=CONFLICT, status="True", failed_namespaces=["a"], reason="conflict"),
         DistributionCondition(type=CREATE_FAILED, status="True", failed_namespaces=["b", "c"], reason="quota"),
     )
-    assert stored_failure(found, CREATE_FAILED, "b") == "quota"
-    assert stored_failure(found, CREATE_FAILED, "a") == ""
+    assert stored_failures(found) == {CONFLICT: {"a": "conflict"}, CREATE_FAILED: {"b": "quota", "c": "quota"}}
 
 
 def failing() -> World:

@@ -45,12 +45,19 @@ class Copy(Model):
         msgspec.structs.force_setattr(self, "binary_data", _digested(self.binary_data))
 
 
+class Part(msgspec.Struct, frozen=True):
+    """The values of one member, and their digests."""
+
+    values: Json
+    digests: Mapping[str, str]
+
+
 class Content(msgspec.Struct, frozen=True):
     """What a copy is to hold, as the apiserver would store it."""
 
     type: str
-    data: Json
-    binary_data: Json
+    data: Part
+    binary_data: Part
     immutable: bool
 
 
@@ -60,9 +67,9 @@ def content_of(source: Source) -> Content:
     immutable = document.get("immutable") is True
     if source.resource != SECRET:
         plain = {key: _not_null(value) for key, value in data.items()}
-        return Content("", plain, _binary(document.get("binaryData")), immutable)
+        return Content("", _part(plain), _part(_binary(document.get("binaryData"))), immutable)
     written = {key: _encoded(_not_null(value)) for key, value in mapping(document.get("stringData")).items()}
-    return Content(text(document.get("type")) or OPAQUE, _binary(data) | written, {}, immutable)
+    return Content(text(document.get("type")) or OPAQUE, _part(_binary(data) | written), _part({}), immutable)
 
 
 def change(copy: Copy, wanted: Content) -> Json:
@@ -79,9 +86,15 @@ def change(copy: Copy, wanted: Content) -> Json:
     return patch
 
 
-def _changed(held: Mapping[str, str | None], wanted: Json) -> Json:
-    new = {key: value for key, value in wanted.items() if held.get(key) != _digest(value)}
-    return new | dict.fromkeys(held.keys() - wanted.keys())
+def _changed(held: Mapping[str, str | None], wanted: Part) -> Json:
+    if held == wanted.digests:
+        return {}
+    new = {key: value for key, value in wanted.values.items() if held.get(key) != wanted.digests[key]}
+    return new | dict.fromkeys(held.keys() - wanted.values.keys())
+
+
+def _part(values: Json) -> Part:
+    return Part(values, {key: _digest(value) for key, value in values.items()})
 
 
 def _digested(values: Values | None) -> Values:

@@ -1,6 +1,7 @@
 """What one pass finds out about each namespace: right, to be written, or failed, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from flotilla_common.api.kinds.resourcedistribution.types import (
     CONDITIONS,
@@ -9,9 +10,19 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     NO_NAMESPACE,
 )
 from flotilla_common.control.plan import Action
+from flotilla_sidecar.resourcedistribution.copies import phase
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
-from flotilla_sidecar.resourcedistribution.status import stored_failure
+from flotilla_sidecar.resourcedistribution.status import stored_failures
 from flotilla_sidecar.resourcedistribution.targets import living
+
+
+class Due(NamedTuple):
+    """A write that is to be made."""
+
+    failure: str
+    """The condition that it belongs to if it fails."""
+    namespace: str
+    make: Callable[[], Action]
 
 
 class Findings:
@@ -20,12 +31,13 @@ class Findings:
     def __init__(self, snapshot: DistributionSnapshot, matched: Sequence[str]) -> None:
         """`matched`: the targets."""
         self._snapshot = snapshot
+        self._stored = stored_failures(snapshot.distribution)
         self.matched = matched
         self.right: list[str] = []
         """Targets whose copy is there and equal."""
-        self.fresh: list[Action] = []
+        self.fresh: list[Due] = []
         """Writes that nothing is known against."""
-        self.failing: list[Action] = []
+        self.failing: list[Due] = []
         """Writes that failed when they were last tried."""
         self.failures: dict[str, dict[str, str]] = {kind: {} for kind in CONDITIONS}
         """By type of condition: namespaces, and what was said there."""
@@ -48,13 +60,11 @@ class Findings:
         what = f"{source.resource.kind} {namespace}/{source.name}"
         self.failures[CONFLICT][namespace] = f"{what} is there already, and is not a copy of this ResourceDistribution"
 
-    def write(self, failure: str, action: Action) -> None:
+    def write(self, failure: str, namespace: str, make: Callable[[], Action]) -> None:
         """A write is due. It counts as failed, with `failure` as its condition, if it was when it was last tried; a
         service that has just started knows that from the status only."""
-        said = self._snapshot.failures.get(action.phase)
-        said = said or stored_failure(self._snapshot.distribution, failure, action.namespace)
+        said = self._snapshot.failures.get(phase(failure, namespace))
+        said = said or self._stored.get(failure, {}).get(namespace)
         if said:
-            self.failures[failure][action.namespace] = said
-            self.failing.append(action)
-        else:
-            self.fresh.append(action)
+            self.failures[failure][namespace] = said
+        (self.failing if said else self.fresh).append(Due(failure, namespace, make))

@@ -2,6 +2,7 @@
 source, no other namespace has one, and nobody else's objects are touched (resourcedistribution.md §5)."""
 
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from flotilla_common.api.kinds.resourcedistribution.types import (
@@ -71,11 +72,11 @@ def _distribute(snapshot: DistributionSnapshot, content: Content, found: Finding
         if namespace not in reachable:
             found.missing(namespace)
         elif copy is None:
-            found.write(CREATE_FAILED, creation(distribution, namespace, now))
+            found.write(CREATE_FAILED, namespace, partial(creation, distribution, namespace, now))
         elif not is_ours(copy, distribution):
             found.conflict(namespace)
         elif differs := change(copy, content):
-            found.write(UPDATE_FAILED, update(distribution, copy, differs, now))
+            found.write(UPDATE_FAILED, namespace, partial(update, distribution, copy, differs, now))
         else:
             found.right.append(namespace)
 
@@ -86,15 +87,15 @@ def _clean(snapshot: DistributionSnapshot, found: Findings) -> None:
     for namespace in living(sorted(copies.keys() - set(found.matched)), snapshot.namespaces):
         copy = copies[namespace]
         if is_ours(copy, distribution) and copy.metadata.deletion_timestamp is None:
-            found.write(DELETE_FAILED, removal(distribution, copy))
+            found.write(DELETE_FAILED, namespace, partial(removal, distribution, copy))
 
 
 def _planned(snapshot: DistributionSnapshot, found: Findings, draft: Draft, now: datetime) -> Plan:
     """Writes that have not failed go first, so that those which fail for ever keep nobody from getting a copy. The
     status is written by the pass that knows what came of all writes; while there are more of them, now and then."""
     due = [*found.fresh, *found.failing]
-    writes, more = due[:MAX_CHAINS_PER_PASS], len(due) > MAX_CHAINS_PER_PASS
-    chains: list[Chain] = [(action,) for action in writes]
+    more = len(due) > MAX_CHAINS_PER_PASS
+    chains: list[Chain] = [(one.make(),) for one in due[:MAX_CHAINS_PER_PASS]]
     draft.stage(chains, stop_on_failure=False)
     explain(found, draft)
     distribution, desired, succeeded = snapshot.distribution, len(found.matched), len(found.right)

@@ -34,12 +34,10 @@ def status_of(
     )
 
 
-def stored_failure(distribution: ResourceDistribution, kind: str, namespace: str) -> str:
-    """What the status says of a failure in the namespace; empty if it knows of none."""
-    for condition in distribution.status.conditions:
-        if condition.type == kind and namespace in condition.failed_namespaces:
-            return condition.reason
-    return ""
+def stored_failures(distribution: ResourceDistribution) -> Failures:
+    """The failures that the status tells of."""
+    told = distribution.status.conditions
+    return {condition.type: dict.fromkeys(condition.failed_namespaces, condition.reason) for condition in told}
 
 
 def _condition(

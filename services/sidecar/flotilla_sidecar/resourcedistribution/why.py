@@ -1,6 +1,6 @@
 """Why a ResourceDistribution stands where it stands, for `flotilla explain`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from flotilla_common.api.kinds.resourcedistribution.types import (
     CONFLICT,
@@ -11,7 +11,6 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     UPDATE_FAILED,
 )
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Action, Create, Delete, Patch
 from flotilla_common.control.wording import named
 from flotilla_sidecar.resourcedistribution.findings import Findings
 
@@ -19,9 +18,10 @@ from flotilla_sidecar.resourcedistribution.findings import Findings
 def explain(found: Findings, draft: Draft) -> None:
     """Say what is done, what fails, and where everything is right."""
     conflicts, missing = found.failures[CONFLICT], found.failures[NO_NAMESPACE]
-    _reason_in(draft, "a copy is made in", _namespaces(found.fresh, Create), code="Creating")
-    _reason_in(draft, "the copy is made equal to the source in", _namespaces(found.fresh, Patch), code="Updating")
-    _reason_in(draft, "the copy is deleted in", _namespaces(found.fresh, Delete), code="Removing")
+    made, updated, removed = (_namespaces(found, kind) for kind in (CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED))
+    _reason_in(draft, "a copy is made in", made, code="Creating")
+    _reason_in(draft, "the copy is made equal to the source in", updated, code="Updating")
+    _reason_in(draft, "the copy is deleted in", removed, code="Removing")
     _reason_failed(draft, "it is not known what there is in", found.failures[GET_FAILED], code="CannotRead")
     _reason_failed(draft, "the copy cannot be made in", found.failures[CREATE_FAILED], code="CreateFailed")
     _reason_failed(draft, "the copy cannot be updated in", found.failures[UPDATE_FAILED], code="UpdateFailed")
@@ -33,8 +33,8 @@ def explain(found: Findings, draft: Draft) -> None:
     _reason_in(draft, "the copy is right in", found.right, code="Distributed")
 
 
-def _namespaces(actions: Sequence[Action], kind: type[Action]) -> list[str]:
-    return [action.namespace for action in actions if isinstance(action, kind)]
+def _namespaces(found: Findings, kind: str) -> list[str]:
+    return [one.namespace for one in found.fresh if one.failure == kind]
 
 
 def _reason_failed(draft: Draft, text: str, failed: dict[str, str], *, code: str) -> None:
