@@ -116,38 +116,26 @@ def test_pods_of_a_deployment(space: Workspace) -> None:
         assert list(launches(space, name)) == [("b", set()), ("a", {"b"})]
 
 
-def set_of(*containers: Json, **labels: str) -> Json:
+def set_of(name: str, *containers: Json, **labels: str) -> Json:
     """A CloneSet of one pod that is updated in place."""
-    manifest = cloneset(1, strategy={"podUpdatePolicy": "InPlaceOnly"})
+    manifest = cloneset(1, name=name, strategy={"podUpdatePolicy": "InPlaceOnly"})
     template = manifest["spec"]["template"]
     template["metadata"]["labels"] |= labels
     template["spec"] = {"containers": list(containers), "terminationGracePeriodSeconds": 2}
     return manifest
 
 
-def updated(space: Workspace, before: Json, after: Json) -> str:
-    """Apply one after the other, and wait for each; the pod's name."""
-    space.apply(before)
-    space.settled(seconds=PATIENCE, readyReplicas=1)
-    (name,) = space.pods
-    wait_ready(space, name)
-    space.until(lambda: META in space.pod(name)["metadata"]["annotations"], PATIENCE)
-    mark = space.now()
-    space.apply(after)
-    space.settled(seconds=PATIENCE, updatedReadyReplicas=1)
-    assert list(space.pods) == [name]
-    assert restarts(space.pod(name)) == {"a": 1, "b": 1}
-    when = {one: first(space, mark, name, one) for one in ("a", "b")}
-    assert "a" in ready(when["b"]), "b is left alone until a is ready again"
-    assert restarts(when["b"])["a"] == 1
-    return name
+def pod_of(space: Workspace, name: str) -> Json:
+    """The only pod of a CloneSet."""
+    (found,) = (one for one in space.pods.values() if one["metadata"]["labels"]["app"] == name)
+    return found
 
 
 def restarts(found: Json) -> dict[str, int]:
     return {one["name"]: one["restartCount"] for one in found["status"]["containerStatuses"]}
 
 
-def first(space: Workspace, mark: int, name: str, container: str) -> Json:
+def before_stop(space: Workspace, mark: int, name: str, container: str) -> Json:
     """The pod as it was last seen before the container was stopped."""
     last: Json = {}
     for event in space.history(mark):
@@ -158,22 +146,33 @@ def first(space: Workspace, mark: int, name: str, container: str) -> Json:
     raise AssertionError(f"{container} was never stopped")
 
 
-def test_13_images_are_updated_in_place_in_the_same_order(space: Workspace) -> None:
-    before = [container("a", 5), container("b", 1)]
-    name = updated(space, set_of(*before), set_of(*(one | {"image": NEW} for one in before)))
-    assert {one["image"] for one in space.pod(name)["spec"]["containers"]} == {NEW}
-
-
-def test_environments_that_come_from_metadata_too(space: Workspace) -> None:
-    before = [container("a", 5, label="x"), container("b", 1, label="y")]
-    name = updated(space, set_of(*before, x="1", y="1"), set_of(*before, x="2", y="2"))
-    assert space.kubectl("exec", name, "-c", "b", "--", "sh", "-c", "echo $FROM").strip() == "2"
-
-
-def test_an_image_and_an_environment(space: Workspace) -> None:
-    a, b = container("a", 5), container("b", 1, label="y")
-    name = updated(space, set_of(a, b, y="1"), set_of(a | {"image": NEW}, b, y="2"))
-    assert space.kubectl("exec", name, "-c", "b", "--", "sh", "-c", "echo $FROM").strip() == "2"
+def test_13_updates_in_place_keep_the_order(space: Workspace) -> None:
+    """Of images, of environments that come from metadata, and of one each; three sets side by side."""
+    a, b = container("a", 5, label="x"), container("b", 1, label="y")
+    changes = {
+        "images": set_of("images", a | {"image": NEW}, b | {"image": NEW}, x="1", y="1"),
+        "environments": set_of("environments", a, b, x="2", y="2"),
+        "both": set_of("both", a | {"image": NEW}, b, x="1", y="2"),
+    }
+    for name in changes:
+        space.apply(set_of(name, a, b, x="1", y="1"))
+    for name in changes:
+        space.settled(name, PATIENCE, readyReplicas=1)
+        wait_ready(space, pod_of(space, name)["metadata"]["name"])
+        space.until(lambda name=name: META in pod_of(space, name)["metadata"]["annotations"], PATIENCE)
+    mark = space.now()
+    before = {name: pod_of(space, name)["metadata"]["uid"] for name in changes}
+    for manifest in changes.values():
+        space.apply(manifest)
+    for name in changes:
+        space.settled(name, PATIENCE, updatedReadyReplicas=1)
+        found = pod_of(space, name)
+        assert (found["metadata"]["uid"], restarts(found)) == (before[name], {"a": 1, "b": 1})
+        then = before_stop(space, mark, found["metadata"]["name"], "b")
+        assert ("a" in ready(then), restarts(then)["a"]) == (True, 1), "b is left alone until a is ready again"
+    for name, told in (("images", "1"), ("environments", "2"), ("both", "2")):
+        pod_name = pod_of(space, name)["metadata"]["name"]
+        assert space.kubectl("exec", pod_name, "-c", "b", "--", "sh", "-c", "echo $FROM").strip() == told
 
 
 def job(space: Workspace, policy: str, sidecar: Json, code: int = 0, tries: int = 1) -> None:
