@@ -56,6 +56,7 @@ _CHANCE = frozenset(
         keys.INSTANCE_ID_LABEL,
         keys.STATE_TIME_ANNOTATION,
         keys.RUNTIME_CONTAINERS_META,
+        keys.DISTRIBUTED_AT,
     }
 )
 """Members that differ from run to run without meaning anything."""
