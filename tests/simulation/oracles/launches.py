@@ -21,7 +21,7 @@ class Launches:
     def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
         if step.version.resource == POD and step.pod is not None:
             yield from self._starts(step.pod)
-        elif step.version.resource == CONFIG_MAP and step.ours and step.version.before is not None:
+        elif _is_barrier(step.version) and step.ours and step.version.before is not None:
             yield from _keeps_keys(step.version)
 
     def _starts(self, pod: Pod) -> Iterator[str]:
@@ -35,6 +35,10 @@ class Launches:
                     yield f"{status.name} starts before {', '.join(first)} has been ready"
         created.update(status.name for status in pod.status.container_statuses if status.container_id)
         ready.update(status.name for status in pod.status.container_statuses if status.ready)
+
+
+def _is_barrier(version: Version) -> bool:
+    return version.resource == CONFIG_MAP and version.name.endswith("-barrier")
 
 
 def _keeps_keys(version: Version) -> Iterator[str]:

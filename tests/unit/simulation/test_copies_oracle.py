@@ -30,7 +30,7 @@ class CopyTape(Tape):
     def wish(self, *, value: str = "one", after: float = 1.0, metadata: Json | None = None, **targets: Any) -> None:
         """The user writes the ResourceDistribution."""
         self.lease()
-        source = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": value}}
+        source = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"k": value}}
         body = {"metadata": metadata or {}, "spec": {"resource": source, "targets": targets}}
         self.put(RESOURCE_DISTRIBUTION, "r", body, by="user", after=after, uid="r")
 
