@@ -1,8 +1,8 @@
 """One control plane with three real nodes and one set of services per file, one namespace per scenario.
 
-A file may name in `WATCHED` the resources that its scenarios look back at, and in `STAFF` services that it needs beside
-those that all need. `cluster` is the control plane without services, `running` has CloneSets' controllers, `staffed`
-those of nodes, too, and node agents.
+A file may name in `WATCHED` the resources that its scenarios look back at, in `STAFF` services that it needs beside
+those that all need, and in `FLAGS` more flags for them. `cluster` is the control plane without services, `running` has
+CloneSets' controllers, `staffed` those of nodes, too, and node agents.
 
 The files that leave nodes and services alone share one cluster, and so one worker of pytest-xdist (`QUIET`).
 """
@@ -102,7 +102,7 @@ def cluster(request: pytest.FixtureRequest) -> RealCluster:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def staffed(cluster: RealCluster, request: pytest.FixtureRequest) -> AsyncIterator[Staffed]:
-    flags = ("--nodeimage-creation-delay=0",)
+    flags = ("--nodeimage-creation-delay=0", *getattr(request.module, "FLAGS", ()))
     watched: tuple[Resource, ...] = getattr(request.module, "WATCHED", (POD, CLONE_SET))
     staff = (*SERVICES, "jobs", *getattr(request.module, "STAFF", ()))
     async with fleet(cluster, staff, flags) as services, agents(cluster, services) as on:

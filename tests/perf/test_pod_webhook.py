@@ -82,8 +82,9 @@ async def creates(site: Bench, app: str) -> list[float]:
 
 def share_within(metrics: str, seconds: float) -> float:
     """Of all calls, those that took no longer."""
-    lines = dict(line.rpartition(" ")[::2] for line in metrics.splitlines() if line.startswith(LATENCY))
-    return float(lines[f'{LATENCY}_bucket{{le="{seconds}",webhook="/mutate-pod"}}']) / float(lines[CALLS])
+    found = [line.rpartition(" ") for line in metrics.splitlines() if line.startswith(LATENCY)]
+    values = {name: float(value) for name, _, value in found}
+    return values[f'{LATENCY}_bucket{{le="{seconds}",webhook="/mutate-pod"}}'] / values[CALLS]
 
 
 async def test_latency(site: Bench) -> None:

@@ -71,9 +71,9 @@ class Sidecars:
             for sidecar in lately[-1].sidecars:
                 if sidecar.hot and _both_idle(pod, sidecar) and not _both_idle(before, sidecar):
                     yield f"{name}: both containers of {sidecar.name} idle"
-            if _is_of(before, lately[-1]) and any(_updates(before, pod, one) for one in lately):
-                problems = [list(self._breaks(scene, one, before, pod)) for one in lately]
-                yield from min(problems, key=len)
+            asked = [one for one in lately if _is_of(before, one) and _updates(before, pod, one)]
+            if asked:
+                yield from min([list(self._breaks(scene, one, before, pod)) for one in asked], key=len)
                 self._updated[name, pod.metadata.uid] = scene.at, _serves(before)
 
     def _lately(self, name: str, scene: Scene) -> list[SidecarSet]:

@@ -254,7 +254,7 @@ SCENARIOS = (
     ),
     about_sidecars(
         "sidecars-stay-without-their-set",
-        given=injected(sidecar_set(sidecar("p1"))),
+        given=injected(sidecar_set(sidecar("p1"), partition=2)),
         when=(sidecars(sidecar("p2")), WaitSidecars(image="p2"), Remove(name="side"), Wait(pods=3, serving=3)),
         then=Rolled(sidecars={"p1": 2, "p2": 1}, counts=(0, 0, 0, 0), revisions=0, exists=False),
         exact=False,

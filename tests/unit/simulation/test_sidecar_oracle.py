@@ -123,6 +123,10 @@ BROKEN: dict[str, tuple[Story, str]] = {
         lambda t: (t.update("a"), t.update("b")),
         "side: disturbs b, though a may be the only 1",
     ),
+    "a second one, however new the spec is": (
+        lambda t: (t.side("p3"), t.update("a", "p3", after=0.01), t.update("b", "p3", after=0.01)),
+        "side: disturbs b, though a may be the only 1",
+    ),
     "the next one while the first is down": (
         lambda t: (t.update("a"), t.meshed("a", "p2", by="kubelet", ready=False), t.update("b")),
         "side: disturbs b",
