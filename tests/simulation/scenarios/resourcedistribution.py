@@ -2,6 +2,7 @@
 (resourcedistribution.md §5)."""
 
 from collections.abc import Awaitable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -147,7 +148,7 @@ def names(*those: str) -> Json:
     return {"list": [{"name": name} for name in those]}
 
 
-def distribution(source: Json | None = None, name: str = NAME, **wish: object) -> Json:
+def distribution(source: Json | None = None, name: str = NAME, **wish: Any) -> Json:
     """A ResourceDistribution with these targets."""
     spec = {"resource": config_map(**(source or {"data": {"k": "one"}})), "targets": wish}
     kind = RESOURCE_DISTRIBUTION
@@ -164,9 +165,9 @@ def wish(**targets: object) -> Change:
     return Change(name=NAME, patch={"spec": {"targets": targets}})
 
 
-def shared(*namespaces: str, **targets: object) -> tuple[Step, ...]:
+def shared(*namespaces: str, **targets: Json) -> tuple[Step, ...]:
     """Copies are in these namespaces, which did not exist before."""
-    chosen = targets or {"includedNamespaces": names(*namespaces)}
+    chosen: Json = targets or {"includedNamespaces": names(*namespaces)}
     made = (namespace(name) for name in namespaces)
     return *made, Create(document=distribution(**chosen)), WaitCopies(namespaces=namespaces)
 

@@ -11,9 +11,11 @@ from aiohttp.test_utils import TestServer
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD
+from flotilla_common.kube import client
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.interface import ApiError, Unreachable
+from tests.support.cluster import eventually
 
 
 class Apiserver:
@@ -179,6 +181,19 @@ async def test_a_watch_begins_with_a_bookmark(api: KubeClient, server: tuple[Api
     ]
     wanted = "/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=30"
     assert server[0].asked == ("GET", wanted)
+
+
+async def test_watches_keep_no_request_waiting(
+    api: KubeClient, server: tuple[Apiserver, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "CONNECTIONS", 1)
+    server[0].answers = [30.0, 30.0]
+    watches = [asyncio.ensure_future(anext(aiter(api.watch(POD, "7")))) for _ in range(2)]
+    await eventually(lambda: len(server[0].requests) == 2, 5)
+    assert await api.get(POD, "ns", "a") == b"{}"
+    for watch in watches:
+        watch.cancel()
+    await asyncio.gather(*watches, return_exceptions=True)
 
 
 async def test_a_refused_watch_has_no_events(api: KubeClient, server: tuple[Apiserver, str]) -> None:

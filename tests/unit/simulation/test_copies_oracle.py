@@ -114,6 +114,7 @@ SOUND: dict[str, Story] = {
     ),
     "deleted by somebody": lambda t: (t.copy(), t.drop(by="user")),
     "somebody's is somebody's": lambda t: (theirs(t), t.copy("other", by="user", owner=None), t.drop(by="user")),
+    "what bears another name": lambda t: (t.lease(), t.put(CONFIG_MAP, "other", {"data": {}})),
     "collected with its owner": lambda t: (
         t.copy(),
         t.remove(RESOURCE_DISTRIBUTION, "r", by="user"),

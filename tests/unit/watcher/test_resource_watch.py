@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import cast
 
 import msgspec
+import pytest
 
+from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import SystemEntropy
@@ -17,10 +19,13 @@ from tests.support.fake_clock import FakeClock
 
 
 class QuietApi:
-    """Nothing exists and nothing happens."""
+    """One object exists, or nothing, and nothing happens."""
+
+    def __init__(self, *objects: bytes) -> None:
+        self._objects = [msgspec.Raw(one) for one in objects]
 
     async def list(self, *_: object, **__: object) -> Page:
-        return Page([], "1")
+        return Page(self._objects, "1")
 
     async def watch(self, *_: object, **__: object) -> AsyncIterator[WatchEvent]:
         await asyncio.Event().wait()
@@ -30,16 +35,16 @@ class QuietApi:
 class Publishing:
     """One watch that runs; `watching` is set whenever it says that all is well."""
 
-    def __init__(self, fence: Callable[[], bool]) -> None:
+    def __init__(self, fence: Callable[[], bool], resource: Resource = POD, *objects: bytes) -> None:
         self.bus = FakeBus()
         self.watching = asyncio.Event()
         self.copies: dict[Resource, NodeCopies] = {}
         watch = ResourceWatch(
-            api=cast("Api", QuietApi()),
+            api=cast("Api", QuietApi(*objects)),
             bus=cast("Bus", self.bus),
             clock=FakeClock(),
             entropy=SystemEntropy(),
-            resource=POD,
+            resource=resource,
             max_payload=1 << 20,
             fence=fence,
             report=lambda trouble: None if trouble else self.watching.set(),
@@ -78,3 +83,17 @@ async def test_a_wiped_bus_is_filled_again_and_again() -> None:
     publishing.task.cancel()
     await asyncio.wait([publishing.task], timeout=1)
     assert publishing.task.cancelled()
+
+
+@pytest.mark.parametrize(("resource", "withheld"), [(RESOURCE_DISTRIBUTION, True), (POD, False)])
+async def test_what_may_hold_secrets_is_only_named(resource: Resource, withheld: bool) -> None:
+    metadata = {"name": "a", "namespace": "", "uid": "u", "resourceVersion": "1", "annotations": {"last": "secret"}}
+    item = msgspec.json.encode({"metadata": metadata, "spec": {"resource": {"data": {"k": "secret"}}}})
+    publishing = Publishing(lambda: True, resource, item)
+    await publishing.works()
+    (message,) = (
+        one for stream in publishing.bus.streams.values() for one in stream.messages.values() if one.headers.get("op")
+    )
+    assert (b"secret" in message.data, "withheld" in message.headers) == (not withheld, withheld)
+    publishing.task.cancel()
+    await asyncio.wait([publishing.task], timeout=1)
