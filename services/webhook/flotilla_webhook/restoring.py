@@ -32,7 +32,7 @@ class Restoring:
         missing or cannot be read: the pod must not be created then."""
         choice = sidecar_set.spec.injection_strategy.revision
         newest = Source(document, sidecar_set.status.latest_revision)
-        if choice is None or (choice.revision_name is None and choice.custom_version is None):
+        if choice is None or not (choice.revision_name or choice.custom_version):
             return newest
         revision = await self._revision(sidecar_set.metadata.name, choice)
         if not self._gets_it(sidecar_set, choice, labels):
@@ -63,7 +63,7 @@ class Restoring:
         )
         missing = f"SidecarSet {name}: cannot find ControllerRevision {wanted}"
         try:
-            if choice.revision_name is not None:
+            if choice.revision_name:
                 return msgspec.json.decode(await self._api.get(REVISION, self._namespace, choice.revision_name))
             found = await self._of_version(name, choice.custom_version or "")
         except ApiError as failure:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from flotilla_common.api.documents import mapping, mappings, member, strings
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
-from flotilla_common.api.resources import NAMESPACE
+from flotilla_common.api.resources import CONFIG_MAP, NAMESPACE, SECRET
 from flotilla_common.control.plan import Json
 from tests.simulation.oracles.scene import Scene, Step
 
@@ -21,18 +21,16 @@ class Copies:
     def __init__(self) -> None:
         self._distributions: dict[str, Past] = {}  # by uid
         self._namespaces: dict[str, Past] = {}  # by name
-        self._sources: set[tuple[str, str]] = set()
-        """Kind and name of what is or was distributed; the rest is others' business."""
+        self._names: set[str] = set()  # of what is distributed; what is called otherwise is other controllers' business
 
     def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
         version = step.version
         if version.resource == RESOURCE_DISTRIBUTION:
             self._distributions.setdefault(version.uid, []).append((version.at, version.after))
-            source = member(version.after or {}, "spec", "resource")
-            self._sources.add((str(source.get("kind")), str(member(source, "metadata").get("name"))))
+            self._names.add(member(version.after or {}, "spec", "resource", "metadata").get("name", ""))
         elif version.resource == NAMESPACE:
             self._namespaces.setdefault(version.name, []).append((version.at, version.after))
-        elif (version.resource.kind, version.name) in self._sources and step.ours:
+        elif version.resource in (SECRET, CONFIG_MAP) and step.ours and version.name in self._names:
             yield from self._judge(scene, step)
 
     def _judge(self, scene: Scene, step: Step) -> Iterator[str]:

@@ -10,6 +10,9 @@ from flotilla_common.workload.launch import launch_priority
 from tests.simulation.history import Version
 from tests.simulation.oracles.scene import Scene, Step
 
+BARRIER = "-barrier"
+"""How the names of ConfigMaps end whose keys containers wait for."""
+
 
 class Launches:
     """What containers have done so far, by the uids of their pods."""
@@ -21,7 +24,7 @@ class Launches:
     def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
         if step.version.resource == POD and step.pod is not None:
             yield from self._starts(step.pod)
-        elif _is_barrier(step.version) and step.ours and step.version.before is not None:
+        elif step.version.resource == CONFIG_MAP and step.version.name.endswith(BARRIER) and step.ours:
             yield from _keeps_keys(step.version)
 
     def _starts(self, pod: Pod) -> Iterator[str]:
@@ -37,11 +40,8 @@ class Launches:
         ready.update(status.name for status in pod.status.container_statuses if status.ready)
 
 
-def _is_barrier(version: Version) -> bool:
-    return version.resource == CONFIG_MAP and version.name.endswith("-barrier")
-
-
 def _keeps_keys(version: Version) -> Iterator[str]:
+    """Of a barrier that is made there are none before."""
     before, after = version.before or {}, version.after or {}
     taken = sorted(before.get("data", {}).keys() - after.get("data", {}).keys())
     if taken and _owners(before) == _owners(after):
