@@ -122,6 +122,16 @@ def _distribution(spec: Json, status: Json) -> str:
     return f"{succeeded} of {desired} namespaces have their copy" if succeeded < desired else ""
 
 
+def _sidecars(spec: Json, status: Json) -> str:
+    strategy = member(spec, "updateStrategy")
+    matched, updated = status.get("matchedPods", 0), status.get("updatedPods", 0)
+    if updated >= matched or strategy.get("type") == "NotUpdate":
+        return ""
+    partition = strategy.get("partition")
+    held = [f"partition {partition}" if partition else "", "paused" if strategy.get("paused") else ""]
+    return ", ".join(filter(None, (f"{updated} of {matched} pods have the newest sidecars", *held)))
+
+
 _SAYINGS: Mapping[str, Callable[[Json, Json], str]] = {
     "CloneSet": _workload,
     "ContainerRecreateRequest": _request,
@@ -129,5 +139,6 @@ _SAYINGS: Mapping[str, Callable[[Json, Json], str]] = {
     "ImagePullJob": _pull_job,
     "NodeImage": _node_image,
     "ResourceDistribution": _distribution,
+    "SidecarSet": _sidecars,
     "StatefulSet": _workload,
 }

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from flotilla_common.api.resources import POD, REVISION
+from flotilla_common.api.resources import CONFIG_MAP, POD, REVISION
 from tests.support import midway, openkruise
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
@@ -23,8 +23,9 @@ from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restar
 
 GOLDEN = Path(__file__).parent / "golden"
 SERVICES = ("watcher", "cloneset", "statefulset", "sidecar", "jobs", "webhook")
-FLAGS = ("--feature-gates=CloneSetShortHash=true", "--lease-duration=5s", "--lease-retry-period=1s")
-"""The gate was on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
+GATES = "CloneSetShortHash=true,SidecarSetPatchPodMetadataDefaultsAllowed=true"
+FLAGS = (f"--feature-gates={GATES}", "--lease-duration=5s", "--lease-retry-period=1s")
+"""The gates were on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""
 MANAGER, DAEMON, ROLE = "deploy/kruise-controller-manager", "ds/kruise-daemon", "clusterrole/kruise-manager-role"
 CONFIGURATIONS = (
     "mutatingwebhookconfiguration/kruise-mutating-webhook-configuration",
@@ -35,6 +36,10 @@ SYSTEM = ("-n", openkruise.SYSTEM)
 HELD = {"clone": ("76df79d685", "54465bc649"), "asts": ("asts-96dcd5984", "asts-558b4c689b")}
 """Sets that are held by their partition, by name: how pods call the current revision and the update one."""
 UNDERWAY = (midway.CLONE, midway.ASTS)
+COPY, COPIED_TO = "shared-config", ("golden", "golden-b")
+"""What ResourceDistribution `rd` distributes, and where to."""
+OLD_PROXY, NEW_PROXY = "nginx:1.20", "nginx:1.21"
+"""Images of the sidecar that SidecarSet `side` has given the pods of CloneSet `meshed`: two have the old one."""
 Json = dict[str, Any]
 
 
@@ -97,7 +102,7 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 6), ("statefulset", 5), ("jobs", 11)):
+    for name, objects in (("cloneset", 6), ("statefulset", 5), ("sidecar", 2), ("jobs", 11)):
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
@@ -116,6 +121,7 @@ def take(cluster: Cluster) -> None:
     planned = adopt(cluster, "--dry-run", "--leave-unserved")
     for rollout in ("CloneSet golden/clone", "StatefulSet golden/asts"):
         assert f"{rollout}: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
+    assert "SidecarSet side: 1 of 3 pods have the newest sidecars, partition 2" in planned.stdout
     assert "scale Deployment kruise-controller-manager in kruise-system from 2 to 0" in planned.stdout, planned.stderr
     assert cluster.read(MANAGER, *SYSTEM)["spec"]["replicas"] == 2
     done = adopt(cluster, "--leave-unserved")
@@ -152,10 +158,11 @@ def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
 async def test_take_over_and_back(cluster: Cluster):
     before, found = installation(cluster), objects(cluster)
     rights = cluster.read(ROLE)["rules"]
-    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, REVISION) as recorder:
+    with Recorder(cluster.program("kubectl"), cluster.kubeconfig, POD, REVISION, CONFIG_MAP) as recorder:
         assert recorder.until(recorder.begun, PATIENCE)
         space, underway = (Workspace(cluster, recorder, name) for name in ("golden", midway.SPACE))
         began, unfinished = space.now(), underway.pods
+        held = sidecars_and_copies(cluster)
         take(cluster)
         check_standstill(cluster)
         assert cluster.read(ROLE)["rules"] == [rights[-1]]
@@ -165,6 +172,7 @@ async def test_take_over_and_back(cluster: Cluster):
             space.catch_up()
             assert lines(space, began) == []
             assert lines(space, began, "ControllerRevision") == []
+            assert sidecars_and_copies(cluster) == held
             check_objects(found, objects(cluster))
             for workload in UNDERWAY:
                 went_on(underway, workload, unfinished)
@@ -173,6 +181,9 @@ async def test_take_over_and_back(cluster: Cluster):
             await rolled_out(space, "asts", "asts")
             came_back(space, "asts-2")
             rolled_one_by_one(space)
+            sidecars_went_on(space)
+            injected(space)
+            await followed(cluster)
             for workload in UNDERWAY:
                 await unhooked(underway, workload)
             await services.healthy()
@@ -223,6 +234,79 @@ async def unhooked(space: Workspace, workload: midway.Midway) -> None:
     await eventually(lambda: served(space, workload.name, workload.name, updatedReadyReplicas=4, replicas=4))
     assert deleted["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in space.pods.values()}
     assert {workload.done, workload.grace, workload.held} < space.pods.keys()
+
+
+def sidecars_and_copies(cluster: Cluster) -> dict[str, str]:
+    """The versions of what nobody may write: the SidecarSet, its revisions, the ResourceDistribution, its copies."""
+    objects = [cluster.read("sidecarset", "side"), cluster.read("resourcedistribution", "rd")]
+    objects += cluster.read("controllerrevisions", *SYSTEM, "-l", "kruise.io/sidecarset-name=side")["items"]
+    objects += [cluster.read("configmap", COPY, "-n", namespace) for namespace in COPIED_TO]
+    versions = {one["metadata"]["uid"]: one["metadata"]["resourceVersion"] for one in objects}
+    assert len(versions) == 6
+    return versions
+
+
+def proxy(pod: Json) -> tuple[str, int]:
+    """Image and restarts of the sidecar."""
+    [status] = (one for one in pod["status"]["containerStatuses"] if one["name"] == "proxy")
+    [container] = (one for one in pod["spec"]["containers"] if one["name"] == "proxy")
+    return container["image"], status["restartCount"]
+
+
+def meshed(pods: Mapping[str, Json]) -> dict[str, Json]:
+    """The pods that have the sidecar."""
+    return {name: pod for name, pod in pods.items() if name.startswith("meshed-")}
+
+
+def sidecars_went_on(space: Workspace) -> None:
+    """The update that the partition held goes on with the pods that are left, one by one: only the sidecar restarts."""
+    before = meshed(space.pods)
+    left = {name for name, pod in before.items() if proxy(pod)[0] == OLD_PROXY}
+    assert (len(before), len(left)) == (3, 2)
+    mark = space.now()
+    space.cluster.kubectl(
+        "patch", "sidecarset", "side", "--type=merge", "-p", '{"spec":{"updateStrategy":{"partition":0}}}'
+    )
+    counts = {"matchedPods": 3, "updatedPods": 3, "readyPods": 3, "updatedReadyPods": 3}
+    space.until(lambda: counts.items() <= space.cluster.read("sidecarset", "side")["status"].items())
+    space.catch_up()
+    after = meshed(space.pods)
+    assert after.keys() == before.keys()
+    for name, pod in after.items():
+        assert proxy(pod) == (NEW_PROXY, proxy(before[name])[1] + (name in left))
+        others = [one for one in pod["status"]["containerStatuses"] if one["name"] != "proxy"]
+        assert [one["restartCount"] for one in others] == [0] * len(others)
+    assert {line.split()[1] for line in lines(space, mark)} == left
+    assert min(sum(map(is_ready, meshed(pods).values())) for pods in space.moments(mark)) >= 2
+
+
+def injected(space: Workspace) -> None:
+    """A new pod gets what those of OpenKruise have."""
+    before = meshed(space.pods)
+    space.scale(4, "meshed")
+    space.until(lambda: len(meshed(space.pods)) == 4 and all(map(is_ready, meshed(space.pods).values())))
+    [new] = (pod for name, pod in meshed(space.pods).items() if name not in before)
+    old = next(iter(before.values()))
+    for part in ("containers", "initContainers"):
+        assert [one["name"] for one in new["spec"][part]] == [one["name"] for one in old["spec"][part]]
+    assert proxy(new)[0] == NEW_PROXY
+    assert new["metadata"]["annotations"]["mesh"] == "on"
+
+
+async def followed(cluster: Cluster) -> None:
+    """Copies that OpenKruise has made follow their source, and come back."""
+
+    def copies() -> list[Json]:
+        flags = ("-A", f"--field-selector=metadata.name={COPY}")
+        return cluster.read("configmap", *flags)["items"]
+
+    before = {one["metadata"]["namespace"]: one["metadata"]["uid"] for one in copies()}
+    cluster.kubectl("patch", "distributor", "rd", "--type=merge", "-p", '{"spec":{"resource":{"data":{"k":"new"}}}}')
+    await eventually(lambda: [one["data"] for one in copies()] == [{"k": "new"}] * 2)
+    assert {one["metadata"]["namespace"]: one["metadata"]["uid"] for one in copies()} == before
+    assert before.keys() == set(COPIED_TO)
+    cluster.kubectl("delete", "configmap", COPY, "-n", "golden-b")
+    await eventually(lambda: len(copies()) == 2)
 
 
 def served(space: Workspace, kind: str = "clone", name: str = "clone", **fields: int) -> bool:

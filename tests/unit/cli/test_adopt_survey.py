@@ -73,7 +73,18 @@ def test_workloads(live: Json, strategy: Json, said: str):
             id="not distributed",
         ),
         pytest.param("PersistentPodState", {}, {"podStates": {}}, "", id="remembers"),
-        pytest.param("SidecarSet", {}, {}, "", id="not served"),
+        pytest.param("BroadcastJob", {}, {}, "", id="not served"),
+        pytest.param("SidecarSet", {}, {"matchedPods": 3, "updatedPods": 3}, "", id="injected"),
+        pytest.param(
+            "SidecarSet", {"updateStrategy": {"type": "NotUpdate"}}, {"matchedPods": 3}, "", id="injected for good"
+        ),
+        pytest.param(
+            "SidecarSet",
+            {"updateStrategy": {"partition": 2, "paused": True}},
+            {"matchedPods": 3, "updatedPods": 1},
+            "1 of 3 pods have the newest sidecars, partition 2, paused",
+            id="sidecars held",
+        ),
     ],
 )
 def test_other_kinds(kind: str, spec: Json, status: Json, said: str):
