@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -235,7 +236,7 @@ async def test_the_manifest_of_the_article(place: Place):
         cluster.kubectl("delete", "namespace", "ns-1", "ns-2", "ns-3", "--wait=false")
 
 
-async def test_no_secret_on_the_bus_in_logs_or_in_what_commands_show(place: Place):
+async def test_no_secret_on_the_bus_in_logs_or_in_what_commands_show(place: Place, tmp_path: Path):
     place.namespace("a")
     value = "the-password-is-hunter2"
     encoded = place.secret(value)["data"]["k"]
@@ -255,8 +256,13 @@ async def test_no_secret_on_the_bus_in_logs_or_in_what_commands_show(place: Plac
     assert f"Secret {place.name} to namespaces {place.at('a')}: 1 of 1 have it" in card
     reasons = _said(place, "explain", "distributor", place.name)
     assert f"the copy is right in {place.at('a')}" in reasons
+    bundle = tmp_path / "bundle.jsonl"
+    _said(place, "bundle", "distributor", place.name, "-o", str(bundle))
+    recorded = bundle.read_text()
+    assert f"act.v1.sidecar.secrets.{place.at('a')}.{place.name}" in recorded
+    assert f"why.v1.resourcedistributions._.{place.name}" in recorded
     for secret in (value, encoded):
-        assert secret not in everything + card + reasons
+        assert secret not in everything + card + reasons + recorded
 
 
 def _said(place: Place, *words: str) -> str:
