@@ -6,6 +6,7 @@ the path of pods only while something makes that necessary.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -88,6 +89,7 @@ async def run(context: Context) -> None:
         group.create_task(tls.serve(app, certificate, sock))
         group.create_task(_report(context, rotator, sock.getsockname()[1], directory / CA_FILE))
         await _in_time(settings, rotator, rotator.initialised)
+        gc.freeze()  # the application is there to stay: looking through it would keep calls waiting
         context.started()
 
 
