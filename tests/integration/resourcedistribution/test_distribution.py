@@ -15,6 +15,8 @@ from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, kube_stream
 from tests.integration.resourcedistribution.conftest import VERSIONS, Json, Place
 from tests.support.broker import environment
 
+pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
+
 MARK = "kruise.io/resourcedistribution.resource."
 ARTICLE = """
 apiVersion: apps.kruise.io/v1alpha1
