@@ -1,6 +1,6 @@
 """What the webhook remembers of a resource: kept right by a watch of its own, so that it serves while NATS is down."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -27,11 +27,16 @@ class Cache(Generic[T]):
     """The objects of one resource, as a `Sink` of the watch: what `read` makes of each. One that is being deleted, or
     that `read` makes None of, is none."""
 
-    def __init__(self, resource: Resource, read: Callable[[msgspec.Raw], T | None]) -> None:
+    def __init__(
+        self, resource: Resource, read: Callable[[msgspec.Raw], T | None], needs: Callable[[T], Hashable]
+    ) -> None:
+        """`needs` is what of an object listeners depend on: statuses change many times a second."""
         self.resource = resource
         self.known = False
         """It is known what there is."""
         self._read = read
+        self._needs = needs
+        self._told: object = None
         self._listeners: list[Callable[[], None]] = []
         self._held: dict[_Key, _Held[T]] = {}
         self._listed: dict[_Key, _Held[T]] = {}  # those of the LIST under way
@@ -47,7 +52,7 @@ class Cache(Generic[T]):
         return None if held is None else held.value
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after each change."""
+        """Call `listener` when what is needed has changed."""
         self._listeners.append(listener)
 
     async def follow(self, api: Api, clock: Clock) -> None:
@@ -94,5 +99,9 @@ class Cache(Generic[T]):
         return (metadata.namespace, metadata.name), _Held(version_number(metadata.resource_version), value)
 
     def _tell(self) -> None:
+        needs = {self._needs(value) for value in self.values()}
+        if needs == self._told:
+            return
+        self._told = needs
         for listener in self._listeners:
             listener()

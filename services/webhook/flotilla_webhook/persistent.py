@@ -40,7 +40,7 @@ class PersistentStates:
     def __init__(self, api: Api, white_list: WhiteList) -> None:
         self.api = api
         self.white_list = white_list
-        self.namespaces = Cache(PERSISTENT_POD_STATE, lambda item: metadata_of(item).namespace)
+        self.namespaces = Cache(PERSISTENT_POD_STATE, lambda item: metadata_of(item).namespace, lambda one: one)
         """Of every PersistentPodState."""
 
     def step(self) -> Step:

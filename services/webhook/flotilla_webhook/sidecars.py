@@ -4,6 +4,8 @@ They are known from a watch. One that was admitted here a moment ago is read fro
 shown it, so that a pod which is created right after it does not slip through.
 """
 
+from collections.abc import Iterator
+
 import msgspec
 import structlog
 
@@ -41,6 +43,8 @@ class Known(msgspec.Struct, frozen=True):
     document: Json
     reach: Reach | None
     """None: its selector cannot be read."""
+    rules: tuple[PodRule, ...]
+    """The pods that it makes necessary to see."""
 
 
 class Sidecars:
@@ -48,7 +52,7 @@ class Sidecars:
 
     def __init__(self, api: Api, clock: Clock, entropy: Entropy, gates: Gates, namespace: str) -> None:
         """`namespace` is the system's own, where revisions are."""
-        self.cache = Cache(SIDECAR_SET, known)
+        self.cache = Cache(SIDECAR_SET, known, lambda one: one.rules)
         self._api = api
         self._clock = clock
         self._restoring = Restoring(api, entropy, namespace)
@@ -64,11 +68,12 @@ class Sidecars:
         """Pods that a SidecarSet matches, unless its injection is paused."""
         if not self._on:
             return []
-        return [rule for one in self.cache.values() for rule in _rules_of(one)]
+        return [rule for one in self.cache.values() for rule in one.rules]
 
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
         """What a SidecarSet that is about to be stored makes necessary."""
-        return _rules_of(known(msgspec.Raw(msgspec.json.encode(_hub(document))))) if self._on else []
+        one = known(msgspec.Raw(msgspec.json.encode(_hub(document)))) if self._on else None
+        return [] if one is None else list(one.rules)
 
     def admitted(self, document: Json) -> None:
         """It is about to be stored."""
@@ -157,20 +162,20 @@ def known(item: msgspec.Raw) -> Known | None:
         reach = Reach.of(typed)
     except ValueError:
         reach = None
-    return Known(typed, msgspec.json.decode(item), reach)
+    return Known(typed, msgspec.json.decode(item), reach, tuple(_rules_of(typed, reach)))
 
 
-def _rules_of(one: Known | None) -> list[PodRule]:
-    if one is None or one.typed.spec.injection_strategy.paused or one.reach is None or one.reach.selector is None:
-        return []
-    spec, why = one.typed.spec, f"SidecarSet {one.typed.metadata.name}"
-    expression = labels_match(spec.selector or LabelSelector())
-    if one.reach.pinned is not None:
-        return [PodRule(why, expression, namespace) for namespace in sorted(one.reach.pinned)]
-    if one.reach.namespaces is not None:
-        labels = msgspec.json.encode(spec.namespace_selector, order="sorted").decode()
-        return [PodRule(why, expression, namespace_labels=labels)]
-    return [] if one.reach.unreadable else [PodRule(why, expression)]
+def _rules_of(typed: SidecarSet, reach: Reach | None) -> Iterator[PodRule]:
+    if typed.spec.injection_strategy.paused or reach is None or reach.selector is None or reach.unreadable:
+        return
+    why, expression = f"SidecarSet {typed.metadata.name}", labels_match(typed.spec.selector or LabelSelector())
+    if reach.pinned is not None:
+        yield from (PodRule(why, expression, namespace) for namespace in sorted(reach.pinned))
+    elif reach.namespaces is not None:
+        labels = msgspec.json.encode(typed.spec.namespace_selector, order="sorted").decode()
+        yield PodRule(why, expression, namespace_labels=labels)
+    else:
+        yield PodRule(why, expression)
 
 
 def _hub(document: Json) -> Json:
