@@ -36,7 +36,8 @@ class Cache(Generic[T]):
         """It is known what there is."""
         self._read = read
         self._needs = needs
-        self._told: object = None
+        self.needed: frozenset[Hashable] = frozenset()
+        """What is needed of all of them."""
         self._listeners: list[Callable[[], None]] = []
         self._held: dict[_Key, _Held[T]] = {}
         self._listed: dict[_Key, _Held[T]] = {}  # those of the LIST under way
@@ -99,9 +100,9 @@ class Cache(Generic[T]):
         return (metadata.namespace, metadata.name), _Held(version_number(metadata.resource_version), value)
 
     def _tell(self) -> None:
-        needs = {self._needs(value) for value in self.values()}
-        if needs == self._told:
+        needed = frozenset(self._needs(held.value) for held in self._held.values() if held.value is not None)
+        if needed == self.needed:
             return
-        self._told = needs
+        self.needed = needed
         for listener in self._listeners:
             listener()

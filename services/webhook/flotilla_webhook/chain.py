@@ -54,14 +54,14 @@ class Chain(msgspec.Struct, frozen=True):
 
 def chain_of(api: Api, clock: Clock, entropy: Entropy, settings: Settings, gates: Gates) -> Chain:
     """The pod webhook."""
-    states = PersistentStates(api, WhiteList(api, settings.namespace))
+    states = PersistentStates(api, clock, WhiteList(api, settings.namespace))
     sidecars = Sidecars(api, clock, entropy, gates, settings.namespace)
     steps = [readiness_step(gates), sidecars.step(), launch_step(gates, entropy), states.step()]
     return Chain(
         PodAdmission(steps, Standing(clock)),
         (states.namespaces, sidecars.cache),
         {
-            PERSISTENT_POD_STATE: Armed(states.rules_of, lambda document: None),
+            PERSISTENT_POD_STATE: Armed(states.rules_of, states.admitted),
             SIDECAR_SET: Armed(sidecars.rules_of, sidecars.admitted),
         },
     )

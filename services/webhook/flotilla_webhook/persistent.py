@@ -23,6 +23,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, supported
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.podrules import PodRule
+from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
 from flotilla_webhook.pods import Step
@@ -30,6 +31,8 @@ from flotilla_webhook.tools import read_all
 from flotilla_webhook.whitelist import WhiteList
 
 INJECTED = "kruise.io/injected-persistent-pod-state"
+UNSEEN_SECONDS = 10.0
+"""How long a namespace counts as one with a PersistentPodState that the watch has not shown yet."""
 _STATEFUL_SETS = (CustomWorkload("apps", "v1", "StatefulSet"), CustomWorkload("apps.kruise.io", "v1", "StatefulSet"))
 _log = structlog.get_logger()
 
@@ -37,8 +40,10 @@ _log = structlog.get_logger()
 class PersistentStates:
     """The step, and what PersistentPodStates make necessary."""
 
-    def __init__(self, api: Api, white_list: WhiteList) -> None:
+    def __init__(self, api: Api, clock: Clock, white_list: WhiteList) -> None:
         self.api = api
+        self._clock = clock
+        self._admitted: dict[str, float] = {}  # until when namespaces count whose first one is about to be stored
         self.white_list = white_list
         self.namespaces = Cache(PERSISTENT_POD_STATE, lambda item: metadata_of(item).namespace, lambda one: one)
         """Of every PersistentPodState."""
@@ -54,6 +59,11 @@ class PersistentStates:
     async def rules_of(self, document: Json, namespace: str) -> list[PodRule]:
         """What a PersistentPodState that is about to be stored makes necessary."""
         return await self._rules_in([namespace])
+
+    def admitted(self, document: Json) -> None:
+        """It is about to be stored."""
+        namespace = text(member(document, "metadata").get("namespace"))
+        self._admitted[namespace] = self._clock.monotonic() + UNSEEN_SECONDS
 
     async def _rules_in(self, namespaces: Iterable[str]) -> list[PodRule]:
         wanted = sorted(set(namespaces))
@@ -72,16 +82,25 @@ class PersistentStates:
         """Bind the pod to where it was, if there is a record of it. Raises ApiError, Unreachable or ValueError when it
         cannot be said whether its workload is one of these."""
         owner = _controller(pod)
-        if owner is None or not await self._is_supported(owner):
+        if owner is None or not await self._is_supported(owner, request.namespace):
             return
         state = await self._state_of(owner, request.namespace)
         if state is not None:
             inject(pod, state)
 
-    async def _is_supported(self, owner: TargetRef) -> bool:
+    async def _is_supported(self, owner: TargetRef, namespace: str) -> bool:
+        """Pods that other steps have to see may be of any kind: who is like a StatefulSet is asked only where it could
+        matter."""
         if supported(owner.api_version, owner.kind, ()):
             return True
+        if not self._may_have_one(namespace):
+            return False
         return supported(owner.api_version, owner.kind, await self.white_list.read())
+
+    def _may_have_one(self, namespace: str) -> bool:
+        if not self.namespaces.known or namespace in self.namespaces.needed:
+            return True
+        return self._admitted.get(namespace, 0.0) > self._clock.monotonic()
 
     async def _state_of(self, owner: TargetRef, namespace: str) -> PersistentPodState | None:
         """The first one that is about the workload and stays. What cannot be read counts as none (§6)."""

@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_ST
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
-from flotilla_webhook.persistent import PersistentStates
+from flotilla_webhook.persistent import UNSEEN_SECONDS, PersistentStates
 from flotilla_webhook.podready import readiness_step
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.standing import Standing
@@ -29,7 +29,7 @@ class World:
 
     def __init__(self, gates: str = "") -> None:
         self.cluster, self.clock = FakeApi(), FakeClock()
-        self.states = PersistentStates(self.cluster.api, WhiteList(self.cluster.api, "kruise-system"))
+        self.states = PersistentStates(self.cluster.api, self.clock, WhiteList(self.cluster.api, "kruise-system"))
         steps = [readiness_step(Gates.parse(gates)), self.states.step()]
         self.pods = PodAdmission(steps, Standing(self.clock))
 
@@ -173,3 +173,17 @@ async def test_what_cannot_be_listed_counts_as_none() -> None:
     world.state()
     world.cluster.fail_lists = ApiError(500, "", "etcd")
     assert await world.admit(pod()) == pod()
+
+
+async def test_other_kinds_are_asked_about_only_where_there_is_one() -> None:
+    world = World()
+    world.state(api=GAMES, kind="GameSet")
+    world.configure(WHITE_LIST)
+    await world.states.namespaces.listing()
+    await world.states.namespaces.complete("1")
+    game = pod(api=GAMES, kind="GameSet")
+    assert await world.admit(game) == game
+    world.states.admitted({"metadata": {"namespace": "n"}})
+    assert "nodeSelector" in (await world.admit(game))["spec"]
+    world.clock.time += UNSEEN_SECONDS + 1
+    assert await world.admit(game) == game

@@ -27,7 +27,7 @@ class World:
 
     def __init__(self) -> None:
         self.cluster, self.clock = FakeApi(), FakeClock()
-        self.states = PersistentStates(self.cluster.api, WhiteList(self.cluster.api, "kruise-system"))
+        self.states = PersistentStates(self.cluster.api, self.clock, WhiteList(self.cluster.api, "kruise-system"))
         self.standing = Standing(self.clock)
         self.pods = PodAdmission([self.states.step()], self.standing)
 
