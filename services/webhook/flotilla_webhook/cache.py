@@ -81,8 +81,12 @@ class Cache(Generic[T]):
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         if kind == "DELETED":
-            self._held.pop((head.namespace, head.name), None)
-            self._tell()
+            held = self._held.get((head.namespace, head.name))
+            if held is not None and held.version <= version_number(
+                head.resource_version
+            ):  # no namesake that came after
+                del self._held[head.namespace, head.name]
+                self._tell()
         else:
             self.take(bytes(item))
 

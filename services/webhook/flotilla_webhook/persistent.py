@@ -62,8 +62,9 @@ class PersistentStates:
 
     def admitted(self, document: Json) -> None:
         """It is about to be stored."""
-        namespace = text(member(document, "metadata").get("namespace"))
-        self._admitted[namespace] = self._clock.monotonic() + UNSEEN_SECONDS
+        now = self._clock.monotonic()
+        self._admitted = {namespace: until for namespace, until in self._admitted.items() if until > now}
+        self._admitted[text(member(document, "metadata").get("namespace"))] = now + UNSEEN_SECONDS
 
     async def _rules_in(self, namespaces: Iterable[str]) -> list[PodRule]:
         wanted = sorted(set(namespaces))

@@ -47,6 +47,14 @@ class Known(msgspec.Struct, frozen=True):
     """The pods that it makes necessary to see."""
 
 
+class _Unseen(msgspec.Struct, frozen=True):
+    """What was admitted, and the watch may not have shown."""
+
+    uid: str
+    generation: int
+    until: float  # it is looked for until then
+
+
 class Sidecars:
     """The step, and what SidecarSets make necessary."""
 
@@ -58,7 +66,7 @@ class Sidecars:
         self._restoring = Restoring(api, entropy, namespace)
         self._on = gates.on("PodWebhook")
         self._sorted = gates.on("EnableSortSidecarContainerByName")
-        self._unseen: dict[str, tuple[int, float]] = {}  # the generation to be seen, and until when it is looked for
+        self._unseen: dict[str, _Unseen] = {}
 
     def step(self) -> Step:
         """The step; idle without the gate PodWebhook."""
@@ -78,8 +86,11 @@ class Sidecars:
     def admitted(self, document: Json) -> None:
         """It is about to be stored."""
         metadata = member(document, "metadata")
-        generation, name = metadata.get("generation"), text(metadata.get("name"))
-        self._unseen[name] = (generation or 1, self._clock.monotonic() + UNSEEN_SECONDS)
+        self._unseen[text(metadata.get("name"))] = _Unseen(
+            uid=text(metadata.get("uid")),
+            generation=metadata.get("generation") or 1,
+            until=self._clock.monotonic() + UNSEEN_SECONDS,
+        )
 
     async def change(self, pod: Json, request: Request) -> None:
         """Inject what matches the pod. Raises ApiError or Unreachable, and ValueError for what cannot be injected."""
@@ -122,9 +133,10 @@ class Sidecars:
         return sorted(found, key=lambda one: one.typed.metadata.name)
 
     async def _look_for_unseen(self) -> None:
-        for name, (generation, end) in list(self._unseen.items()):
-            if self._is_seen(name, generation) or self._clock.monotonic() > end:
-                del self._unseen[name]
+        for name, unseen in list(self._unseen.items()):
+            if self._is_seen(name, unseen) or self._clock.monotonic() > unseen.until:
+                if self._unseen.get(name) is unseen:  # while another was read, it may have been admitted anew
+                    del self._unseen[name]
                 continue
             try:
                 self.cache.take(await self._api.get(SIDECAR_SET, "", name))
@@ -132,9 +144,11 @@ class Sidecars:
                 if failure.code != 404:
                     raise
 
-    def _is_seen(self, name: str, generation: int) -> bool:
+    def _is_seen(self, name: str, unseen: _Unseen) -> bool:
         held = self.cache.get("", name)
-        return held is not None and held.typed.metadata.generation >= generation
+        if held is None or held.typed.metadata.uid != unseen.uid:  # a namesake that was there before proves nothing
+            return False
+        return held.typed.metadata.generation >= unseen.generation
 
     async def _labels_of(self, namespace: str) -> dict[str, str]:
         """Asked at once: a label may have come a moment ago. A namespace that is gone has none."""

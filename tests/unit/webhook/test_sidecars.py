@@ -1,5 +1,6 @@
 """Which SidecarSets, and which revision of them, a new pod gets (sidecarset.md §6.1 to §6.4, §11.1)."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -250,6 +251,41 @@ async def test_one_that_was_just_admitted_is_looked_for() -> None:
     assert image(await world.admit()) == "new"  # known well enough: nobody has said that it changes
     world.sidecars.admitted(stored)
     assert image(await world.admit()) == "newest"
+
+
+async def test_a_namesake_that_was_there_before_proves_nothing() -> None:
+    world = World(sidecar_set() | {"metadata": {"name": "side", "uid": "old", "generation": 4}})
+    await world.watch()
+    del world.cluster.objects[SIDECAR_SET.plural, "", "side"]
+    stored = world.cluster.put(SIDECAR_SET, sidecar_set(image="newest"))
+    stored["metadata"]["uid"] = "new"
+    world.sidecars.admitted(stored)
+    assert image(await world.admit()) == "newest"
+    gone = msgspec.Raw(msgspec.json.encode({"metadata": {"name": "side", "uid": "old", "resourceVersion": "1"}}))
+    await world.sidecars.cache.event("DELETED", HeadMeta(name="side", uid="old", resource_version="1"), gone)
+    assert image(await world.admit()) == "newest", "that the former one has gone is old news"
+
+
+async def test_many_pods_at_once_look_for_the_same_ones() -> None:
+    """The first answer is the last to come: meanwhile others have seen everything."""
+    world = World()
+    await world.watch()
+    for name in ("a", "b", "c"):
+        world.sidecars.admitted(world.cluster.put(SIDECAR_SET, sidecar_set(name)))
+    read, others_are_done = world.cluster.get, asyncio.Event()
+    late = iter([others_are_done])
+
+    async def answer(*arguments: Any) -> bytes:
+        for event in late:
+            await event.wait()
+        return await read(*arguments)
+
+    world.cluster.get = answer  # type: ignore[method-assign]
+    first = asyncio.create_task(world.admit())
+    await asyncio.sleep(0)
+    found = [await world.admit() for _ in range(2)]
+    others_are_done.set()
+    assert {tuple(names(one)) for one in (await first, *found)} == {("a", "b", "c", "main")}
 
 
 async def test_one_that_was_never_stored_is_given_up() -> None:

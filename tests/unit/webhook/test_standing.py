@@ -93,7 +93,7 @@ async def test_watching_what_comes_and_goes() -> None:
     async def see(kind: str, version: str, **metadata: Any) -> None:
         given = {"namespace": "b", "name": "q", "resourceVersion": version} | metadata
         item = msgspec.Raw(msgspec.json.encode({"metadata": given}))
-        await cache.event(kind, HeadMeta(namespace="b", name="q"), item)
+        await cache.event(kind, HeadMeta(namespace="b", name="q", resource_version=version), item)
 
     await see("ADDED", "5")
     await see("MODIFIED", "6", deletionTimestamp="2026-03-01T12:00:00Z")  # one on its way out injects nothing any more
