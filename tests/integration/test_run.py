@@ -1,10 +1,12 @@
 """`flotilla run` against a real control plane: one process or several, an embedded bus, ends of all kinds."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,9 @@ import pytest_asyncio
 from flotilla_cli.cluster.ports import free_ports
 from flotilla_cli.cluster.process import bound_command, start_ticks
 from flotilla_cli.services import installed
+from flotilla_common.tracing.context import change
 from tests.support.cluster import Cluster, control_plane, eventually
+from tests.support.collector import Collector, collector
 from tests.support.fleet import install, page
 
 MANIFEST = """
@@ -58,7 +62,7 @@ class Run:
             *flags,
         ]
         with self.log.open("wb") as output:
-            env = {**os.environ, "TMPDIR": str(folder)}
+            env = {**os.environ, "TMPDIR": str(folder), "OTEL_BSP_SCHEDULE_DELAY": "200"}  # milliseconds
             self.process = subprocess.Popen(bound_command(command), stdout=output, stderr=output, env=env)
 
     def ready(self) -> bool:
@@ -109,6 +113,39 @@ async def works(cluster: Cluster, run: Run, name: str) -> None:
     await eventually(lambda: cluster.read("clone", name).get("status", {}).get("readyReplicas") == 2)
 
 
+async def one_rollout_is_one_trace(cluster: Cluster, traces: Collector, name: str) -> None:
+    """From the change of the image over bus and passes to the last write, through three processes."""
+    template = {"spec": {"containers": [{"name": "main", "image": "nginx:mainline"}]}}
+    image = {
+        "spec": {"template": template, "updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible"}}}
+    }
+    cluster.kubectl("patch", "clone", name, "--type=merge", f"-p={json.dumps(image)}")
+    await eventually(lambda: cluster.read("clone", name)["status"].get("updatedReadyReplicas") == 4)
+    meta = cluster.read("clone", name)["metadata"]
+    root = change(meta["uid"], meta["generation"])
+
+    def complete() -> bool:
+        names = Counter(span.name for span in traces.of(root.trace_id))
+        return names["patch Pod"] >= 4 and names["patch Pod/status"] >= 8 and names["patch CloneSet/status"] > 0
+
+    await eventually(complete)
+    spans = {span.span_id: span for span in traces.of(root.trace_id)}
+    assert [span.name for span in spans.values() if not span.parent_id] == ["change CloneSet"]
+    await eventually(lambda: not _orphans(traces, root.trace_id))
+    assert spans[root.span_id].service == "flotilla-watcher"
+    assert {"publish CloneSet", "plan CloneSet", "create ControllerRevision"} <= {span.name for span in spans.values()}
+    write = next(span for span in spans.values() if span.name == "patch Pod")
+    assert write.attributes["flotilla.cause"].startswith("in-place update to ")
+    assert spans[write.parent_id].name == "plan CloneSet"
+
+
+def _orphans(traces: Collector, trace: str) -> list[str]:
+    """Spans whose parent did not arrive."""
+    spans = traces.of(trace)
+    known = {span.span_id for span in spans}
+    return [span.name for span in spans if span.parent_id and span.parent_id not in known]
+
+
 def leftovers(folder: Path) -> list[Path]:
     """What an embedded bus left of its store."""
     return list(folder.glob("flotilla-nats-*"))
@@ -154,7 +191,7 @@ async def test_one_process_killed_takes_the_bus_with_it(cluster: Cluster, tmp_pa
 @pytest.mark.timeout(300)  # nine starts of Python processes, of which a loaded machine makes seconds each
 @pytest.mark.asyncio(loop_scope="module")
 async def test_split_restarts_the_dead_and_ends_with_its_children(cluster: Cluster, tmp_path: Path):
-    with running(cluster, tmp_path, "--split") as run:
+    with collector() as traces, running(cluster, tmp_path, "--split", f"--otlp-endpoint={traces.endpoint}") as run:
         await works(cluster, run, "apart")
         victim = run.child("run cloneset")
         os.kill(victim, signal.SIGKILL)
@@ -165,6 +202,7 @@ async def test_split_restarts_the_dead_and_ends_with_its_children(cluster: Clust
         cluster.kubectl("scale", "clone", "apart", "--replicas=4")
         await eventually(lambda: cluster.read("clone", "apart")["status"].get("readyReplicas") == 4)
         assert lease_holder(cluster) == holder  # its successor is the same replica, so it did not have to wait
+        await one_rollout_is_one_trace(cluster, traces, "apart")
         await run.ends_with(signal.SIGTERM, 0)
         assert released(cluster, run)
         assert re.search(r'"event": ?"stopped"', run.log.read_text())

@@ -25,6 +25,7 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from flotilla_common.service import Context
 from flotilla_common.settings import Settings
+from flotilla_common.tracing.context import change
 from flotilla_watcher import app
 from flotilla_watcher.resource_watch import ResourceWatch
 from tests.support.broker import Broker, broker
@@ -195,7 +196,7 @@ async def test_messages_are_as_the_design_says(api: KubeClient, nats: Broker, na
         assert "managedFields" not in body["metadata"]
         assert (headers["op"], headers["uid"]) == ("ADDED", made.metadata.uid)
         assert headers["rv"] == made.metadata.resource_version
-        assert headers["traceparent"].startswith(f"00-{made.metadata.uid.replace('-', '')}-")
+        assert headers["traceparent"] == change(made.metadata.uid, 0).version(headers["rv"]).traceparent
         assert headers["epoch"] == marker["epoch"]
         assert int(marker["rv"]) >= int(headers["rv"])
         assert marker["count"] > 0

@@ -86,7 +86,7 @@ class Assembly:
             count=settings.shards,
             terms=LeaseTerms(settings.lease_duration, settings.lease_retry_period),
         )
-        self._journal = Journal(context.bus, context.clock, context.service, context.replica)
+        self._journal = Journal(context.bus, context.clock, context.service, context.replica, context.tracer)
         self._limiter = Limiter(context.clock, most=settings.kube_max_writes)
         self._served: list[_Served] = []
         self._parts = 0

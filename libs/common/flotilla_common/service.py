@@ -42,6 +42,7 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
 from flotilla_common.settings import Settings, SettingsError, load, split_flags
 from flotilla_common.stopping import stop_on_signals
+from flotilla_common.tracing.span import Tracer
 
 E = TypeVar("E", bound=Exception)
 
@@ -80,6 +81,8 @@ class Context:
     entropy: Entropy
     health: Health
     replica: str
+    tracer: Tracer | None = None
+    """Takes the spans of the service, where a collector is configured."""
     log: structlog.stdlib.BoundLogger = field(default_factory=structlog.get_logger)
     vitals: dict[str, Callable[[], object]] = field(default_factory=dict[str, Callable[[], object]])
     """Figures for the heartbeat by name: lag, shards held, …"""
@@ -151,6 +154,9 @@ async def run_services(services: Sequence[Service], settings: Settings, cluster:
         buses: list[NatsBus] = []
         cluster = cluster or await load_config(settings)
         for service in services:
+            tracer = _tracer(settings, service.name, replica)
+            if tracer is not None:
+                stack.push_async_callback(asyncio.to_thread, tracer.close)
             api = KubeClient(cluster, user_agent=f"kruise-manager/{service.name}")
             stack.push_async_callback(api.close)
             bus = NatsBus(settings, name=f"{service.name}/{replica}", clock=clock)
@@ -167,6 +173,7 @@ async def run_services(services: Sequence[Service], settings: Settings, cluster:
                     entropy=entropy,
                     health=vital,
                     replica=replica,
+                    tracer=tracer,
                 )
             )
         async with asyncio.TaskGroup() as group:
@@ -178,6 +185,15 @@ async def run_services(services: Sequence[Service], settings: Settings, cluster:
             await asyncio.wait(running)
             for look in looking:
                 look.cancel()
+
+
+def _tracer(settings: Settings, service: str, replica: str) -> Tracer | None:
+    if not settings.otlp_endpoint:
+        return None
+    from flotilla_common.tracing.otlp import OtlpTracer  # noqa: PLC0415 - see there what it costs
+
+    about = {"service.name": f"flotilla-{service}", "service.instance.id": replica, "service.version": VERSION}
+    return OtlpTracer.to(settings.otlp_endpoint, about)
 
 
 async def run_one(service: Service, context: Context) -> None:

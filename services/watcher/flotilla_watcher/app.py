@@ -102,6 +102,7 @@ async def _watch(
         fence=fence,
         report=report,
         copies=copies,
+        tracer=context.tracer,
     ).run()
 
 

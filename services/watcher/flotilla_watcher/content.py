@@ -10,6 +10,7 @@ from flotilla_common.api.meta import FieldOwner
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.tracing.context import change
 
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_owners = msgspec.json.Decoder(list[FieldOwner]).decode
@@ -55,16 +56,16 @@ class Content:
         return body, headers
 
     def headers(self, op: str, epoch: str, head: HeadMeta) -> dict[str, str]:
-        """The trace is the object's uid and the span its version, so that all services name a change alike."""
+        """The trace is that of the change which made the generation, the span is the version."""
         headers = {
             subjects.OP: op,
             subjects.RV: head.resource_version,
             subjects.UID: head.uid,
             subjects.EPOCH: epoch,
         }
-        trace = head.uid.replace("-", "")
-        if len(trace) == 32 and head.resource_version.isdigit():
-            headers[subjects.TRACEPARENT] = f"00-{trace}-{int(head.resource_version):016x}-01"
+        if head.uid:
+            span = change(head.uid, head.generation).version(head.resource_version)
+            headers[subjects.TRACEPARENT] = span.traceparent
         return headers
 
     def identity(self, head: HeadMeta) -> bytes:

@@ -20,6 +20,7 @@ from flotilla_watcher import metrics
 from flotilla_watcher.content import Content
 from flotilla_watcher.lines import Line
 from flotilla_watcher.node_copies import NodeCopies
+from flotilla_watcher.spans import ChangeSpans
 from flotilla_watcher.writer import StreamWriter
 
 TOMBSTONE_SECONDS = 600.0
@@ -42,6 +43,7 @@ class Publisher:
         report: Report,
         strangers: set[str],
         line: Line,
+        spans: ChangeSpans,
         nodes: NodeCopies | None = None,
     ) -> None:
         self._resource = resource
@@ -51,6 +53,7 @@ class Publisher:
         self._entropy = entropy
         self._report = report
         self._nodes = nodes
+        self._spans = spans
         self._line = line.name
         self._reached = line.reached  # the highest version that was published
         self._marker_subject = subjects.kube_marker(resource)
@@ -103,7 +106,9 @@ class Publisher:
 
     async def event(self, kind: str, head: HeadMeta, item: msgspec.Raw) -> None:
         subject = subjects.kube(self._resource, head.namespace, head.name)
+        before, began = self._known.get(subject), self._clock.now()
         body = await self._publish(subject, kind, head, item)
+        self._spans.published(before, kind, head, began)
         if self._nodes is not None:
             await self._nodes.changed(kind, head, body)
         self._advance(head.resource_version)

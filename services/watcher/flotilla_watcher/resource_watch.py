@@ -18,6 +18,7 @@ from flotilla_common.bus.interface import Bus, BusError, Message, StreamSpec
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.kube.interface import Api
 from flotilla_common.kube.reflector import Reflector
+from flotilla_common.tracing.span import Tracer
 from flotilla_watcher.content import Content
 from flotilla_watcher.lines import Line, follow_line
 from flotilla_watcher.node_copies import NodeCopies
@@ -25,6 +26,7 @@ from flotilla_watcher.node_index import Key
 from flotilla_watcher.node_readers import follow_readers, readers
 from flotilla_watcher.publisher import TOMBSTONE_SECONDS, Publisher, Report
 from flotilla_watcher.routes import routes
+from flotilla_watcher.spans import ChangeSpans
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
 GUARD_SECONDS = 2.0
@@ -52,6 +54,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
     fence: Callable[[], bool]
     report: Report
     copies: dict[Resource, NodeCopies]  # of all resources, as far as they are published now
+    tracer: Tracer | None = None
     _served: frozenset[str] = frozenset()  # nodes that got copies from us before
     _line: str = subjects.FIRST_LINE  # of versions; a stream that was wiped tells of none
 
@@ -81,6 +84,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             report=self.report,
             strangers=strangers,
             line=line,
+            spans=ChangeSpans(self.resource, self.clock, self.tracer),
             nodes=nodes,
         )
         reflector = Reflector(self.api, self.resource, publisher, self.clock)

@@ -8,6 +8,7 @@ import pytest
 
 from flotilla_common.api.resources import POD
 from flotilla_common.kube.reflector import decode_head
+from flotilla_common.tracing.context import change
 from flotilla_watcher.content import Content
 
 UID = "0b4a1f5e-7d32-4d6a-9f3e-2f1f3c5b7a90"
@@ -41,7 +42,7 @@ def test_headers() -> None:
         "rv": "12",
         "uid": UID,
         "epoch": "e1",
-        "traceparent": "00-0b4a1f5e7d324d6a9f3e2f1f3c5b7a90-000000000000000c-01",
+        "traceparent": change(UID, 0).version("12").traceparent,
     }
 
 

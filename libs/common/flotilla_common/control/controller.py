@@ -29,6 +29,7 @@ from flotilla_common.control.statusthrottle import StatusThrottle
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.mirror.table import VersionsWentBack
+from flotilla_common.tracing.context import change
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -168,7 +169,7 @@ class Controller(Generic[S]):
         if key in self._unknown:
             await self._reread(key)
             self._unknown.discard(key)
-        trace = self._entropy.token()
+        trace, began = self._entropy.token(), self._clock.now()
         with bound_contextvars(object="/".join(filter(None, key)), trace=trace):
             decided = self._decide(key)
             if decided is None:
@@ -177,14 +178,21 @@ class Controller(Generic[S]):
             subject, plan, planning = decided
             self._metrics.planned(planning)
             self.queue.hold(key, planning * PLANNING_SHARE)
-            self._say_why(key, subject, plan, trace)
-            self._order.mark_slow_start(key, slow=plan.starts_slowly)
-            report = await self._carry_out(key, subject, plan, trace, fence)
-            if not report.counts:
-                rest = min(self._executor.answer_seconds * ANSWER_SHARE, LONGEST_REST)
-                rest *= SETTLED_REST if plan.settled else 1
-                self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
-            return self._settle(key, plan, report)
+            with bound_contextvars(trace_id=change(subject.uid, subject.generation).trace_id):
+                said = self._say_why(key, subject, plan, trace)
+                self._order.mark_slow_start(key, slow=plan.starts_slowly)
+                report = await self._carry_out(key, subject, plan, trace, fence)
+                if said or report.counts:
+                    self._journal.passed(subject, plan, trace=trace, began=began)
+                self._rest(key, plan, report, planning)
+                return self._settle(key, plan, report)
+
+    def _rest(self, key: Key, plan: Plan, report: Report, planning: float) -> None:
+        """How long the object is left alone, at least, after a pass whose planning took so many seconds."""
+        if not report.counts:
+            rest = min(self._executor.answer_seconds * ANSWER_SHARE, LONGEST_REST)
+            rest *= SETTLED_REST if plan.settled else 1
+            self.queue.hold(key, max(planning * PLANNING_SHARE, rest))
 
     def _decide(self, key: Key) -> tuple[Subject, Plan, float] | None:
         """What is to be done for the object, and the seconds that planning took; None when it does not exist. One that
@@ -204,8 +212,8 @@ class Controller(Generic[S]):
             plan = failed_plan(error)
         return subject, plan, self._clock.monotonic() - started
 
-    def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> None:
-        """Publish the reasons when there are any and they changed."""
+    def _say_why(self, key: Key, subject: Subject, plan: Plan, trace: str) -> bool:
+        """Publish the reasons when there are any and they changed; True then."""
         self._log.debug(
             "planned",
             generation=subject.generation,
@@ -216,9 +224,11 @@ class Controller(Generic[S]):
             wake_at=plan.wake_at and plan.wake_at.isoformat(),
         )
         said = (subject.uid, subject.generation, plan.reasons, plan.numbers, plan.errors)
-        if any(said[2:]) and self._said.get(key) != said:
+        changed = any(said[2:]) and self._said.get(key) != said
+        if changed:
             self._said[key] = said
             self._journal.why(subject, plan, trace=trace)
+        return changed
 
     async def _carry_out(self, key: Key, subject: Subject, plan: Plan, trace: str, fence: Fence) -> Report:
         """Write the dependents, and the status first, last, or later (see `statusthrottle`)."""

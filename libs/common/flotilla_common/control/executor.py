@@ -18,9 +18,11 @@ from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Json, Outcome, OutcomeKind, Patch, Plan, Stage
+from flotilla_common.control.spans import write_context
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.mirror.mirror import Mirror
+from flotilla_common.tracing.context import carried
 
 _BY_CODE = {
     401: OutcomeKind.DENIED,
@@ -272,9 +274,10 @@ class _Run:
         """Send one action. `previous`: the version that the chain's last write left behind."""
         clock = self._executor.clock
         started = clock.monotonic()
-        outcome = await self._executor.send(action, previous, self._fence)
-        if not outcome.ok:
-            outcome = await self._executor.look(action, outcome)
+        with carried(write_context(self._subject, self._trace, action)):
+            outcome = await self._executor.send(action, previous, self._fence)
+            if not outcome.ok:
+                outcome = await self._executor.look(action, outcome)
         self._report.add(action, outcome)
         self._executor.publish(self._subject, action, outcome, clock.monotonic() - started, self._trace)
         return outcome

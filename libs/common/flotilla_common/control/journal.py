@@ -1,10 +1,12 @@
 """What was done and why, on the bus: `act.v1` for every write, `why.v1` for the last plan of every object.
 
 Both are for people and tools (`flotilla tail`, `explain`, the console). Nothing reads them to decide anything, so they
-are published without waiting, and nothing but the record is lost while the bus is down.
+are published without waiting, and nothing but the record is lost while the bus is down. Both name their span in the
+trace of the change that they follow from, and where a collector is configured the spans go there, too.
 """
 
 from collections import Counter
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -13,7 +15,9 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.control.metrics import WriteMetrics
 from flotilla_common.control.plan import Action, Create, Delete, Json, Outcome, Patch, Plan
+from flotilla_common.control.spans import pass_context, pass_span, write_context, write_span
 from flotilla_common.control.subject import Subject
+from flotilla_common.tracing.span import Tracer
 
 
 def rfc3339(clock: Clock) -> str:
@@ -24,11 +28,13 @@ def rfc3339(clock: Clock) -> str:
 class Journal:
     """Publishes the writes and reasons of one service replica."""
 
-    def __init__(self, bus: Bus, clock: Clock, service: str, replica: str) -> None:
+    def __init__(self, bus: Bus, clock: Clock, service: str, replica: str, tracer: Tracer | None = None) -> None:
+        """`tracer`: takes the spans, if anybody wants them."""
         self._bus = bus
         self._clock = clock
         self._service = service
         self._replica = replica
+        self._tracer = tracer
         self._writes = WriteMetrics(service)
         self._sent = 0
 
@@ -41,6 +47,7 @@ class Journal:
             "replica": self._replica,
             "sequence": self._next(),
             "trace": trace,
+            "traceparent": write_context(subject, trace, action).traceparent,
             "action": action.verb,
             "subresource": action.subresource if isinstance(action, Patch) else "",
             "kind": action.resource.kind,
@@ -55,6 +62,10 @@ class Journal:
         }
         subject_name = subjects.act(self._service, action.resource, action.namespace, action.name)
         self._bus.publish_soon(subject_name, msgspec.json.encode(message))
+        if self._tracer is not None:
+            end = self._clock.now()
+            start = end - timedelta(seconds=latency)
+            self._tracer.record(write_span(subject, trace, action, outcome, start, end))
 
     def why(self, subject: Subject, plan: Plan, *, trace: str) -> None:
         """The reasons, numbers and size of the last plan."""
@@ -70,6 +81,7 @@ class Journal:
             "replica": self._replica,
             "sequence": self._next(),
             "trace": trace,
+            "traceparent": pass_context(subject, trace).traceparent,
             "reasons": plan.reasons,
             "numbers": plan.numbers,
             "actions": _count(plan),
@@ -79,6 +91,11 @@ class Journal:
         self._bus.publish_soon(
             subjects.why(subject.resource, subject.namespace, subject.name), msgspec.json.encode(message)
         )
+
+    def passed(self, subject: Subject, plan: Plan, *, trace: str, began: datetime) -> None:
+        """A pass that decided or wrote something is over: for traces only."""
+        if self._tracer is not None:
+            self._tracer.record(pass_span(subject, trace, plan, began, self._clock.now()))
 
     def _next(self) -> int:
         """The number of the next message: a reader of several subjects may receive them in another order."""

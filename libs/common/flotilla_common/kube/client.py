@@ -24,6 +24,7 @@ from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
 from flotilla_common.kube.watch import Status, Unhurried, bookmark, watch_events
+from flotilla_common.tracing.context import current
 
 CONNECTIONS = 128
 """Most connections for requests at once: twice the writes that one process has under way (kube-max-writes). Watches
@@ -239,11 +240,14 @@ class KubeClient:
         if authorization != self._authorization:
             self._authorization = authorization
             self._made = CIMultiDict({**self._headers, "Authorization": authorization})
-        if not content_type and not extra:
+        traceparent = current()
+        if not content_type and not extra and not traceparent:
             return self._made
         made = self._made.copy()
         if content_type:
             made["Content-Type"] = content_type
+        if traceparent:
+            made["traceparent"] = traceparent
         made.update(extra or {})
         return made
 

@@ -41,6 +41,7 @@ class HeadMeta(Model, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0  # of its spec; 0 where the apiserver counts none
 
 
 class Head(Model, frozen=True):

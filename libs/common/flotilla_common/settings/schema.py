@@ -254,6 +254,12 @@ class Settings:
     health_port: int = _operations(
         8000, "Where /healthz and /readyz are served; 0: not at all.", readers.port, flags=("health-probe-addr", "addr")
     )
+    otlp_endpoint: str = _operations(
+        "",
+        "The collector that traces are exported to, by OTLP over HTTP: http://HOST:4318; empty: no traces. Headers,"
+        " certificates and timeouts are those of the variables OTEL_EXPORTER_OTLP_….",
+        env=("OTEL_EXPORTER_OTLP_ENDPOINT",),
+    )
 
     def serves(self, kind: str) -> bool:
         """Whether custom-resource-enable lets the kind's controllers run (install.md §6)."""

@@ -1,0 +1,89 @@
+"""Which spans a change leaves: the change itself, that it was published, the passes, their writes."""
+
+from datetime import timedelta
+
+import pytest
+
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.resources import POD, Resource
+from flotilla_common.bus import subjects
+from flotilla_common.control import spans
+from flotilla_common.control.journal import Journal
+from flotilla_common.control.plan import Create, Delete, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.subject import Subject
+from flotilla_common.kube.reflector import HeadMeta
+from flotilla_common.tracing.context import change
+from flotilla_watcher.spans import ChangeSpans
+from tests.support.fake_clock import FakeClock
+from tests.unit.control.fakes import SilentBus
+from tests.unit.tracing.collecting import Collected
+
+SUBJECT = Subject(CLONE_SET, "default", "web", "u1", "812", 7)
+ROOT = change("u1", 7)
+PATCH = Patch(resource=POD, namespace="default", name="web-1", cause="in-place update", body={})
+
+
+def published(resource: Resource, before: HeadMeta | None, op: str, head: HeadMeta) -> list[str]:
+    clock, tracer = FakeClock(), Collected()
+    ChangeSpans(resource, clock, tracer).published(before, op, head, clock.now())
+    return [span.name for span in tracer.spans]
+
+
+HEAD = HeadMeta(name="web", namespace="default", uid="u1", resource_version="812", generation=7)
+
+
+@pytest.mark.parametrize(
+    ("resource", "before", "op", "names"),
+    [
+        (CLONE_SET, None, subjects.ADDED, ["change CloneSet", "publish CloneSet"]),
+        (CLONE_SET, HeadMeta(uid="u1", generation=6), subjects.MODIFIED, ["change CloneSet", "publish CloneSet"]),
+        (CLONE_SET, HeadMeta(uid="u1", generation=7), subjects.MODIFIED, ["publish CloneSet"]),  # its status
+        (CLONE_SET, HeadMeta(uid="u0", generation=7), subjects.ADDED, ["change CloneSet", "publish CloneSet"]),
+        (CLONE_SET, HEAD, subjects.DELETED, []),
+        (POD, None, subjects.ADDED, []),
+    ],
+)
+def test_the_watcher_begins_a_trace_when_a_spec_changed(
+    resource: Resource, before: HeadMeta | None, op: str, names: list[str]
+) -> None:
+    assert published(resource, before, op, HEAD) == names
+
+
+def test_what_was_published_is_the_span_that_the_message_names() -> None:
+    clock, tracer = FakeClock(), Collected()
+    ChangeSpans(CLONE_SET, clock, tracer).published(None, subjects.ADDED, HEAD, clock.now())
+    root, published_span = tracer.spans
+    assert (root.context, root.parent) == (ROOT, None)
+    assert (published_span.context, published_span.parent) == (ROOT.version("812"), ROOT)
+
+
+def test_without_a_collector_nothing_is_recorded() -> None:
+    clock = FakeClock()
+    ChangeSpans(CLONE_SET, clock, None).published(None, subjects.ADDED, HEAD, clock.now())
+
+
+def test_a_write_stands_below_its_pass_and_the_pass_below_the_change() -> None:
+    tracer, clock = Collected(), FakeClock()
+    clock.time = 5
+    journal = Journal(SilentBus(), clock, "cloneset", "r1", tracer)
+    plan = Plan(reasons=(Reason(code="Updating", message="updating 1 pod"),))
+    outcome = Outcome(kind=OutcomeKind.DENIED, message="exceeded quota", version="9")
+    began = clock.now() - timedelta(seconds=2)
+    journal.act(SUBJECT, PATCH, outcome, latency=0.5, trace="t1")
+    journal.passed(SUBJECT, plan, trace="t1", began=began)
+    write, whole = tracer.spans
+    assert (whole.name, whole.parent, whole.start, whole.end) == ("plan CloneSet", ROOT, began, clock.now())
+    assert whole.attributes["flotilla.reasons"] == ["updating 1 pod"]
+    assert (write.name, write.parent, write.error) == ("patch Pod", whole.context, "exceeded quota")
+    assert write.end - write.start == timedelta(seconds=0.5)
+    assert write.attributes["flotilla.cause"] == "in-place update"
+
+
+def test_no_two_writes_of_a_pass_share_a_span() -> None:
+    status = Patch(resource=POD, namespace="default", name="web-1", cause="", body={}, subresource="status")
+    delete = Delete(resource=POD, namespace="default", name="web-1", cause="", uid="u")
+    create = Create(resource=POD, namespace="default", name="web-1", cause="", body={})
+    other = Patch(resource=POD, namespace="default", name="web-2", cause="", body={})
+    actions = (PATCH, status, delete, create, other)
+    assert len({spans.write_context(SUBJECT, "t1", action).span_id for action in actions}) == len(actions)
+    assert spans.write_context(SUBJECT, "t1", PATCH) != spans.write_context(SUBJECT, "t2", PATCH)
