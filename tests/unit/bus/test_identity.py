@@ -12,7 +12,13 @@ from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout
 from flotilla_common.bus.login import Login, read_login
 from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of, verified
-from flotilla_common.bus.permissions import OPERATOR, READER, node_permissions, publisher_permissions, service_permissions
+from flotilla_common.bus.permissions import (
+    OPERATOR,
+    READER,
+    node_permissions,
+    publisher_permissions,
+    service_permissions,
+)
 
 SEED = "SUADCAN2SUE7PSMSHGWS3QRWUBNZT6H53VTBB2RUXVBU7YT5STYOLHACNI"
 PUBLIC = "UDULUCE2H6X37CLUA6HO2I2UF4VK7OAR6MOPSPNSZH3PCL64652SA7GG"
@@ -135,9 +141,9 @@ def test_a_service_hears_what_it_answers_and_nothing_else() -> None:
     assert (silent.subscribe, silent.answers) == (("_INBOX.x.>",), False)
     assert answering.subscribe == ("_INBOX.x.>", "report.v1.*.pods.>", "report.v1.*.events.>")
     assert set(answering.publish) - set(silent.publish) == {"_INBOX_node.>"}
-    assert {f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "decisions", "why")} <= set(
-        silent.publish
-    )
+    assert {
+        f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "decisions", "why")
+    } <= set(silent.publish)
     assert {"act.v1.x.>", "why.v1.>", "heartbeat.v1.x.*"} <= set(silent.publish)
 
 
