@@ -25,12 +25,12 @@ async def serve_reading(bus: Bus, clock: Clock) -> Follow:
     async def answer(message: Message) -> bytes | None:
         if not reading.is_inbox(message.reply):
             return None  # an answer anywhere else would be a message of somebody's
+        if not quota.take(reading.PREFIX, clock.monotonic()):
+            return reading.refusal("too many requests")
         try:
-            if not quota.take(reading.PREFIX, clock.monotonic()):
-                raise reading.Refused("too many requests")
             wanted = reading.judged(message.subject, message.data)
             if wanted.consumer and not await _own(bus, wanted.consumer):
-                raise reading.Refused("the consumer is not this user's own")
+                return reading.refusal("the consumer is not this user's own")
             await bus.hand_on(f"{API}.{wanted.verb}", wanted.data, message.reply)
         except (reading.Refused, BusError) as why:
             return reading.refusal(str(why))
@@ -40,6 +40,7 @@ async def serve_reading(bus: Bus, clock: Clock) -> Follow:
 
 
 async def _own(bus: Bus, consumer: str) -> bool:
+    """Whether a consumer was made by readers. Raises BusError when the server does not tell."""
     try:
         return reading.is_own(await bus.request(f"{API}.CONSUMER.INFO.{consumer}", b"", INFO_SECONDS))
     except msgspec.DecodeError:

@@ -83,7 +83,7 @@ def manager_of(request: Request) -> str:
     if named or request.object is None:
         return named
     entries = mappings(member(request.object, "metadata").get("managedFields"))
-    newest = max(entries, key=lambda entry: text(entry.get("time")), default={})
+    newest = max(entries, key=lambda entry: text(entry.get("time")), default=Json())
     return text(newest.get("manager"))
 
 
