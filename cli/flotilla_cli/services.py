@@ -7,7 +7,13 @@ from typing import Any
 import click
 
 from flotilla_common.api.resources import Resource
-from flotilla_common.bus.permissions import OPERATOR, OPERATOR_PERMISSIONS, Permissions
+from flotilla_common.bus.permissions import (
+    OPERATOR,
+    OPERATOR_PERMISSIONS,
+    READER,
+    READER_PERMISSIONS,
+    Permissions,
+)
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.installed import installed_parts
 from flotilla_common.service import Service
@@ -33,9 +39,9 @@ def load_all() -> Sequence[Service]:
 
 
 def bus_permissions() -> Mapping[str, Permissions]:
-    """What the users of the bus may do: services, and people."""
+    """What the users of the bus may do: services, people, and whoever only reads."""
     own = {service.name: service.permissions for service in load_all() if service.permissions is not None}
-    return {**own, OPERATOR: OPERATOR_PERMISSIONS}
+    return {**own, OPERATOR: OPERATOR_PERMISSIONS, READER: READER_PERMISSIONS}
 
 
 def controllers() -> Mapping[Resource, ControllerSpec[Any]]:

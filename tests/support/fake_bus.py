@@ -62,6 +62,7 @@ class FakeBus:
         self.servers: list[FakeServer] = []
         self.deliveries: dict[tuple[str, str], tuple[str, ...]] = {}  # filters by stream and inbox
         self.readers: dict[tuple[str, str], str] = {}  # the inbox of each stream and reader
+        self.handed_on: list[Message] = []
         self.inbox = "_INBOX"  # where requests want their answers; an agent's has its node in it
         self._incarnations = 0
 
@@ -190,6 +191,9 @@ class FakeBus:
                 if answer is not None:
                     return answer
         raise BusError(f"nobody serves {subject}")
+
+    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+        self.handed_on.append(Message(subject=subject, data=data, reply=reply))
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
         server = FakeServer(subject_filter, queue, on_request)

@@ -54,6 +54,7 @@ def assets(product: Product, machine: str) -> list[Asset]:
         f"{'x86_64' if machine == 'amd64' else machine}.tar.gz",
         "coredns": f"coredns/coredns/releases/download/{version}/coredns_{product.dotted}_linux_{machine}.tgz",
         "nats": f"nats-io/nats-server/releases/download/{version}/nats-server-{version}-{system}.tar.gz",
+        "natscli": f"nats-io/natscli/releases/download/{version}/nats-{product.dotted}-{system}.zip",
         "compose": f"docker/compose/releases/download/{version}/docker-compose-linux-{uname}",
     }
     own = {"helm": f"https://get.helm.sh/helm-{version}-{system}.tar.gz"}

@@ -92,7 +92,8 @@ COMPOSE = Product(
     {"docker-compose": f"{_COMPOSE}/cmd"},
     (f"{_COMPOSE}/internal.Version=v2.40.3",),
 )
-PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE, COREDNS, HELM, COMPOSE)
+NATSCLI = Product("natscli", "v0.5.1", {"nats": "github.com/nats-io/natscli/nats"}, ("main.version=0.5.1",))
+PRODUCTS = (KUBERNETES, ETCD, KWOK, NATS, CONTAINERD, CRANE, COREDNS, HELM, COMPOSE, NATSCLI)
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -144,4 +145,7 @@ CHART = _named(Program("helm", HELM, (3, 18, 0), ("version", "--short")))
 CONTAINERS = _named(Program("docker-compose", COMPOSE, (2, 24, 0), ("version",)))
 """What tests of compose.yaml need besides."""
 
-PROGRAMS = SET | CHART | CONTAINERS
+BUS_CLIENT = _named(Program("nats", NATSCLI, (0, 3, 0)))
+"""The stock client of the bus, which docs/bus.md uses: tests do what it says."""
+
+PROGRAMS = SET | CHART | CONTAINERS | BUS_CLIENT

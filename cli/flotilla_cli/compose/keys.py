@@ -21,6 +21,7 @@ from flotilla_cli.cluster.nats import configuration
 from flotilla_cli.image.base import USER
 from flotilla_cli.install import rbac
 from flotilla_cli.services import installed
+from flotilla_common.bus.permissions import READER
 from flotilla_common.clock import Clock, SystemClock
 
 APISERVER, BUS, PEOPLE = "kube-apiserver", "nats", "people"
@@ -103,6 +104,7 @@ def _bus(root: Path, store: Path, clock: Clock) -> None:
     for folder, user in readers.items():
         _copy(credentials_of(users.credentials, user), root / folder / "bus.seed")
         _copy(authority.certificate, root / folder / "bus-ca.crt")
+    _copy(credentials_of(users.credentials, READER), root / PEOPLE / "reader.seed")
 
 
 def _copy(source: Path, target: Path) -> None:

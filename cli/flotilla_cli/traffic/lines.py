@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from flotilla_cli.traffic.changes import changed_paths
+from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message

@@ -23,6 +23,7 @@ from flotilla_watcher.lines import begin_line
 from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.node_logins import serve_node_logins
 from flotilla_watcher.node_readers import serve_node_readers
+from flotilla_watcher.reading import serve_reading
 from flotilla_watcher.resource_watch import ResourceWatch
 
 LOOK_SECONDS = 0.25
@@ -45,6 +46,7 @@ async def run(context: Context, resources: Sequence[Resource]) -> None:
     copies: dict[Resource, NodeCopies] = {}
     running: dict[int, asyncio.Task[None]] = {}
     answering = [await serve_node_readers(context.bus, copies), *await serve_node_logins(context)]
+    answering.append(await serve_reading(context.bus, context.clock))
     context.started()
     context.vitals["resources"] = lambda: [resources[index].id for index in sorted(shards.serving)]
     try:

@@ -1,8 +1,8 @@
 """The webhook service on one page: what it answers, with which certificate, and how the apiserver finds it.
 
-It needs neither the bus nor a mirror: it answers from the request, keeps what it needs for each pod by watches of its
-own (`cache`), and asks the apiserver directly where a rule looks further. So it serves while NATS is down. It stands in
-the path of pods only while something makes that necessary.
+It tells the bus who changes what (`audit`), and needs neither the bus nor a mirror: it answers from the request, keeps
+what it needs for each pod by watches of its own (`cache`), and asks the apiserver directly where a rule looks further.
+So it serves while NATS is down. It stands in the path of pods only while something makes that necessary.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from flotilla_common.api.resources import CONFIG_MAP, CRD, MUTATING, SECRET, VAL
 from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from flotilla_common.bus.permissions import lone_permissions
 from flotilla_common.clock import Clock
+from flotilla_common.control.journal import Journal
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 from flotilla_common.service import Context, Service
@@ -26,6 +27,7 @@ from flotilla_common.settings import Settings
 from flotilla_webhook import certificates, tls
 from flotilla_webhook.access import access
 from flotilla_webhook.arming import Arming
+from flotilla_webhook.audit import Audit
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.counting import LiveCounts
@@ -54,6 +56,9 @@ async def run(context: Context) -> None:
     chain = chain_of(context.api, clock, context.entropy, settings, context.gates)
     pods, standing = chain.pods, chain.pods.standing
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics) | pods.handlers()
+    handlers |= Audit(Journal(context.bus, clock, context.service, context.replica), settings.namespace).around(
+        handlers
+    )
     registration = Registration(
         context.api,
         Endpoint(settings.namespace, settings.webhook_service, _url(settings)),

@@ -165,6 +165,10 @@ class SimulatedBus:
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
         return await self._requests.ask(subject, data, timeout)
 
+    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+        message = Message(subject=subject, data=data, reply=reply)
+        self._connection.post(Way.SOON, subject, lambda: self._server.accept(message))
+
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
         return self._live(subject_filter, queue, self._requests.server(on_request))
 

@@ -11,8 +11,8 @@ from typing import cast
 
 import msgspec
 
-from flotilla_cli.traffic.changes import changed_paths
 from flotilla_common.api import keys
+from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.resources import CONFIG_MAP, EVENT, LEASE, NODE, POD

@@ -12,7 +12,13 @@ from flotilla_cli.services import bus_permissions
 from flotilla_common.bus import callout
 from flotilla_common.bus.login import Login, read_login
 from flotilla_common.bus.nkey import ACCOUNT, USER, KeyPair, claims_of, verified
-from flotilla_common.bus.permissions import OPERATOR, node_permissions, publisher_permissions, service_permissions
+from flotilla_common.bus.permissions import (
+    OPERATOR,
+    READER,
+    node_permissions,
+    publisher_permissions,
+    service_permissions,
+)
 
 SEED = "SUADCAN2SUE7PSMSHGWS3QRWUBNZT6H53VTBB2RUXVBU7YT5STYOLHACNI"
 PUBLIC = "UDULUCE2H6X37CLUA6HO2I2UF4VK7OAR6MOPSPNSZH3PCL64652SA7GG"
@@ -105,9 +111,19 @@ def test_services_publish_under_their_own_names_only() -> None:
     assert "act.v1.>" not in users["watcher"].publish
 
 
-def test_the_webhook_only_says_that_it_lives() -> None:
+def test_the_webhook_only_says_that_it_lives_and_what_it_sees() -> None:
     webhook = bus_permissions()["webhook"]
-    assert (webhook.publish, webhook.subscribe) == (("heartbeat.v1.webhook.*",), ("_INBOX.webhook.>",))
+    assert webhook.publish == ("act.v1.webhook.>", "heartbeat.v1.webhook.*")
+    assert webhook.subscribe == ("_INBOX.webhook.>",)
+
+
+def test_the_reader_hears_what_is_published_and_publishes_nothing_that_anybody_else_hears() -> None:
+    reader = bus_permissions()[READER]
+    assert reader.publish == ("reader.v1.>",)
+    assert not {">", "_INBOX.>", "report.v1.>", "$SYS.>"} & set(reader.subscribe)
+    assert not reader.answers
+    heard = [subject for name, user in bus_permissions().items() if name != OPERATOR for subject in user.subscribe]
+    assert heard.count("reader.v1.>") == 1
 
 
 def test_no_service_hears_what_another_is_told() -> None:
@@ -117,7 +133,7 @@ def test_no_service_hears_what_another_is_told() -> None:
 
 def test_every_service_has_permissions() -> None:
     services = {point.name for point in entry_points(group="flotilla.services")}
-    assert bus_permissions().keys() == services | {OPERATOR}
+    assert bus_permissions().keys() == services | {OPERATOR, READER}
 
 
 def test_a_service_hears_what_it_answers_and_nothing_else() -> None:
@@ -125,9 +141,9 @@ def test_a_service_hears_what_it_answers_and_nothing_else() -> None:
     assert (silent.subscribe, silent.answers) == (("_INBOX.x.>",), False)
     assert answering.subscribe == ("_INBOX.x.>", "report.v1.*.pods.>", "report.v1.*.events.>")
     assert set(answering.publish) - set(silent.publish) == {"_INBOX_node.>"}
-    assert {f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "why")} <= set(
-        silent.publish
-    )
+    assert {
+        f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "decisions", "why")
+    } <= set(silent.publish)
     assert {"act.v1.x.>", "why.v1.>", "heartbeat.v1.x.*"} <= set(silent.publish)
 
 
@@ -136,7 +152,7 @@ def test_the_publisher_fills_the_streams_and_says_who_agents_are() -> None:
     assert {"kube.v1.>", "node.v1.>", "heartbeat.v1.watcher.*", "$JS.API.STREAM.>", "_INBOX_node.>"} <= set(
         found.publish
     )
-    assert found.subscribe == ("_INBOX.watcher.>", "report.v1.*.follow.>", "$SYS.REQ.USER.AUTH")
+    assert found.subscribe == ("_INBOX.watcher.>", "report.v1.*.follow.>", "reader.v1.>", "$SYS.REQ.USER.AUTH")
     assert found.answers
 
 

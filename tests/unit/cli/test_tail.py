@@ -8,9 +8,9 @@ import click
 import pytest
 
 from flotilla_cli.tail import row
-from flotilla_cli.traffic.changes import changed_paths
 from flotilla_cli.traffic.filters import matches
 from flotilla_cli.traffic.lines import Line, Reader
+from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects

@@ -22,13 +22,15 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream as it should be. `last_value` keeps one message per subject; else age and bytes limit it."""
+    """A stream as it should be. `last_value` keeps one message per subject; else age and bytes limit it. `republish`:
+    what is stored under the first filter is published once more under the second."""
 
     name: str
     subjects: tuple[str, ...]
     last_value: bool
     max_age_seconds: float = 0
     max_bytes: int = -1
+    republish: tuple[str, str] | None = None
 
 
 class StreamState(msgspec.Struct, frozen=True):
@@ -153,6 +155,10 @@ class Bus(Protocol):
 
     async def request(self, subject: str, data: bytes, timeout: float) -> bytes:
         """Ask a service. Raises BusError when nobody answers in time."""
+        ...
+
+    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+        """Send a request whose answers somebody else takes. Raises BusError when the bus is down."""
         ...
 
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:

@@ -217,7 +217,8 @@ class JetStream:
 def stream_config(spec: StreamSpec) -> dict[str, Any]:
     """What we need of the server's configuration of a stream. File storage: the memory store walks every gap
     (nats-server #7821)."""
-    return {
+    republish = {"republish": {"src": spec.republish[0], "dest": spec.republish[1]}} if spec.republish else {}
+    return republish | {
         "name": spec.name,
         "subjects": list(spec.subjects),
         "storage": "file",
@@ -230,7 +231,7 @@ def stream_config(spec: StreamSpec) -> dict[str, Any]:
         "max_msg_size": -1,
         "max_msgs_per_subject": 1 if spec.last_value else -1,
         "duplicate_window": int(DUPLICATE_WINDOW.total_seconds() * 1e9),
-        "allow_direct": spec.last_value,
+        "allow_direct": True,
         "allow_msg_ttl": spec.last_value,
     }
 

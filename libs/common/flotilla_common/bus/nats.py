@@ -240,6 +240,12 @@ class NatsBus:
         except NoResponders as error:
             raise BusError(f"nobody serves {subject}") from error
 
+    async def hand_on(self, subject: str, data: bytes, reply: str) -> None:
+        try:
+            await self._connection.now().publish(subject, data, reply=reply)
+        except (nats.errors.Error, OSError) as error:
+            raise BusError(str(error) or type(error).__name__) from error
+
     async def serve(self, subject_filter: str, queue: str, on_request: OnRequest) -> Follow:
         running: set[asyncio.Task[None]] = set()
 

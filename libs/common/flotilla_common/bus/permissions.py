@@ -10,13 +10,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from flotilla_common.bus import subjects
+from flotilla_common.bus import reading, subjects
 
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 EVERYTHING = ">"
 OPERATOR = "flotilla"
 """The user of people and of the command line: may do everything."""
+READER = "reader"
+"""The user of whoever watches: sees everything that is published, and can change nothing."""
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -57,15 +59,17 @@ _ANSWERS = "_INBOX_node.>"
 
 
 def lone_permissions(service: str) -> Permissions:
-    """Of a service that only says that it lives."""
-    return Permissions(publish=(f"heartbeat.v1.{service}.*",), subscribe=(f"{subjects.service_inbox(service)}.>",))
+    """Of a service that only says that it lives, and what it sees done."""
+    own = (f"act.v1.{service}.>", f"heartbeat.v1.{service}.*")
+    return Permissions(publish=own, subscribe=(f"{subjects.service_inbox(service)}.>",))
 
 
 def service_permissions(service: str, answers: Iterable[str] = ()) -> Permissions:
     """Of a service that reads streams, and publishes what it does and why. `answers`: the kinds of reports and requests
     of node agents that it answers."""
     kinds = tuple(subjects.report_filter(kind) for kind in answers)
-    records = tuple(f"$JS.API.STREAM.{verb}.{stream}" for verb in ("CREATE", "UPDATE") for stream in ("act", "why"))
+    verbs, streams = ("CREATE", "UPDATE"), (stream.name for stream in subjects.RECORDS)
+    records = tuple(f"$JS.API.STREAM.{verb}.{stream}" for stream in streams for verb in verbs)
     own = (f"act.v1.{service}.>", "why.v1.>", f"heartbeat.v1.{service}.*")
     return Permissions(
         publish=(*own, *records, *_READING, *((_ANSWERS,) if kinds else ())),
@@ -74,14 +78,33 @@ def service_permissions(service: str, answers: Iterable[str] = ()) -> Permission
 
 
 def publisher_permissions(service: str, answers: Iterable[str]) -> Permissions:
-    """Of the service that fills the streams, says who node agents are, and answers these requests of theirs."""
+    """Of the service that fills the streams, says who node agents are, answers these requests of theirs, and asks
+    JetStream for whoever only reads."""
     kinds = tuple(subjects.report_filter(kind) for kind in answers)
     streams = ("$JS.API.STREAM.>", "$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.CREATE.*.*", *_READING)
     return Permissions(
-        publish=("kube.v1.>", "node.v1.>", f"heartbeat.v1.{service}.*", *streams, _ANSWERS),
-        subscribe=(f"{subjects.service_inbox(service)}.>", *kinds, "$SYS.REQ.USER.AUTH"),
+        publish=("kube.v1.>", "node.v1.>", f"heartbeat.v1.{service}.*", *streams, *_HANDED_ON, _ANSWERS),
+        subscribe=(f"{subjects.service_inbox(service)}.>", *kinds, f"{reading.PREFIX}.>", "$SYS.REQ.USER.AUTH"),
         answers=True,
     )
 
 
+_HANDED_ON = (
+    "$JS.API.INFO",
+    "$JS.API.DIRECT.GET.>",
+    "$JS.API.CONSUMER.NAMES.*",
+    "$JS.API.CONSUMER.INFO.*.*",
+    "$JS.API.CONSUMER.CREATE.*.*.>",
+    "$JS.API.CONSUMER.MSG.NEXT.*.*",
+    f"{reading.INBOX}.>",
+)
+"""What readers ask for besides (`reading`), and where they are told no."""
+
+READER_PERMISSIONS = Permissions(
+    publish=(f"{reading.PREFIX}.>",),
+    subscribe=(
+        *("kube.v1.>", "node.v1.>", "act.v1.>", "why.v1.>", "decisions.v1.>", "heartbeat.v1.>"),
+        f"{reading.INBOX}.>",
+    ),
+)
 OPERATOR_PERMISSIONS = Permissions(publish=(EVERYTHING,), subscribe=(EVERYTHING,))

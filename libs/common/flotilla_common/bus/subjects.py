@@ -49,6 +49,11 @@ def why(resource: Resource, namespace: str, name: str) -> str:
     return f"why.v1.{resource.plural}.{token(namespace)}.{token(name)}"
 
 
+def decisions(resource: Resource, namespace: str, name: str) -> str:
+    """Where each of these is kept for a day."""
+    return f"decisions.v1.{resource.plural}.{token(namespace)}.{token(name)}"
+
+
 def heartbeat(service: str, replica: str) -> str:
     """Where a replica says that it lives."""
     return f"heartbeat.v1.{service}.{token(replica)}"
@@ -127,7 +132,19 @@ ACT_STREAM = StreamSpec(
 )
 """A day of writes or 256 MiB: about 400,000 writes of 600 bytes, enough to look back over a large rollout."""
 
-WHY_STREAM = StreamSpec(name="why", subjects=("why.v1.>",), last_value=True)
+DECISIONS_STREAM = StreamSpec(
+    name="decisions", subjects=("decisions.v1.>",), last_value=False, max_age_seconds=24 * 3600, max_bytes=128 << 20
+)
+"""A day of decisions or 128 MiB: about 100,000 of them."""
+
+WHY_STREAM = StreamSpec(
+    name="why", subjects=("why.v1.>",), last_value=True, republish=("why.v1.>", DECISIONS_STREAM.subjects[0])
+)
+"""The last decision about each object. The server publishes each a second time, for the record: a stream that is
+sourced from this one would miss those that are replaced before it has read them (docs/adr/0018)."""
+
+RECORDS = (ACT_STREAM, DECISIONS_STREAM, WHY_STREAM)
+"""What services see to, in this order: nothing is republished before it is kept."""
 
 
 class Marker(msgspec.Struct, frozen=True, kw_only=True):

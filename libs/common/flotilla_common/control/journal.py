@@ -1,4 +1,4 @@
-"""What was done and why, on the bus: `act.v1` for every write, `why.v1` for the last plan of every object.
+"""What was done and why, on the bus: `act.v1` for every write, of services and of users, `why.v1` for every plan.
 
 Both are for people and tools (`flotilla tail`, `explain`, the console). Nothing reads them to decide anything, so they
 are published without waiting, and nothing but the record is lost while the bus is down. Both name their span in the
@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
@@ -23,6 +24,20 @@ from flotilla_common.tracing.span import Tracer
 def rfc3339(clock: Clock) -> str:
     """The wall time with milliseconds."""
     return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's write, as the webhook saw it before it was stored."""
+
+    action: str  # create, update or delete
+    namespace: str
+    name: str
+    uid: str
+    generation: int  # that the object has after the write; 0 where there is none
+    user: str
+    manager: str  # the field manager
+    changes: list[Json]  # `discreet.told_changes`
+    refusal: str = ""  # the text, if it was refused
 
 
 class Journal:
@@ -66,6 +81,29 @@ class Journal:
             end = self._clock.now()
             start = end - timedelta(seconds=latency)
             self._tracer.record(write_span(subject, trace, action, outcome, start, end))
+
+    def admitted(self, resource: Resource, admission: Admission) -> None:
+        """A user's write, admitted or refused."""
+        message: Json = {
+            "at": rfc3339(self._clock),
+            "service": self._service,
+            "replica": self._replica,
+            "sequence": self._next(),
+            "action": admission.action,
+            "subresource": "",
+            "kind": resource.kind,
+            "namespace": admission.namespace,
+            "name": admission.name,
+            "uid": admission.uid,
+            "generation": admission.generation,
+            "user": admission.user,
+            "manager": admission.manager,
+            "changes": admission.changes,
+            "outcome": "Denied" if admission.refusal else "Ok",
+            "message": admission.refusal,
+        }
+        subject_name = subjects.act(self._service, resource, admission.namespace, admission.name)
+        self._bus.publish_soon(subject_name, msgspec.json.encode(message))
 
     def why(self, subject: Subject, plan: Plan, *, trace: str) -> None:
         """The reasons, numbers and size of the last plan."""

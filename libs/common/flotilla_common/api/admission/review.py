@@ -41,6 +41,7 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
     object: Json | None = None
     old_object: Json | None = None
     dry_run: bool = False
+    options: Json | None = None  # of the write; they name its field manager
 
 
 class Answer(msgspec.Struct, frozen=True):

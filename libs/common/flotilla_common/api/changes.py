@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, cast
 
+import msgspec
+
 from flotilla_common.api.documents import Json
 
 _NOISE = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
@@ -12,25 +14,38 @@ _NAMES = ("name", "type", "uid", "key")
 DEEPEST = 6
 
 
+class Change(msgspec.Struct, frozen=True):
+    """A field that differs; None where there was none, or is none any more."""
+
+    path: str
+    before: Any
+    after: Any
+
+
 def changed_paths(before: Json, after: Json) -> list[str]:
     """Paths such as `status.conditions[Ready]` and `spec.containers[main].image`, in document order."""
-    return [path for path in _walk(before, after, "", 0) if not path.startswith(_NOISE)]
+    return [change.path for change in changes(before, after) if not change.path.startswith(_NOISE)]
 
 
-def _walk(before: Any, after: Any, path: str, depth: int) -> Iterator[str]:
+def changes(before: Json, after: Json, deepest: int = DEEPEST) -> Iterator[Change]:
+    """The fields that differ, in document order; what is below `deepest` members counts as one field."""
+    return _walk(before, after, "", deepest)
+
+
+def _walk(before: Any, after: Any, path: str, left: int) -> Iterator[Change]:
     if before == after:
         return
     old, new = _members(before), _members(after)
     condition = isinstance(after, dict) and "lastTransitionTime" in after
-    if old is None or new is None or condition or depth == DEEPEST:
-        yield path
+    if old is None or new is None or condition or not left:
+        yield Change(path, before, after)
         return
     for key in [*new, *(key for key in old if key not in new)]:
         inner = f"{path}{key}" if key.startswith("[") or not path else f"{path}.{key}"
         if key not in old or key not in new:
-            yield inner
+            yield Change(inner, old.get(key), new.get(key))
         else:
-            yield from _walk(old[key], new[key], inner, depth + 1)
+            yield from _walk(old[key], new[key], inner, left - 1)
 
 
 def _members(value: Any) -> dict[str, Any] | None:

@@ -1,0 +1,47 @@
+"""Asks JetStream for the user that only reads (`bus.reading`, docs/adr/0018).
+
+A request is handed on with the reader's inbox as its reply subject, so that the server answers there by itself, however
+long the answer is. Consumers that others have made are left alone: to pull from one is to take its messages away.
+"""
+
+import msgspec
+
+from flotilla_common.bus import reading
+from flotilla_common.bus.interface import Bus, BusError, Follow, Message
+from flotilla_common.clock import Clock
+from flotilla_common.node.quota import Quota
+from flotilla_watcher.node_logins import QUEUE
+
+API = "$JS.API"
+INFO_SECONDS = 2.0
+REQUESTS, REQUESTS_PER_SECOND = 500, 100.0
+"""How much all readers may ask together: a page of 25 messages is one request."""
+
+
+async def serve_reading(bus: Bus, clock: Clock) -> Follow:
+    """Answer what is asked under the reader's prefix."""
+    quota = Quota(REQUESTS, REQUESTS_PER_SECOND)
+
+    async def answer(message: Message) -> bytes | None:
+        if not reading.is_inbox(message.reply):
+            return None  # an answer anywhere else would be a message of somebody's
+        if not quota.take(reading.PREFIX, clock.monotonic()):
+            return reading.refusal("too many requests")
+        try:
+            wanted = reading.judged(message.subject, message.data)
+            if wanted.consumer and not await _own(bus, wanted.consumer):
+                return reading.refusal("the consumer is not this user's own")
+            await bus.hand_on(f"{API}.{wanted.verb}", wanted.data, message.reply)
+        except (reading.Refused, BusError) as why:
+            return reading.refusal(str(why))
+        return None
+
+    return await bus.serve(f"{reading.PREFIX}.>", QUEUE, answer)
+
+
+async def _own(bus: Bus, consumer: str) -> bool:
+    """Whether a consumer was made by readers. Raises BusError when the server does not tell."""
+    try:
+        return reading.is_own(await bus.request(f"{API}.CONSUMER.INFO.{consumer}", b"", INFO_SECONDS))
+    except msgspec.DecodeError:
+        return False

@@ -1,0 +1,91 @@
+"""Who changed what: the webhook sees each write of our kinds before it is stored, and says so on the bus.
+
+It says so without waiting: the answer does not come later for it, and comes as well when the bus is away. What is
+admitted may still fail (a conflict) and be admitted again: the generation tells whether it came to be.
+"""
+
+from collections.abc import Mapping
+
+from flotilla_common.api.admission.review import Answer, Request, identity
+from flotilla_common.api.discreet import told_changes
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.webhooks import paths
+from flotilla_common.control.journal import Admission, Journal
+from flotilla_webhook.wire import Handler
+
+MESSAGE_LENGTH = 500
+"""Characters of a refusal that are published."""
+
+_HIDDEN = "refused; the text is not published, because objects of this kind hold secrets"
+
+
+class Audit:
+    """Publishes what users do to objects of our kinds."""
+
+    def __init__(self, journal: Journal, namespace: str) -> None:
+        """`namespace` is Flotilla's own, with the accounts of its services."""
+        self._journal = journal
+        self._own = f"system:serviceaccount:{namespace}:flotilla-"
+
+    def around(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+        """The handlers of our kinds, by path, with each admission and refusal published."""
+        found: dict[str, Handler] = {}
+        for kind in catalogue.KINDS:
+            verbs = list(kind.rules().admission.handlers)
+            for verb in verbs:
+                last = verb == verbs[-1]
+                found |= {path: self._watched(kind, handlers[path], last=last) for path in paths(kind, verb)}
+        return found
+
+    def _watched(self, kind: Kind, handler: Handler, *, last: bool) -> Handler:
+        """`last`: what this handler admits is admitted."""
+
+        async def answer(request: Request) -> Answer:
+            answer = await handler(request)
+            if not request.dry_run and not request.sub_resource and (last or not answer.allowed):
+                self._tell(kind, request, answer)
+            return answer
+
+        return answer
+
+    def _tell(self, kind: Kind, request: Request, answer: Answer) -> None:
+        before, after = request.old_object or {}, request.object or {}
+        told = told_changes(before, after, values=not kind.confidential) if before and after else []
+        if before and after and answer.allowed and not self._matters(request, told):
+            return
+        namespace, name = identity(after or before, request)
+        self._journal.admitted(
+            kind.resource,
+            Admission(
+                action=request.operation.lower(),
+                namespace=namespace,
+                name=name,
+                uid=text(member(after or before, "metadata").get("uid")),
+                generation=member(after, "metadata").get("generation") or 0,
+                user=request.user_info.username,
+                manager=manager_of(request),
+                changes=told,
+                refusal="" if answer.allowed else _refusal(kind, answer),
+            ),
+        )
+
+    def _matters(self, request: Request, told: list[Json]) -> bool:
+        """Whether somebody wants something else now. Our services keep labels and annotations all the time."""
+        ours = request.user_info.username.startswith(self._own)
+        return any(not ours or change["path"].startswith(("spec", "and ")) for change in told)
+
+
+def manager_of(request: Request) -> str:
+    """With what the user writes: the field manager of the request, or of the newest entry that the object has."""
+    named = text((request.options or {}).get("fieldManager"))
+    if named or request.object is None:
+        return named
+    entries = mappings(member(request.object, "metadata").get("managedFields"))
+    newest = max(entries, key=lambda entry: text(entry.get("time")), default=Json())
+    return text(newest.get("manager"))
+
+
+def _refusal(kind: Kind, answer: Answer) -> str:
+    return _HIDDEN if kind.confidential else answer.message[:MESSAGE_LENGTH]
