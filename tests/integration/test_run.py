@@ -114,7 +114,7 @@ async def works(cluster: Cluster, run: Run, name: str) -> None:
 
 
 async def one_rollout_is_one_trace(cluster: Cluster, traces: Collector, name: str) -> None:
-    """From the change of the image over bus and passes to the last write, through three processes."""
+    """From the change of the image over bus and passes to the last write, through four processes."""
     template = {"spec": {"containers": [{"name": "main", "image": "nginx:mainline"}]}}
     image = {
         "spec": {"template": template, "updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible"}}}
@@ -133,7 +133,8 @@ async def one_rollout_is_one_trace(cluster: Cluster, traces: Collector, name: st
     assert [span.name for span in spans.values() if not span.parent_id] == ["change CloneSet"]
     await eventually(lambda: not _orphans(traces, root.trace_id))
     assert spans[root.span_id].service == "flotilla-watcher"
-    assert {"publish CloneSet", "plan CloneSet", "create ControllerRevision"} <= {span.name for span in spans.values()}
+    steps = {"admit CloneSet", "publish CloneSet", "plan CloneSet", "create ControllerRevision"}
+    assert steps <= {span.name for span in spans.values()}
     write = next(span for span in spans.values() if span.name == "patch Pod")
     assert write.attributes["flotilla.cause"].startswith("in-place update to ")
     assert spans[write.parent_id].name == "plan CloneSet"

@@ -56,9 +56,8 @@ async def run(context: Context) -> None:
     chain = chain_of(context.api, clock, context.entropy, settings, context.gates)
     pods, standing = chain.pods, chain.pods.standing
     handlers = handlers_of(context.api, clock, settings, context.gates, metrics) | pods.handlers()
-    handlers |= Audit(Journal(context.bus, clock, context.service, context.replica), settings.namespace).around(
-        handlers
-    )
+    journal = Journal(context.bus, clock, context.service, context.replica, context.tracer)
+    handlers |= Audit(journal, clock, settings.namespace).around(handlers)
     registration = Registration(
         context.api,
         Endpoint(settings.namespace, settings.webhook_service, _url(settings)),

@@ -12,7 +12,9 @@ from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
 from flotilla_common.api.webhooks import paths
-from flotilla_common.control.journal import Admission, Journal
+from flotilla_common.clock import Clock
+from flotilla_common.control.admission import Admission
+from flotilla_common.control.journal import Journal
 from flotilla_webhook.wire import Handler
 
 MESSAGE_LENGTH = 500
@@ -24,9 +26,10 @@ _HIDDEN = "refused; the text is not published, because objects of this kind hold
 class Audit:
     """Publishes what users do to objects of our kinds."""
 
-    def __init__(self, journal: Journal, namespace: str) -> None:
+    def __init__(self, journal: Journal, clock: Clock, namespace: str) -> None:
         """`namespace` is Flotilla's own, with the accounts of its services."""
         self._journal = journal
+        self._clock = clock
         self._own = f"system:serviceaccount:{namespace}:flotilla-"
 
     def around(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
@@ -43,14 +46,15 @@ class Audit:
         """`last`: what this handler admits is admitted."""
 
         async def answer(request: Request) -> Answer:
+            began = self._clock.monotonic()
             answer = await handler(request)
             if not request.dry_run and not request.sub_resource and (last or not answer.allowed):
-                self._tell(kind, request, answer)
+                self._tell(kind, request, answer, self._clock.monotonic() - began)
             return answer
 
         return answer
 
-    def _tell(self, kind: Kind, request: Request, answer: Answer) -> None:
+    def _tell(self, kind: Kind, request: Request, answer: Answer, seconds: float) -> None:
         before, after = request.old_object or {}, request.object or {}
         told = told_changes(before, after, values=not kind.confidential) if before and after else []
         if before and after and answer.allowed and not self._matters(request, told):
@@ -68,6 +72,7 @@ class Audit:
                 manager=manager_of(request),
                 changes=told,
                 refusal="" if answer.allowed else _refusal(kind, answer),
+                seconds=seconds,
             ),
         )
 

@@ -8,11 +8,12 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus import subjects
 from flotilla_common.control import spans
+from flotilla_common.control.admission import Admission
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Create, Delete, Outcome, OutcomeKind, Patch, Plan, Reason
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.reflector import HeadMeta
-from flotilla_common.tracing.context import change
+from flotilla_common.tracing.context import SpanContext, change
 from flotilla_watcher.spans import ChangeSpans
 from tests.support.fake_clock import FakeClock
 from tests.unit.control.fakes import SilentBus
@@ -77,6 +78,34 @@ def test_a_write_stands_below_its_pass_and_the_pass_below_the_change() -> None:
     assert (write.name, write.parent, write.error) == ("patch Pod", whole.context, "exceeded quota")
     assert write.end - write.start == timedelta(seconds=0.5)
     assert write.attributes["flotilla.cause"] == "in-place update"
+
+
+@pytest.mark.parametrize(
+    ("generation", "refusal", "parent"), [(7, "", ROOT), (7, "spec.replicas: Required value", None), (0, "", None)]
+)
+def test_an_admission_stands_below_the_change_that_it_becomes(
+    generation: int, refusal: str, parent: SpanContext | None
+) -> None:
+    tracer, clock = Collected(), FakeClock()
+    Journal(SilentBus(), clock, "webhook", "r1", tracer).admitted(
+        CLONE_SET,
+        Admission(
+            action="update",
+            namespace="default",
+            name="web",
+            uid="u1",
+            generation=generation,
+            user="jane",
+            manager="kubectl",
+            changes=[{"path": "spec.replicas"}],
+            refusal=refusal,
+            seconds=0.25,
+        ),
+    )
+    (span,) = tracer.spans
+    assert (span.name, span.parent, span.error) == ("admit CloneSet", parent, refusal)
+    assert span.end - span.start == timedelta(seconds=0.25)
+    assert span.attributes["user.name"] == "jane"
 
 
 def test_no_two_writes_of_a_pass_share_a_span() -> None:

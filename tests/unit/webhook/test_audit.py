@@ -43,10 +43,11 @@ def published(answer: Answer = ALLOWED, kind: str = "CloneSet", verb: str = "val
         for each in one.rules().admission.handlers:
             handlers |= dict.fromkeys(paths(one, each), handler)
     bus = SilentBus()
-    journal = Journal(cast("Bus", bus), FakeClock(), "webhook", "r1")
+    clock = FakeClock()
+    journal = Journal(cast("Bus", bus), clock, "webhook", "r1")
     wanted = next(one for one in catalogue.KINDS if one.name == kind)
     asked = {"uid": "1", "operation": "UPDATE", "user_info": User("jane"), "options": {"fieldManager": "kubectl"}}
-    around = Audit(journal, "kruise-system").around(handlers)
+    around = Audit(journal, clock, "kruise-system").around(handlers)
     assert asyncio.run(around[paths(wanted, verb)[0]](Request(**(asked | more)))) == answer
     return [{"subject": subject} | message for subject, message in bus.published]
 

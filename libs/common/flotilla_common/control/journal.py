@@ -14,6 +14,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
+from flotilla_common.control.admission import Admission, admission_context, admission_span
 from flotilla_common.control.metrics import WriteMetrics
 from flotilla_common.control.plan import Action, Create, Delete, Json, Outcome, Patch, Plan
 from flotilla_common.control.spans import pass_context, pass_span, write_context, write_span
@@ -24,20 +25,6 @@ from flotilla_common.tracing.span import Tracer
 def rfc3339(clock: Clock) -> str:
     """The wall time with milliseconds."""
     return clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """A user's write, as the webhook saw it before it was stored."""
-
-    action: str  # create, update or delete
-    namespace: str
-    name: str
-    uid: str
-    generation: int  # that the object has after the write; 0 where there is none
-    user: str
-    manager: str  # the field manager
-    changes: list[Json]  # `discreet.told_changes`
-    refusal: str = ""  # the text, if it was refused
 
 
 class Journal:
@@ -89,6 +76,7 @@ class Journal:
             "service": self._service,
             "replica": self._replica,
             "sequence": self._next(),
+            "traceparent": admission_context(admission).traceparent,
             "action": admission.action,
             "subresource": "",
             "kind": resource.kind,
@@ -104,6 +92,9 @@ class Journal:
         }
         subject_name = subjects.act(self._service, resource, admission.namespace, admission.name)
         self._bus.publish_soon(subject_name, msgspec.json.encode(message))
+        if self._tracer is not None:
+            end = self._clock.now()
+            self._tracer.record(admission_span(resource, admission, end - timedelta(seconds=admission.seconds), end))
 
     def why(self, subject: Subject, plan: Plan, *, trace: str) -> None:
         """The reasons, numbers and size of the last plan."""
