@@ -73,7 +73,7 @@ def _starts(record: Record) -> list[_Start]:
 
 def _decided(decisions: Sequence[Why]) -> Iterator[tuple[Life, datetime]]:
     for one in decisions:
-        if one.at is not None:
+        if one.at is not None and one.generation:  # without one there was no object yet
             yield (one.uid, one.generation), one.at
 
 

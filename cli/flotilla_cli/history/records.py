@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -88,15 +87,3 @@ def decode_act(data: bytes) -> Act | None:
         return msgspec.json.decode(data, type=Act)
     except msgspec.MsgspecError:
         return None
-
-
-def change_text(change: Mapping[str, Any]) -> str:
-    """One changed field: `spec.replicas  3 → 5`, or the field alone where its values are not told."""
-    path = str(change.get("path", ""))
-    if "to" not in change:
-        return path
-    return f"{path}  {_value(change.get('from'))} → {_value(change.get('to'))}"
-
-
-def _value(value: object) -> str:
-    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -105,8 +105,9 @@ async def _writers(target: Target, record: Record, resource: Resource) -> tuple[
 
 def _since(told: Story, since: timedelta | None, clock: Clock) -> Story:
     """The chapters that are asked for: those in which anything happened since then, or the last one."""
-    if since is None:
-        return msgspec.structs.replace(told, chapters=told.chapters[-1:])
-    begin = clock.now() - since
-    recent = [one for one in told.chapters if max([step.at for step in one.steps], default=one.began) >= begin]
-    return msgspec.structs.replace(told, chapters=recent)
+    recent = told.chapters[-1:]
+    if since is not None:
+        begin = clock.now() - since
+        recent = [one for one in told.chapters if max([step.at for step in one.steps], default=one.began) >= begin]
+    notes = told.notes if recent[:1] == told.chapters[:1] else []
+    return msgspec.structs.replace(told, chapters=recent, notes=notes)
