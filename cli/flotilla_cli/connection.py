@@ -21,9 +21,10 @@ from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_common import logs
+from flotilla_common.bus import reading
 from flotilla_common.bus.interface import BusError
 from flotilla_common.bus.nats import NatsBus
-from flotilla_common.bus.permissions import OPERATOR
+from flotilla_common.bus.permissions import OPERATOR, READER
 from flotilla_common.clock import Clock
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import load_config, read_here
@@ -156,6 +157,13 @@ def bus_option(command: Command) -> Command:
     return click.option("--nats", default="", metavar="URL", help="The bus.", show_default=known)(command)
 
 
+def _bus(target: BusTarget) -> NatsBus:
+    """As the user whose credentials these are; a file of the user that only reads bears its name."""
+    if Path(target.nats_creds).name == f"{READER}.seed":
+        return NatsBus(target, name=READER, inbox_prefix=reading.INBOX, api=reading.PREFIX)
+    return NatsBus(target, name=OPERATOR)
+
+
 @asynccontextmanager
 async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]:
     """The apiserver, closed at the end. `timeout` in seconds holds for each request."""
@@ -171,7 +179,7 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[NatsBus]:
     """The bus, closed at the end. It connects in the background: see `connected`."""
     _quiet()
-    bus = NatsBus(_bus_target(url, kubeconfig), name=OPERATOR)
+    bus = _bus(_bus_target(url, kubeconfig))
     try:
         yield bus
     finally:

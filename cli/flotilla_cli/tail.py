@@ -1,13 +1,16 @@
-"""`flotilla tail`: what all services see, do and say, live, in the order in which the bus carries it."""
+"""`flotilla tail`: what all services see, do and say, in the order of time, live or from the past on."""
 
 import asyncio
 import contextlib
 import sys
+from datetime import timedelta
 
 import click
 import msgspec
 
 from flotilla_cli.connection import bus_option, connected, open_bus, reported, required_nats_url
+from flotilla_cli.since import since_option
+from flotilla_cli.traffic import past
 from flotilla_cli.traffic.filters import matches
 from flotilla_cli.traffic.lines import Line, Reader
 from flotilla_common.bus.interface import Message
@@ -29,6 +32,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     streams: tuple[str, ...]
     count: int
     json: bool
+    since: timedelta | None = None  # None: only what comes
+    follow: bool = True
 
 
 @click.command()
@@ -37,6 +42,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 @bus_option
 @click.option("--only", type=click.Choice([*STREAMS, "heartbeat"]), multiple=True, help="Only this stream; repeatable.")
 @click.option("--heartbeats", is_flag=True, help="Heartbeats too.")
+@since_option("First what the streams still hold from then on.")
+@click.option("--no-follow", is_flag=True, help="With --since: end where the present begins.")
 @click.option("--count", type=click.IntRange(min=1), help="End after so many lines.")
 @click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document per line.")
 def tail(
@@ -45,6 +52,8 @@ def tail(
     nats: str,
     only: tuple[str, ...],
     heartbeats: bool,
+    since: timedelta | None,
+    no_follow: bool,
     count: int | None,
     output: str | None,
 ) -> None:
@@ -52,42 +61,68 @@ def tail(
 
     FILTER is a glob over names: web-*, pod, pod/web-1, team-a/web-1; it takes in what is done on an object's behalf.
     """
+    if no_follow and since is None:
+        raise click.UsageError("--no-follow needs --since")
     url = required_nats_url(nats)
     streams = only or STREAMS + (("heartbeat",) if heartbeats else ())
-    wish = Wish(pattern=pattern, namespace=namespace, streams=streams, count=count or 0, json=output == "json")
+    wish = Wish(
+        pattern=pattern,
+        namespace=namespace,
+        streams=streams,
+        count=count or 0,
+        json=output == "json",
+        since=since,
+        follow=not no_follow,
+    )
     with reported(), contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_tail(wish, url, SystemClock()))
 
 
 async def _tail(wish: Wish, url: str, clock: Clock) -> None:
-    queue: asyncio.Queue[Line] = asyncio.Queue(BACKLOG)
-    reader, lost = Reader(), 0
+    lines = _Lines(wish, clock)
+    async with open_bus(url) as bus:
+        live = wish.streams if wish.since is None else [one for one in wish.streams if not past.kept([one])]
+        for stream in live:
+            await bus.subscribe(f"{stream}.v1.>", lines.hear)
+        await connected(bus, clock)
+        if wish.since is not None:
+            await past.read(bus, past.kept(wish.streams), clock.now() - wish.since, lines.hear)
+        if wish.follow and sys.stderr.isatty():
+            click.echo("following the bus; Ctrl-C ends it", err=True)
+        await lines.show()
 
-    def hear(message: Message) -> None:
-        nonlocal lost
-        line = reader.read(message, clock.now())
-        elsewhere = line is not None and wish.namespace and line.namespace != wish.namespace
-        if line is None or elsewhere or not matches(line, wish.pattern):
+
+class _Lines:
+    """What is to be shown, between the bus and the terminal."""
+
+    def __init__(self, wish: Wish, clock: Clock) -> None:
+        self._wish = wish
+        self._clock = clock
+        self._queue: asyncio.Queue[Line] = asyncio.Queue(BACKLOG if wish.since is None else 0)
+        self._reader = Reader()
+        self._lost = 0
+
+    def hear(self, message: Message) -> None:
+        """Keep the message's line, if it is one that was asked for."""
+        line = self._reader.read(message, past.stored(message, self._clock.now()))
+        elsewhere = line is not None and self._wish.namespace and line.namespace != self._wish.namespace
+        if line is None or elsewhere or not matches(line, self._wish.pattern):
             return
         try:
-            queue.put_nowait(line)
+            self._queue.put_nowait(line)
         except asyncio.QueueFull:
-            lost += 1
+            self._lost += 1
 
-    async with open_bus(url) as bus:
-        for stream in wish.streams:
-            await bus.subscribe(f"{stream}.v1.>", hear)
-        await connected(bus, clock)
-        if sys.stderr.isatty():
-            click.echo("following the bus; Ctrl-C ends it", err=True)
+    async def show(self) -> None:
+        """Print lines until there are enough, or until none is left if nothing is followed."""
         shown = 0
-        while not wish.count or shown < wish.count:
-            line = await queue.get()
-            click.echo(msgspec.json.encode(line).decode() if wish.json else row(line))
+        while (not self._wish.count or shown < self._wish.count) and (self._wish.follow or not self._queue.empty()):
+            line = await self._queue.get()
+            click.echo(msgspec.json.encode(line).decode() if self._wish.json else row(line))
             shown += 1
-            if lost:
-                click.echo(f"… {lost} lines were dropped: the terminal is too slow", err=True)
-                lost = 0
+            if self._lost:
+                click.echo(f"… {self._lost} lines were dropped: the terminal is too slow", err=True)
+                self._lost = 0
 
 
 def row(line: Line) -> str:

@@ -78,9 +78,9 @@ def test_images_are_pulled_ahead(space: Workspace) -> None:
 
 
 def test_why_is_told_as_the_notes_say(flotilla: Release, space: Workspace) -> None:
-    """Whoever may read the Secret of the bus's user `flotilla` may read the bus, and so ask `explain`."""
-    held = json.loads(flotilla.kubectl("get", "secret", "flotilla-bus-flotilla", "-o", "json"))["data"]
-    assert set(held) == {"flotilla.seed", "ca.crt"}
+    """Whoever may read the Secret of the user that only reads may watch the bus, and so ask `explain`."""
+    held = json.loads(flotilla.kubectl("get", "secret", "flotilla-bus-reader", "-o", "json"))["data"]
+    assert set(held) == {"reader.seed", "ca.crt"}
 
 
 def test_an_upgrade_keeps_rollouts_running(flotilla: Release, space: Workspace) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.changes import changed_paths
+from flotilla_common.api.discreet import change_text
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Message
@@ -46,7 +47,7 @@ class Reader:
         self._kinds = {resource.id: resource.kind for resource in published()}  # objects from a LIST do not name theirs
 
     def read(self, message: Message, now: datetime) -> Line | None:
-        """The line for a message that arrived `now`; None for a marker, or a message that cannot be read."""
+        """The line for a message of that time; None for a marker, or a message that cannot be read."""
         tokens = message.subject.split(".")
         try:
             body = mapping(msgspec.json.decode(message.data)) if message.data else {}
@@ -57,7 +58,7 @@ class Reader:
                 return self._kube(message, body, now, f"{group}.{plural}", namespace, name)
             case ["act", *_]:
                 return _act(body, now)
-            case ["why", *_]:
+            case ["why" | "decisions", *_]:
                 return _why(body, now)
             case ["heartbeat", "v1", service, replica]:
                 return _heartbeat(body, now, service, replica)
@@ -98,6 +99,7 @@ def _act(body: Json, now: datetime) -> Line:
     owner = member(body, "owner")
     action, part = text(body.get("action")), text(body.get("subresource"))
     problem = text(body.get("message"))
+    latency = f" {_number(body.get('latencyMs'))}ms" if "latencyMs" in body else ""  # users' writes have none
     return Line(
         at=now,
         stream="act",
@@ -106,11 +108,18 @@ def _act(body: Json, now: datetime) -> Line:
         namespace=text(body.get("namespace")),
         name=text(body.get("name")),
         what=f"{action} {part}".rstrip(),
-        cause=text(body.get("cause")),
-        outcome=f"{text(body.get('outcome'))} {_number(body.get('latencyMs'))}ms{': ' + problem if problem else ''}",
+        cause=text(body.get("cause")) or _wish(body),
+        outcome=f"{text(body.get('outcome'))}{latency}{': ' + problem if problem else ''}",
         owner=f"{text(owner.get('kind'))}/{text(owner.get('name'))}" if owner else "",
         message=body,
     )
+
+
+def _wish(body: Json) -> str:
+    """Who wrote it, and what changed: of what the webhook saw."""
+    user, manager = text(body.get("user")), text(body.get("manager"))
+    fields = [change_text(change) for change in mappings(body.get("changes"))]
+    return "; ".join([f"by {user} with {manager}" if manager else f"by {user}", *_first(fields)]) if user else ""
 
 
 def _why(body: Json, now: datetime) -> Line:
@@ -151,8 +160,13 @@ def _difference(before: Json | None, after: Json) -> str:
     if before is None:
         return ""
     paths = sorted(changed_paths(before, after), key=lambda path: not path.startswith("spec"))  # wishes before facts
-    more = f" and {len(paths) - _PATHS_SHOWN} more" if len(paths) > _PATHS_SHOWN else ""
-    return ", ".join(paths[:_PATHS_SHOWN]) + more
+    return ", ".join(_first(paths))
+
+
+def _first(fields: list[str]) -> list[str]:
+    """The first few of them, and how many more there are."""
+    left = len(fields) - _PATHS_SHOWN
+    return fields if left <= 0 else [*fields[: _PATHS_SHOWN - 1], f"{fields[_PATHS_SHOWN - 1]} and {left} more"]
 
 
 def _owner(meta: Json) -> str:

@@ -57,7 +57,7 @@ class Audit:
     def _tell(self, kind: Kind, request: Request, answer: Answer, seconds: float) -> None:
         before, after = request.old_object or {}, request.object or {}
         told = told_changes(before, after, values=not kind.confidential) if before and after else []
-        if before and after and answer.allowed and not self._matters(request, told):
+        if before and after and answer.allowed and not self._matters(kind, request, told):
             return
         namespace, name = identity(after or before, request)
         self._journal.admitted(
@@ -76,9 +76,9 @@ class Audit:
             ),
         )
 
-    def _matters(self, request: Request, told: list[Json]) -> bool:
+    def _matters(self, kind: Kind, request: Request, told: list[Json]) -> bool:
         """Whether somebody wants something else now. Our services keep labels and annotations all the time."""
-        ours = request.user_info.username.startswith(self._own)
+        ours = kind.made_by_us or request.user_info.username.startswith(self._own)
         return any(not ours or change["path"].startswith(("spec", "and ")) for change in told)
 
 

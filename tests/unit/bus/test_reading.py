@@ -42,7 +42,7 @@ def test_a_consumer_that_is_used_has_to_be_the_readers_own(verb: str) -> None:
     assert reading.judged(f"reader.v1.{verb}", b"").consumer == "act.one"
 
 
-def test_a_consumer_is_pulled_from_acknowledges_nothing_and_does_not_stay() -> None:
+def test_a_consumer_acknowledges_nothing_and_does_not_stay() -> None:
     wanted = reading.judged("reader.v1.CONSUMER.CREATE.act.pager.>", creation(**PAGER, max_ack_pending=7))
     made = msgspec.json.decode(wanted.data)
     assert (wanted.verb, made["action"], made["stream_name"]) == ("CONSUMER.CREATE.act.pager.>", "create", "act")
@@ -54,9 +54,14 @@ def test_a_consumer_is_pulled_from_acknowledges_nothing_and_does_not_stay() -> N
 
 
 @pytest.mark.parametrize("data", [creation(**PAGER, deliver_subject="why.v1.clonesets.a.b"), b"no JSON", b"[]"])
-def test_one_that_sends_by_itself_or_cannot_be_read_is_refused(data: bytes) -> None:
+def test_one_that_sends_to_anybody_or_cannot_be_read_is_refused(data: bytes) -> None:
     with pytest.raises(reading.Refused):
         reading.judged("reader.v1.CONSUMER.CREATE.act.pager", data)
+
+
+def test_one_may_send_to_its_own_inbox() -> None:
+    wanted = reading.judged("reader.v1.CONSUMER.CREATE.act", creation(deliver_subject="_INBOX_reader.1"))
+    assert msgspec.json.decode(wanted.data)["config"]["deliver_subject"] == "_INBOX_reader.1"
 
 
 def test_consumers_of_others_are_not_its_own() -> None:

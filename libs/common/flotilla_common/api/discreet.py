@@ -5,7 +5,7 @@ field of which it is known that it holds none. Numbers and switches are told, bu
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flotilla_common.api.changes import Change, changes
@@ -60,3 +60,15 @@ def _plain(path: str) -> bool:
 
 def _cut(value: Any) -> Any:
     return f"{value[: LONGEST - 1]}…" if isinstance(value, str) and len(value) > LONGEST else value
+
+
+def change_text(change: Mapping[str, Any]) -> str:
+    """One changed field: `spec.replicas  3 → 5`, or the field alone where its values are not told."""
+    path = str(change.get("path", ""))
+    if "to" not in change:
+        return path
+    return f"{path}  {_value(change.get('from'))} → {_value(change.get('to'))}"
+
+
+def _value(value: object) -> str:
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -138,6 +138,11 @@ class Connection:
         self._log = structlog.get_logger(bus=",".join(servers))
 
     @property
+    def name(self) -> str:
+        """Who we are: service and replica."""
+        return self._name
+
+    @property
     def connected(self) -> bool:
         """A server answers. Asking starts the connection."""
         self.start()

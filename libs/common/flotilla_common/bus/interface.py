@@ -11,13 +11,15 @@ import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as delivered. `sequence` is its place in its stream, 0 outside streams."""
+    """A message as delivered. `sequence` is its place in its stream and `stored_at` when that stored it (Unix time); 0
+    outside streams."""
 
     subject: str
     data: bytes
     headers: Mapping[str, str] = {}
     reply: str = ""  # where the sender of a request wants the answer
     sequence: int = 0
+    stored_at: float = 0
     pending: int = 0  # messages of the same follow that are still to come; 0 = caught up
 
 

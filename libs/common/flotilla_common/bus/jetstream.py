@@ -6,7 +6,7 @@ The API is requests with JSON on `$JS.API.…`. Speaking it directly keeps its t
 import base64
 import contextlib
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,6 +14,8 @@ from nats.aio.msg import Msg
 
 from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.replies import Replies
+
+API = "$JS.API"
 
 API_SECONDS = 5.0
 """How long an API request may take before its outcome counts as unknown."""
@@ -29,6 +31,9 @@ DELIVERY_INACTIVE_SECONDS = 30.0
 
 LAST_PER_SUBJECT = "last_per_subject"
 """What the server calls the last message of every subject."""
+
+First = str | datetime
+"""What of a stream's past a consumer begins with: the server's word for it, or what was stored from a time on."""
 
 NOT_FOUND = frozenset({10059, 10037, 10014})
 """Error codes: stream not found, no message found, consumer not found."""
@@ -91,6 +96,7 @@ class _Stored(msgspec.Struct):
     seq: int = 0
     hdrs: str = ""
     data: str = ""
+    time: datetime | None = None
 
 
 class _StoredMessage(msgspec.Struct):
@@ -125,10 +131,11 @@ def acknowledged(message: Msg) -> int:
 class JetStream:
     """Requests to the JetStream API."""
 
-    def __init__(self, replies: Replies, copies: int = 1) -> None:
-        """`copies`: on how many servers a stream is kept, at least."""
+    def __init__(self, replies: Replies, copies: int = 1, prefix: str = API) -> None:
+        """`copies`: on how many servers a stream is kept, at least. `prefix`: where the API is asked."""
         self._replies = replies
         self._copies = copies
+        self._prefix = prefix
 
     async def stream_info(self, name: str) -> StreamInfo:
         """How the stream is. Raises StreamMissing when there is none, BusError when nobody answers."""
@@ -189,9 +196,10 @@ class JetStream:
         """The newest message of a subject, or of all that a filter takes in, as the stream's leader has it."""
         return await self._message(stream, {"last_by_subj": subject})
 
-    async def holds(self, stream: str, subject_filter: str) -> bool:
-        """Whether the stream holds any message under the filter."""
-        return await self._message(stream, {"seq": 1, "next_by_subj": subject_filter}) is not None
+    async def holds(self, stream: str, subject_filter: str, since: datetime | None = None) -> bool:
+        """Whether the stream holds any message under the filter, stored since a time if one is given."""
+        start = {"seq": 1} if since is None else {"start_time": since.isoformat()}
+        return await self._message(stream, start | {"next_by_subj": subject_filter}) is not None
 
     async def _message(self, stream: str, query: dict[str, Any]) -> Message | None:
         try:
@@ -199,7 +207,8 @@ class JetStream:
         except StreamMissing:
             return None
         data, headers = base64.b64decode(stored.data), parse_headers(stored.hdrs)
-        return Message(subject=stored.subject, data=data, headers=headers, sequence=stored.seq)
+        when = stored.time.timestamp() if stored.time else 0
+        return Message(subject=stored.subject, data=data, headers=headers, sequence=stored.seq, stored_at=when)
 
     async def _call(self, subject: str, request: dict[str, Any], reply: type[T]) -> T:
         def read(message: Msg) -> T:
@@ -211,7 +220,7 @@ class JetStream:
             raise JetStreamError(problem.err_code, f"{subject}: {problem.description}")
 
         payload = msgspec.json.encode(request)
-        return await (await self._replies.send(f"$JS.API.{subject}", payload, read, timeout=API_SECONDS))
+        return await (await self._replies.send(f"{self._prefix}.{subject}", payload, read, timeout=API_SECONDS))
 
 
 def stream_config(spec: StreamSpec) -> dict[str, Any]:
@@ -237,16 +246,11 @@ def stream_config(spec: StreamSpec) -> dict[str, Any]:
 
 
 def consumer_config(
-    inbox: str, *, first: str, after: int | None, heartbeat: float, inactive: float, **more: Any
+    inbox: str, *, first: First, after: int | None, heartbeat: float, inactive: float, **more: Any
 ) -> dict[str, Any]:
     """The server's configuration of a consumer that sends to an inbox: what comes after a sequence, or without one what
-    the server calls `first`, and all that follows. `heartbeat` and `inactive` are seconds."""
-    start: dict[str, Any] = (
-        {"deliver_policy": first}
-        if after is None
-        else {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
-    )
-    return start | {
+    is to come `first`, and all that follows. `heartbeat` and `inactive` are seconds."""
+    return _start(first, after) | {
         "deliver_subject": inbox,
         "ack_policy": "none",
         "max_deliver": 1,
@@ -257,6 +261,14 @@ def consumer_config(
         "num_replicas": 1,
         **more,
     }
+
+
+def _start(first: First, after: int | None) -> dict[str, Any]:
+    if after is not None:
+        return {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+    if isinstance(first, datetime):
+        return {"deliver_policy": "by_start_time", "opt_start_time": first.isoformat()}
+    return {"deliver_policy": first}
 
 
 def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | None) -> dict[str, Any]:

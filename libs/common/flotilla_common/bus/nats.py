@@ -6,6 +6,7 @@ Connects when first used and never gives up; while there is no connection, publi
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 import nats.errors
@@ -24,7 +25,15 @@ from flotilla_common.bus.interface import (
     StreamSpec,
     StreamState,
 )
-from flotilla_common.bus.jetstream import JetStream, StreamMissing, acknowledged, delivery_config
+from flotilla_common.bus.jetstream import (
+    API,
+    LAST_PER_SUBJECT,
+    First,
+    JetStream,
+    StreamMissing,
+    acknowledged,
+    delivery_config,
+)
 from flotilla_common.bus.livefollow import LiveFollow
 from flotilla_common.bus.ordered import OrderedFollow
 from flotilla_common.bus.replies import NoResponders, Replies
@@ -88,7 +97,10 @@ class BusSettings(Protocol):
 class NatsBus:
     """The `Bus` on NATS."""
 
-    def __init__(self, settings: BusSettings, *, name: str, clock: Clock | None = None, inbox_prefix: str = "") -> None:
+    def __init__(
+        self, settings: BusSettings, *, name: str, clock: Clock | None = None, inbox_prefix: str = "", api: str = API
+    ) -> None:
+        """`api`: where JetStream is asked, for users who may not ask it directly."""
         servers = [url.strip() for url in (settings.nats_url or DEFAULT_SERVER).split(",") if url.strip()]
         self._clock = clock or SystemClock()
         self._connection = Connection(
@@ -101,7 +113,8 @@ class NatsBus:
             inbox_prefix=inbox_prefix,
         )
         self._replies = Replies(self._connection, self._clock)
-        self._stream = JetStream(self._replies, settings.bus_copies)
+        self._stream = JetStream(self._replies, settings.bus_copies, api)
+        self.api = api
         self._follows: list[Follow] = []
         self._soon: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue(SOON_LIMIT)
         self._sender: asyncio.Task[None] | None = None
@@ -177,8 +190,18 @@ class NatsBus:
     async def get_last(self, stream: str, subject: str) -> Message | None:
         return await self._stream.last_message(stream, subject)
 
-    async def history(self, stream: str, subject_filter: str, on_message: OnMessage) -> None:
-        if not await self._stream.holds(stream, subject_filter):
+    async def history(
+        self,
+        stream: str,
+        subject_filter: str,
+        on_message: OnMessage,
+        *,
+        since: datetime | None = None,
+        headers_only: bool = False,
+    ) -> None:
+        """See `Bus.history`. `since`: only what was stored from then on; `headers_only`: without payloads, and their
+        size in `Nats-Msg-Size`."""
+        if not await self._stream.holds(stream, subject_filter, since):
             return
         held: list[Message] = []
         complete = asyncio.Event()
@@ -188,9 +211,7 @@ class NatsBus:
             if not message.pending:
                 complete.set()
 
-        read = OrderedFollow(
-            self._connection, self._stream, self._clock, stream, subject_filter, receive, held.clear, deliver="all"
-        )
+        read = self._ordered(stream, subject_filter, receive, held.clear, since or "all", headers_only=headers_only)
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
                 await complete.wait()
@@ -204,11 +225,37 @@ class NatsBus:
     async def follow(
         self, stream: str, subject_filter: str, on_message: OnMessage, on_reset: Callable[[], None]
     ) -> Follow:
-        follow = OrderedFollow(
-            self._connection, self._stream, self._clock, stream, subject_filter, on_message, on_reset
-        )
+        follow = self._ordered(stream, subject_filter, on_message, on_reset, LAST_PER_SUBJECT)
         self._follows.append(follow)
         return follow
+
+    async def follow_since(self, stream: str, since: datetime, on_message: OnMessage) -> bool:
+        """Read what the stream holds from a time on, and all that follows, without gap or repetition, until the bus is
+        closed. Returns whether there is anything already; the last of it has no `pending`. Raises BusError."""
+        self._follows.append(self._ordered(stream, ">", on_message, lambda: None, since))
+        return await self._stream.holds(stream, ">", since)
+
+    def _ordered(
+        self,
+        stream: str,
+        subject_filter: str,
+        on_message: OnMessage,
+        on_reset: Callable[[], None],
+        first: First,
+        *,
+        headers_only: bool = False,
+    ) -> OrderedFollow:
+        return OrderedFollow(
+            self._connection,
+            self._stream,
+            self._clock,
+            stream,
+            subject_filter,
+            on_message,
+            on_reset,
+            first,
+            headers_only=headers_only,
+        )
 
     async def deliver(
         self, stream: str, reader: str, subject_filters: Sequence[str], inbox: str, *, created: str = "", after: int = 0

@@ -19,7 +19,14 @@ from nats.aio.subscription import Subscription
 
 from flotilla_common.bus.connection import Connection, subscribe
 from flotilla_common.bus.interface import BusError, Message, OnMessage
-from flotilla_common.bus.jetstream import LAST_PER_SUBJECT, JetStream, StreamInfo, StreamMissing, consumer_config
+from flotilla_common.bus.jetstream import (
+    LAST_PER_SUBJECT,
+    First,
+    JetStream,
+    StreamInfo,
+    StreamMissing,
+    consumer_config,
+)
 from flotilla_common.clock import Clock
 
 HEARTBEAT_SECONDS = 2.0
@@ -53,7 +60,8 @@ class OrderedFollow:
         subject_filter: str,
         on_message: OnMessage,
         on_reset: Callable[[], None],
-        deliver: str = LAST_PER_SUBJECT,
+        deliver: First = LAST_PER_SUBJECT,
+        headers_only: bool = False,
     ) -> None:
         self._connection = connection
         self._jetstream = jetstream
@@ -62,7 +70,8 @@ class OrderedFollow:
         self._filter = subject_filter
         self._on_message = on_message
         self._on_reset = on_reset
-        self._deliver = deliver  # what of the stream's past comes first: the server's word for it
+        self._deliver = deliver  # what of the stream's past comes first
+        self._headers_only = headers_only
         self._client: Client | None = None
         self._subscription: Subscription | None = None
         self._consumer = ""
@@ -154,6 +163,8 @@ class OrderedFollow:
             inactive=INACTIVE_SECONDS,
             filter_subject=self._filter,
             flow_control=True,
+            headers_only=self._headers_only,
+            description=self._connection.name,  # whoever looks for who is behind finds it
         )
         self._consumer = await self._jetstream.create_consumer(self._stream, config)
         self._heard = self._checked = self._clock.monotonic()
@@ -190,7 +201,8 @@ class OrderedFollow:
             return
         fields = message.reply.split(".")
         shift = len(fields) - 9 if len(fields) >= 11 else 0  # with a domain the subject has more parts in front
-        stream_sequence, sequence, pending = int(fields[5 + shift]), int(fields[6 + shift]), int(fields[8 + shift])
+        stream_sequence, sequence = int(fields[5 + shift]), int(fields[6 + shift])
+        stored_at, pending = int(fields[7 + shift]) / 1e9, int(fields[8 + shift])
         self._heard = self._clock.monotonic()
         if sequence != self._expected:
             self._lost(f"message {sequence} came instead of {self._expected}")
@@ -201,6 +213,7 @@ class OrderedFollow:
                 data=message.data,
                 headers=headers or {},
                 sequence=stream_sequence,
+                stored_at=stored_at,
                 pending=pending,
             )
         )

@@ -21,9 +21,9 @@ CONSUMER_SECONDS = 300
 _MARK = {"flotilla.user": "reader"}
 _KEPT = (
     *("name", "durable_name", "description", "deliver_policy", "opt_start_seq", "opt_start_time"),
-    *("filter_subject", "filter_subjects", "replay_policy", "headers_only"),
+    *("filter_subject", "filter_subjects", "replay_policy", "headers_only", "deliver_subject", "idle_heartbeat"),
 )
-"""What a consumer of this user may choose: which messages it reads."""
+"""What a consumer of this user may choose: which messages it reads, and how they come."""
 
 
 class Refused(Exception):
@@ -74,14 +74,15 @@ def refusal(why: str) -> bytes:
 
 
 def _creation(data: bytes) -> bytes:
-    """The request for a consumer that sends nothing by itself, changes no other one and does not stay."""
+    """The request for a consumer that sends to this user only, changes no other one and does not stay."""
     try:
         request = msgspec.json.decode(data, type=Json)
     except msgspec.DecodeError as error:
         raise Refused(f"a consumer that cannot be read: {error}") from error
     config = member(request, "config")
-    if text(config.get("deliver_subject")):
-        raise Refused("a consumer that sends by itself can send onto any subject: pull instead")
+    target = text(config.get("deliver_subject"))
+    if target and not is_inbox(target):
+        raise Refused("a consumer could send to anybody: only to an inbox of this user's, or on demand")
     made = {key: config[key] for key in _KEPT if key in config} | {
         "ack_policy": "none",
         "inactive_threshold": CONSUMER_SECONDS * 10**9,

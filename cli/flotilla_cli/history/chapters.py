@@ -1,0 +1,90 @@
+"""Cuts what is known of an object into chapters, each from one change of its spec to the next.
+
+The webhook tells of most changes. A generation that is decided on, and of which it told nothing, came past it: through
+the scale subresource, or before the record begins. It is a chapter all the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.history.records import WEBHOOK, Act, Record
+from flotilla_cli.tree.why import Why
+
+Life = tuple[str, int]
+"""A generation of an object, by the object's uid."""
+
+
+class Chapter(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened from one change of the spec to the next. `wish` is None where nobody knows who made it; `numbers`
+    are those of the last decision before it, `until` is None for the last chapter."""
+
+    began: datetime
+    until: datetime | None
+    generation: int
+    wish: Act | None
+    wishes: tuple[Act, ...]  # others that changed no spec, or were refused
+    decisions: tuple[Why, ...]
+    writes: tuple[Act, ...]
+    numbers: dict[str, int] = {}
+
+
+class _Start(msgspec.Struct, frozen=True):
+    at: datetime
+    life: Life
+    wish: Act | None
+
+
+def chapters(record: Record) -> list[Chapter]:
+    """All of them, in order; none of an object of which nothing is known."""
+    starts = _starts(record)
+    ends: Sequence[datetime | None] = [*(start.at for start in starts[1:]), None]
+    made: list[Chapter] = []
+    for start, end in zip(starts, ends, strict=True):
+        decisions = tuple(one for one in record.decisions if (one.uid, one.generation) == start.life)
+        before = [one.numbers for one in record.decisions if one.at and one.at < start.at and one.numbers]
+        made.append(
+            Chapter(
+                began=start.at,
+                until=end,
+                generation=start.life[1],
+                wish=start.wish,
+                wishes=tuple(one for one in record.wishes if one is not start.wish and _within(one, start.at, end)),
+                decisions=decisions,
+                writes=tuple(one for one in record.writes if _within(one, start.at, end)),
+                numbers=before[-1] if before else {},
+            )
+        )
+    return made
+
+
+def _starts(record: Record) -> list[_Start]:
+    found: dict[Life, _Start] = {}
+    for wish in record.wishes:
+        life = (wish.uid, wish.generation)
+        if wish.ok and (wish.action == "delete" or life not in found) and _changes_spec(wish):
+            found[(wish.uid, -1) if wish.action == "delete" else life] = _Start(wish.at, life, wish)
+    for life, at in _decided(record.decisions):
+        if life not in found:
+            found[life] = _Start(at, life, None)
+    return sorted(found.values(), key=lambda start: start.at)
+
+
+def _decided(decisions: Sequence[Why]) -> Iterator[tuple[Life, datetime]]:
+    for one in decisions:
+        if one.at is not None and one.generation:  # without one there was no object yet
+            yield (one.uid, one.generation), one.at
+
+
+def _changes_spec(wish: Act) -> bool:
+    return wish.action != "update" or any(str(change.get("path", "")).startswith("spec") for change in wish.changes)
+
+
+def _within(act: Act, began: datetime, until: datetime | None) -> bool:
+    return began <= act.at and (until is None or act.at < until)
+
+
+def is_wish(act: Act) -> bool:
+    """Whether a record is about what a user wrote."""
+    return act.service == WEBHOOK

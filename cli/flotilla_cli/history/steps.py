@@ -1,0 +1,138 @@
+"""The lines of a story: what was decided, waves of writes, waits, refusals, the end.
+
+A rollout of fifty pods is a hundred decisions and a hundred and fifty writes. So writes are told as waves, a reason
+that comes and goes as one wait with the time that it took, refusals of one kind with their number.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.history.pieces import IN_PLACE, Piece, Wave
+from flotilla_cli.history.records import Act
+from flotilla_cli.history.waits import DONE, WORK, Wait
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.discreet import change_text
+from flotilla_common.control.wording import named
+
+WISHED = ("replicas", "partition", "maxUnavailable", "maxSurge")
+"""Numbers of a decision that the spec asks for."""
+
+_NOISE = "last-applied-configuration"
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a story. `tone`: decision, write, wait, bad, note or end."""
+
+    at: datetime
+    tone: str
+    text: str
+
+
+def who(wish: Act) -> str:
+    """Who it was, and with what."""
+    return f"{wish.user} with {wish.manager}" if wish.manager else wish.user
+
+
+def changed(wish: Act) -> list[str]:
+    """The fields that somebody changed."""
+    return [change_text(change) for change in wish.changes if _NOISE not in str(change.get("path"))]
+
+
+def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
+    """With which numbers the work began, and with what. What is waited for are steps of their own."""
+    first = next((one for one in decisions if one.at is not None), None)
+    if first is not None and first.at is not None:
+        numbers = ", ".join(f"{name} {first.numbers[name]}" for name in WISHED if name in first.numbers)
+        work = [reason.message for reason in first.reasons if reason.code.startswith(WORK)]
+        text = f"decided{f' ({numbers})' if numbers else ''}: {'; '.join(work) or 'nothing to be done yet'}"
+        yield Step(at=first.at, tone="decision", text=text)
+
+
+def wave_steps(found: Sequence[Wave]) -> Iterable[Step]:
+    """One for each wave, with how far that brought it where there are several of a kind."""
+    totals, sofar = Counter[str](), Counter[str]()
+    for wave in found:
+        totals[_work(wave)] += len(wave.pieces)
+    for wave in found:
+        work, count = _work(wave), len(wave.pieces)
+        sofar[work] += count
+        noun = wave.pieces[0].kind.lower()
+        several = totals[work] > count
+        many = f"{count} {noun}{'s' if count > 1 else ''}" if count > 1 or several else ""
+        many += f", {sofar[work]} of {totals[work]}" if several else ""
+        yield Step(at=wave.began, tone="write", text=_wave(wave, f" ({many})" if many else ""))
+
+
+def _work(wave: Wave) -> str:
+    return f"{wave.pieces[0].kind} {wave.pieces[0].cause}"
+
+
+def _wave(wave: Wave, many: str) -> str:
+    one, done = wave.pieces[0], [piece for piece in wave.pieces if piece.ended is not None]
+    kind = "" if one.kind == "Pod" else f"{one.kind}: "
+    whole = f"; {_until_whole(one, done, len(wave.pieces))}" if one.lasts else ""
+    return f"{kind}{one.cause}: {named([piece.name for piece in wave.pieces])}{many}{whole}"
+
+
+def _until_whole(one: Piece, done: Sequence[Piece], count: int) -> str:
+    again = "ready again" if one.cause.startswith(IN_PLACE) else "ready"
+    took = sorted(piece.seconds or 0 for piece in done)
+    if not took:
+        return f"not {again} yet"
+    low, high = f"{took[0]:.1f}", f"{took[-1]:.1f}"
+    missing = f", {count - len(done)} not yet" if len(done) < count else ""
+    return f"{again} after {low if low == high else f'{low}-{high}'} s{missing}"
+
+
+def wait_step(wait: Wait) -> Step:
+    """With how long it was waited in all, and how the reason read last."""
+    times = f" in {wait.times} parts" if wait.times > 1 else ""
+    text = f"{wait.message}  [{wait.code}, {wait.seconds:.1f} s{times}]"
+    return Step(at=wait.began, tone="bad" if wait.bad else "wait", text=text)
+
+
+def refusal_steps(writes: Iterable[Act]) -> Iterable[Step]:
+    """Writes that failed, those of a kind together."""
+    found: dict[tuple[str, str, str, str], list[Act]] = {}
+    for write in writes:
+        if not write.ok:
+            same = write.message.replace(write.name, "…")
+            found.setdefault((write.outcome, write.action, write.kind, same), []).append(write)
+    for (outcome, action, kind, _), those in found.items():
+        names = named(list(dict.fromkeys(write.name for write in those)))
+        times = f"{len(those)} times " if len(those) > 1 else ""
+        said = f": {those[-1].message}" if those[-1].message else ""
+        yield Step(at=those[0].at, tone="bad", text=f"{times}{outcome}: {action} {kind} {names}{said}")
+
+
+def other_steps(wishes: Iterable[Act]) -> Iterable[Step]:
+    """What users were refused meanwhile, and what they changed besides the spec."""
+    for wish in wishes:
+        if not wish.ok:
+            yield Step(at=wish.at, tone="bad", text=f"refused to {who(wish)} ({wish.action}): {wish.message}")
+        elif fields := changed(wish):
+            yield Step(at=wish.at, tone="note", text=f"changed by {who(wish)}: {'; '.join(fields)}")
+
+
+def done_at(decisions: Sequence[Why]) -> datetime | None:
+    """Since when nothing is left to do; None while there is."""
+    done: datetime | None = None
+    for one in decisions:
+        over = not one.errors and all(reason.code.startswith(DONE) for reason in one.reasons)
+        done = (done or one.at) if over else None
+    return done
+
+
+def end_step(decisions: Sequence[Why], done: datetime | None) -> Iterable[Step]:
+    """How it ended, or where it stands."""
+    last = decisions[-1] if decisions else None
+    if last is None or last.at is None:
+        return
+    told = "; ".join(last.told)
+    if done is not None:
+        yield Step(at=done, tone="end", text=told or "nothing left to do")
+    else:
+        yield Step(at=last.at, tone="note", text=f"not done: {told}")

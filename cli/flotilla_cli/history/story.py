@@ -1,0 +1,125 @@
+"""From what was kept about an object to its story: chapters with steps in the order of time, and what each came to."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.history.chapters import Chapter, chapters
+from flotilla_cli.history.pieces import IN_PLACE, pieces, waves
+from flotilla_cli.history.records import Act, Pod, Record, Writer
+from flotilla_cli.history.steps import (
+    WISHED,
+    Step,
+    changed,
+    done_at,
+    end_step,
+    first_step,
+    other_steps,
+    refusal_steps,
+    wait_step,
+    wave_steps,
+    who,
+)
+from flotilla_cli.history.totals import Totals, totals
+from flotilla_cli.history.waits import waits
+
+
+class Told(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A chapter. `done` is None while it is not; `writes` are all of them, for whoever wants to see each."""
+
+    began: datetime
+    generation: int
+    title: str
+    changes: list[str]
+    steps: list[Step]
+    done: datetime | None
+    totals: Totals | None  # None where it is about one pod
+    writes: tuple[Act, ...] = ()
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """All chapters, and what has to be known about the record itself."""
+
+    kind: str
+    namespace: str
+    name: str
+    notes: list[str]
+    chapters: list[Told]
+
+
+def story(record: Record, now: datetime) -> Story:
+    """What happened to the object, as far as it is known."""
+    found = chapters(record)
+    whole = bool(found) and found[0].wish is not None and found[0].wish.action == "create"
+    return Story(
+        kind=record.kind,
+        namespace=record.namespace,
+        name=record.name,
+        notes=[] if whole or record.begins is None else [begins(record.begins)],
+        chapters=[_told(chapter, record, now) for chapter in found],
+    )
+
+
+def begins(moment: datetime) -> str:
+    """What to say where something may have been before the record."""
+    return (
+        f"the record begins at {moment.astimezone():%Y-%m-%d %H:%M:%S}: nothing older is known "
+        "(a day is kept; less if much was written, or the bus was wiped)"
+    )
+
+
+def _told(chapter: Chapter, record: Record, now: datetime) -> Told:
+    done = done_at(chapter.decisions)
+    until = chapter.until or now
+    changes = _changes(chapter)
+    work = pieces(chapter.writes, record.kind, _untouched(record))
+    steps = [
+        *first_step(chapter.decisions),
+        *wave_steps(waves(work)),
+        *map(wait_step, waits(chapter.decisions, done or until)),
+        *refusal_steps(chapter.writes),
+        *other_steps(chapter.wishes),
+        *end_step(chapter.decisions, done),
+    ]
+    return Told(
+        began=chapter.began,
+        generation=chapter.generation,
+        title=_title(chapter, changes, record.writers),
+        changes=changes,
+        steps=sorted(steps, key=lambda step: step.at),
+        done=done,
+        totals=totals(chapter, work, done),
+        writes=chapter.writes,
+    )
+
+
+def _untouched(record: Record) -> Mapping[str, Pod]:
+    """The pods that are Ready since they were created: others were updated meanwhile, and are Ready since that."""
+    updated = {write.name for write in record.writes if write.cause.startswith(IN_PLACE)}
+    return {name: pod for name, pod in record.pods.items() if name not in updated}
+
+
+def _title(chapter: Chapter, changes: Sequence[str], writers: Sequence[Writer]) -> str:
+    wish = chapter.wish
+    if wish is not None:
+        verb = {"create": "created", "delete": "deleted"}.get(wish.action, "changed")
+        return f"{verb} by {who(wish)}"
+    scaler = next((one for one in writers if one.subresource == "scale"), None)
+    if scaler is not None and len(changes) == 1 and changes[0].startswith("replicas "):
+        return f"scaled with {scaler.manager}, past the webhook"
+    timed = [(one.at, one) for one in writers if one.at is not None and one.at <= chapter.began]
+    if not timed:
+        return "by whom is not known: the webhook told of no such change"
+    _, newest = max(timed, key=lambda pair: pair[0])
+    return f"past the webhook; fields were last written by {newest.manager} ({newest.operation})"
+
+
+def _changes(chapter: Chapter) -> list[str]:
+    """What the webhook tells, else which of the wished numbers are others than before."""
+    if chapter.wish is not None:
+        return changed(chapter.wish)
+    after: Mapping[str, int] = chapter.decisions[0].numbers if chapter.decisions else {}
+    before = chapter.numbers
+    both = [name for name in WISHED if name in before and name in after and before[name] != after[name]]
+    return [f"{name}  {before[name]} → {after[name]}" for name in both]

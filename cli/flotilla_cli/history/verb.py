@@ -1,0 +1,113 @@
+"""`flotilla history`: what happened to an object, from the change of its spec to the last pod."""
+
+import asyncio
+from datetime import timedelta
+
+import click
+import msgspec
+from rich.console import Console
+
+from flotilla_cli.connection import (
+    Target,
+    bus_option,
+    cluster_options,
+    connected,
+    namespace_of,
+    namespace_option,
+    nats_url_of,
+    open_api,
+    open_bus,
+    reported,
+    required_nats_url,
+    target_of,
+)
+from flotilla_cli.history.gather import gather, gather_pod, writers_of
+from flotilla_cli.history.pod import pod_story
+from flotilla_cli.history.records import Record, Writer
+from flotilla_cli.history.render import render
+from flotilla_cli.history.story import Story, story
+from flotilla_cli.kinds import find_object, object_argument
+from flotilla_cli.plain import printed
+from flotilla_cli.podstory.verb import WORDS
+from flotilla_cli.since import since_option
+from flotilla_common.api.documents import Json
+from flotilla_common.api.resources import POD, Resource
+from flotilla_common.clock import Clock, SystemClock
+from flotilla_common.kube.credentials import ConfigError
+from flotilla_common.kube.interface import ApiError, Unreachable
+
+
+@click.command()
+@object_argument
+@namespace_option
+@cluster_options
+@bus_option
+@since_option("All changes since then, not only the last one.")
+@click.option("--all", "everything", is_flag=True, help="Every step in full, and every write.")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document with all chapters.")
+def history(
+    words: tuple[str, ...],
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+    nats: str,
+    since: timedelta | None,
+    everything: bool,
+    output: str | None,
+) -> None:
+    """Tell what happened to an object: who changed what, what was decided and written, until all was done.
+
+    The last change of its spec, or all of them --since. KIND may also be pod.
+    """
+    target = target_of(kubeconfig, context)
+    kind, slash, rest = words[0].partition("/")
+    clock = SystemClock()
+    if kind.lower() in WORDS:
+        name = rest if slash else (words[1] if len(words) == 2 else "")
+        resource = POD
+    else:
+        resource, name = find_object(words)
+    if not name:
+        raise click.BadParameter("give one KIND NAME, or KIND/NAME")
+    namespace = namespace_of(namespace, target) if resource.namespaced else ""
+    url = nats_url_of(nats, kubeconfig) or required_nats_url(nats)
+    with reported():
+        told = asyncio.run(_history(url, target, resource, namespace, name, clock))
+    if not told.chapters:
+        what = f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
+        raise click.ClickException("; ".join([f"nothing is kept about {what}", *told.notes]))
+    if output == "json":
+        click.echo(msgspec.json.encode(told))
+    else:
+        printed(render(_since(told, since, clock), everything=everything), Console(highlight=False, soft_wrap=True))
+
+
+async def _history(url: str, target: Target, resource: Resource, namespace: str, name: str, clock: Clock) -> Story:
+    async with open_bus(url, target.kubeconfig) as bus:
+        await connected(bus, clock)
+        if resource == POD:
+            return pod_story(await gather_pod(bus, namespace, name))
+        record = await gather(bus, resource, namespace, name)
+    known = {wish.generation for wish in record.wishes}
+    if any(one.generation not in known for one in record.decisions):
+        record = msgspec.structs.replace(record, writers=await _writers(target, record, resource))
+    return story(record, clock.now())
+
+
+async def _writers(target: Target, record: Record, resource: Resource) -> tuple[Writer, ...]:
+    """Who owns fields of the object, as far as the apiserver is reached: it is worth having, no more."""
+    try:
+        async with open_api(target) as api:
+            return writers_of(msgspec.json.decode(await api.get(resource, record.namespace, record.name), type=Json))
+    except (ApiError, Unreachable, ConfigError):
+        return ()
+
+
+def _since(told: Story, since: timedelta | None, clock: Clock) -> Story:
+    """The chapters that are asked for: those in which anything happened since then, or the last one."""
+    recent = told.chapters[-1:]
+    if since is not None:
+        begin = clock.now() - since
+        recent = [one for one in told.chapters if max([step.at for step in one.steps], default=one.began) >= begin]
+    notes = told.notes if recent[:1] == told.chapters[:1] else []
+    return msgspec.structs.replace(told, chapters=recent, notes=notes)

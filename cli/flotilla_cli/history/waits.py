@@ -1,0 +1,49 @@
+"""How long an object waited, and for what: a reason that is given again and again is one wait."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.tree.why import Why
+
+DONE = "Complete"
+"""How the codes of reasons begin that say that nothing is left to do."""
+
+WORK = ("Updating", "ScalingUp", "Deleting", DONE)
+"""How the codes of reasons begin that tell what a pass did, which its writes tell as well."""
+
+
+class Wait(msgspec.Struct, kw_only=True):
+    """A reason: since when, how long in all, how many times it came up, and how it read last."""
+
+    code: str
+    message: str
+    began: datetime
+    seconds: float = 0
+    times: int = 0
+    bad: bool = False  # something that could not be done, instead of something to wait for
+
+
+def waits(decisions: Sequence[Why], until: datetime) -> list[Wait]:
+    """All reasons to wait, in the order in which they came up. A decision holds until the next one, the last one
+    `until` the end."""
+    found: dict[str, Wait] = {}
+    held: set[str] = set()
+    moments = [one.at for one in decisions if one.at is not None]
+    for one, end in zip(decisions, [*moments[1:], until], strict=False):
+        began = one.at or until
+        now: set[str] = set()
+        for code, message, bad in _given(one):
+            wait = found.setdefault(code, Wait(code=code, message=message, began=began, bad=bad))
+            wait.message = message
+            wait.seconds += max((end - began).total_seconds(), 0)
+            wait.times += code not in held
+            now.add(code)
+        held = now
+    return list(found.values())
+
+
+def _given(one: Why) -> list[tuple[str, str, bool]]:
+    reasons = [(reason.code, reason.message, False) for reason in one.reasons if not reason.code.startswith(WORK)]
+    return reasons + [(f"failed {error.phase}".rstrip(), error.message, True) for error in one.errors]

@@ -1,0 +1,68 @@
+"""What the streams still hold from a time on, and then everything new, in the order in which the bus stored it.
+
+Each stream is read in order, past and present alike, so nothing is missed or told twice. While their past is read the
+messages of all streams are kept and sorted; what comes afterwards is passed on as it comes.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import BusError, Message, OnMessage
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.installed import published
+
+PATIENCE_SECONDS = 30.0
+"""How long the past may take: the record of writes holds 256 MiB, some seconds' worth."""
+
+
+def kept(streams: Iterable[str]) -> list[str]:
+    """The names of the streams that keep what is said under the first word of a subject. Heartbeats are not kept."""
+    found = {
+        "kube": [subjects.kube_stream(resource).name for resource in published()],
+        "act": [subjects.ACT_STREAM.name],
+        "why": [subjects.DECISIONS_STREAM.name],
+    }
+    return [name for stream in streams for name in found.get(stream, ())]
+
+
+async def read(bus: NatsBus, names: Iterable[str], since: datetime, hear: OnMessage) -> None:
+    """Hand over the past in the order of time, and return; what is new follows until the bus is closed. Raises BusError
+    when the past cannot be read."""
+    past: list[Message] | None = []
+    behind: set[str] = set()
+    arrived = asyncio.Event()
+
+    def reader(name: str) -> OnMessage:
+        def take(message: Message) -> None:
+            if past is None:
+                hear(message)
+                return
+            past.append(message)
+            if not message.pending:
+                behind.discard(name)
+                arrived.set()
+
+        return take
+
+    for name in names:
+        behind.add(name)
+        if not await bus.follow_since(name, since, reader(name)):
+            behind.discard(name)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while behind:
+                arrived.clear()
+                await arrived.wait()
+    except TimeoutError as error:
+        late = ", ".join(sorted(behind))
+        raise BusError(f"{late}: not read to the end within {PATIENCE_SECONDS:g} s") from error
+    held, past = past, None
+    for message in sorted(held, key=lambda one: one.stored_at):
+        hear(message)
+
+
+def stored(message: Message, now: datetime) -> datetime:
+    """When it was said: as the stream knows, or just now."""
+    return datetime.fromtimestamp(message.stored_at, UTC) if message.stored_at else now

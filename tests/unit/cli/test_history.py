@@ -1,0 +1,243 @@
+"""The story of a rollout, from the messages of one (golden/history.jsonl: six pods in place) and from made-up ones."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cli.history.chapters import is_wish
+from flotilla_cli.history.gather import writers_of
+from flotilla_cli.history.pod import pod_story
+from flotilla_cli.history.records import Act, Owner, Pod, Record, Writer, decode_act
+from flotilla_cli.history.render import LINES, render
+from flotilla_cli.history.story import Story, Told, story
+from flotilla_cli.plain import plain
+from flotilla_cli.tree.why import Failure, Why
+from flotilla_common.control.plan import Reason
+
+START = datetime(2026, 11, 24, 12, 0, 0, tzinfo=UTC)
+RECORDED = Path(__file__).parent / "golden" / "history.jsonl"
+OWNER = Owner("CloneSet", "default", "web")
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def recorded() -> Record:
+    messages = [json.loads(line) for line in RECORDED.read_text().splitlines()]
+    bodies = {kind: [one["body"] for one in messages if one["subject"].startswith(kind)] for kind in ("act", "dec")}
+    acts = [act for act in (decode_act(msgspec.json.encode(body)) for body in bodies["act"]) if act]
+    return Record(
+        kind="CloneSet",
+        namespace="default",
+        name="six",
+        begins=acts[0].at,
+        wishes=tuple(filter(is_wish, acts)),
+        decisions=tuple(msgspec.convert(body, Why) for body in bodies["dec"]),
+        writes=tuple(sorted((act for act in acts if not is_wish(act)), key=lambda act: act.at)),
+    )
+
+
+def wish(seconds: float, generation: int = 2, action: str = "update", **more: Any) -> Act:
+    told = {"user": "jane", "manager": "kubectl", "uid": "u", "outcome": "Ok"} | more
+    if action == "update":
+        told = {"changes": ({"path": "spec.replicas", "from": 1, "to": 2},)} | told
+    made = {"service": "webhook", "action": action, "generation": generation, "kind": "CloneSet", "name": "web"} | told
+    return Act(at=at(seconds), **made)
+
+
+def decision(seconds: float, *reasons: str, generation: int = 2, errors: tuple[str, ...] = (), **numbers: int) -> Why:
+    """Reasons as `Code: text`."""
+    given = tuple(Reason(code=code, message=text) for code, _, text in (one.partition(": ") for one in reasons))
+    failures = tuple(Failure("scale", text) for text in errors)
+    return Why(
+        kind="CloneSet", uid="u", generation=generation, at=at(seconds), reasons=given, numbers=numbers, errors=failures
+    )
+
+
+def write(seconds: float, name: str, cause: str = "scale up", action: str = "create", **more: Any) -> Act:
+    made: dict[str, Any] = {"service": "cloneset", "kind": "Pod", "owner": OWNER, "outcome": "Ok", "trace": "t"} | more
+    return Act(at=at(seconds), name=name, cause=cause, action=action, **made)
+
+
+def in_place(seconds: float, name: str, trace: str = "t", takes: float = 1.0) -> Iterator[Act]:
+    cause = "in-place update to web-2"
+    yield write(seconds, name, cause, "patch", subresource="status", trace=trace)
+    yield write(seconds + 0.01, name, cause, "patch", trace=trace)
+    yield write(seconds + takes, name, "refresh", "patch", subresource="status", trace=f"{trace}-later")
+
+
+def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> Story:
+    acts = sorted((part for part in parts if isinstance(part, Act)), key=lambda act: act.at)
+    record = Record(
+        kind="CloneSet",
+        namespace="default",
+        name="web",
+        wishes=tuple(filter(is_wish, acts)),
+        writes=tuple(act for act in acts if not is_wish(act)),
+        decisions=tuple(part for part in parts if isinstance(part, Why)),
+        pods=pods or {},
+        **more,
+    )
+    return story(record, at(100))
+
+
+def lines(chapter: Told) -> list[str]:
+    return [step.text for step in chapter.steps]
+
+
+def test_a_recorded_rollout_is_told_from_the_change_to_the_last_pod() -> None:
+    found = story(recorded(), at(100))
+    created, rollout = found.chapters
+    assert found.notes == []
+    assert (created.title, created.generation) == ("created by admin with kubectl-client-side-apply", 1)
+    assert rollout.title == "changed by admin with kubectl-client-side-apply"
+    assert rollout.changes == ["spec.template.spec.containers[main].image  nginx:1.29 → nginx:1.30"]
+    text = "\n".join(lines(rollout))
+    assert "decided (replicas 6, partition 0, maxUnavailable 2, maxSurge 0): updating 2 pods to six-" in text
+    assert "(2 pods, 2 of 6); ready again after 0." in text
+    assert "[WaitingForMaxUnavailable, 0.9 s]" in text
+    assert "refused to admin with kubectl-client-side-apply (update): spec.updateStrategy" in text
+    assert rollout.done is not None
+    assert rollout.totals is not None
+    assert (rollout.totals.pods, rollout.totals.pod_writes) == (6, 18)
+    ends = [step for step in rollout.steps if step.tone == "end"]
+    assert [step.text for step in ends] == ["6 of 6 pods updated, all available"]
+
+
+def test_fifty_pods_fit_on_one_screen() -> None:
+    writes = [act for pod in range(50) for act in in_place(pod * 0.1, f"web-{pod}", f"t{pod}")]
+    waits = [decision(pod * 0.1, f"WaitingForMaxUnavailable: used by web-{pod}", replicas=50) for pod in range(50)]
+    found = told(wish(-1), *waits, *writes, decision(9, "Complete: all done"))
+    shown = plain(render(found, everything=False)).splitlines()
+    assert len(shown) <= 24
+    assert any("50 of 50" in line for line in shown)
+    assert any("used by web-49  [WaitingForMaxUnavailable, 9.0 s]" in line for line in shown)
+    assert "150 writes, 3.0 for each of 50 pods; 51 decisions" in shown[-2]
+    assert len(plain(render(found, everything=True)).splitlines()) > 150
+
+
+def test_waves_are_made_of_what_one_pass_began() -> None:
+    writes = [act for wave in range(3) for pod in range(2) for act in in_place(wave * 5, f"w{wave}-{pod}", f"t{wave}")]
+    (chapter,) = told(wish(-1), *writes).chapters
+    assert lines(chapter) == [
+        f"in-place update to web-2: w{wave}-0, w{wave}-1 (2 pods, {2 * wave + 2} of 6); ready again after 1.0 s"
+        for wave in range(3)
+    ]
+
+
+def test_a_pod_that_is_not_ready_again_is_named_by_its_wave() -> None:
+    started = list(in_place(0, "web-1"))[:2]
+    (chapter,) = told(wish(-1), *started, *in_place(0, "web-2")).chapters
+    assert lines(chapter) == ["in-place update to web-2: web-1, web-2 (2 pods); ready again after 1.0 s, 1 not yet"]
+    (alone,) = told(wish(-1), *started).chapters
+    assert lines(alone) == ["in-place update to web-2: web-1; not ready again yet"]
+
+
+def test_a_created_pod_is_ready_when_it_says_so_unless_it_was_updated_since() -> None:
+    pods = {"a": Pod(ready=at(7)), "b": Pod(ready=at(50))}
+    (made,) = told(wish(0), write(1, "a"), write(1, "b"), *in_place(40, "b"), pods=pods).chapters
+    assert "scale up: a, b (2 pods); ready after 6.0 s, 1 not yet" in lines(made)
+
+
+def test_a_reason_that_comes_and_goes_is_one_wait() -> None:
+    hook = "WaitingForHook: a hook holds web-1"
+    (chapter,) = told(wish(0), decision(1, hook), decision(4, "Updating: 1 pod"), decision(5, hook)).chapters
+    assert "a hook holds web-1  [WaitingForHook, 98.0 s in 2 parts]" in lines(chapter)
+    assert lines(chapter)[-1] == "not done: a hook holds web-1"
+    assert chapter.done is None
+
+
+def test_what_failed_is_told_once_with_its_number_and_text() -> None:
+    refused = [write(n, f"web-{n}", outcome="Denied", message=f"pods web-{n}: exceeded quota") for n in range(3)]
+    (chapter,) = told(wish(0), *refused, decision(4, errors=("exceeded quota",))).chapters
+    text = lines(chapter)
+    assert "3 times Denied: create Pod web-0, web-1, web-2: pods web-2: exceeded quota" in text
+    assert any("exceeded quota  [failed scale, " in line for line in text)
+    assert chapter.totals is not None
+    assert (chapter.totals.refused, chapter.totals.writes) == (3, 0)
+
+
+def test_each_change_of_the_spec_is_a_chapter_and_a_retry_is_none() -> None:
+    label = ({"path": "metadata.labels.a", "from": "1", "to": "2"},)
+    found = told(
+        wish(0, 1, "create"),
+        wish(10),
+        wish(10.1),
+        wish(12, changes=label),
+        wish(20, 3, user="hpa"),
+        wish(30, 0, "delete"),
+        decision(11),
+        decision(21, generation=3),
+    )
+    titles = [chapter.title for chapter in found.chapters]
+    assert titles == [
+        "created by jane with kubectl",
+        "changed by jane with kubectl",
+        "changed by hpa with kubectl",
+        "deleted by jane with kubectl",
+    ]
+    assert "changed by jane with kubectl: metadata.labels.a  1 → 2" in lines(found.chapters[1])
+
+
+def test_a_change_past_the_webhook_is_a_chapter_too() -> None:
+    before, after = decision(1, replicas=3, generation=1), decision(9, replicas=5)
+    writers = (Writer(manager="kubectl", operation="Update", subresource="scale", at=None),)
+    scaled = told(before, after, writers=writers).chapters[1]
+    assert (scaled.title, scaled.changes) == ("scaled with kubectl, past the webhook", ["replicas  3 → 5"])
+    other = (Writer(manager="helm", operation="Apply", subresource="", at=at(8)),)
+    unchanged = decision(9, replicas=3)
+    written = told(before, unchanged, writers=other).chapters[1]
+    assert written.title == "past the webhook; fields were last written by helm (Apply)"
+    assert told(before, unchanged).chapters[1].title.startswith("by whom is not known")
+
+
+def test_who_owns_fields_is_read_from_the_live_object() -> None:
+    fields = [
+        {"manager": "kubectl", "operation": "Update", "subresource": "scale"},
+        {"manager": "kruise-manager", "operation": "Update", "subresource": "status", "time": "2026-11-24T12:00:00Z"},
+        {"manager": "helm", "operation": "Apply", "time": "2026-11-24T12:00:00Z"},
+    ]
+    found = writers_of({"metadata": {"managedFields": fields}})
+    assert [(one.manager, one.at) for one in found] == [("kubectl", None), ("helm", START)]
+
+
+@pytest.mark.parametrize(("first", "noted"), [(wish(0, 1, "create"), False), (wish(0), True)])
+def test_it_is_said_that_the_record_may_begin_later_than_the_object(first: Act, noted: bool) -> None:
+    assert bool(told(first, begins=at(-5)).notes) is noted
+
+
+def test_of_very_many_steps_the_middle_is_left_out() -> None:
+    refused = [write(n, f"web-{n}", outcome="Denied", message=f"reason {n}") for n in range(2 * LINES)]
+    shown = plain(render(told(wish(0), *refused), everything=False))
+    assert f"… {LINES} more steps (--all)" in shown
+
+
+def test_the_story_of_a_pod_is_every_write_on_it_and_its_own_steps() -> None:
+    record = Record(
+        kind="Pod",
+        namespace="default",
+        name="web-1",
+        begins=at(-5),
+        writes=(write(1, "web-1"), *in_place(40, "web-1")),
+        pods={"web-1": Pod(created=at(0), scheduled=at(1), ready=at(41))},
+    )
+    found = pod_story(record)
+    (chapter,) = found.chapters
+    assert found.notes == []
+    assert [step.text.partition(" (")[0] for step in chapter.steps][:1] == ["created"]
+    assert "cloneset: create, scale up for CloneSet web → Ok" in lines(chapter)
+    assert len(chapter.steps) == 7
+    assert pod_story(msgspec.structs.replace(record, begins=at(5))).notes
+    assert pod_story(Record(kind="Pod", namespace="a", name="b")).chapters == []
+
+
+def test_a_story_is_one_json_document() -> None:
+    document = json.loads(msgspec.json.encode(story(recorded(), at(100))))
+    assert document["chapters"][1]["totals"]["podWrites"] == 18
+    assert document["chapters"][1]["steps"][0]["tone"] == "decision"
