@@ -41,6 +41,9 @@ class Foresight:
         specs = concerned(self._resource, self._gates)
         play = Play(self._cluster, specs, self._planning)
         await self._load(specs)
+        for resource, name in play.asks(self._resource, self._applied.stored):
+            self._cluster.resources[resource.id] = resource
+            self._cluster.objects.load(resource, await self._reader.list(resource, "", name))
         objects = self._cluster.objects
         teller = Teller({_instance(one) for one in objects.all(CLAIM)})
         observer = Observer(objects, self._tracked())

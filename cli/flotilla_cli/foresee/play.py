@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.imagined.cluster import Cluster
+from flotilla_cli.imagined.objects import place_of
 from flotilla_cli.imagined.writes import Write, carry_out
 from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
@@ -16,6 +17,7 @@ from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.offline import OfflineController, Planning
 from flotilla_common.control.plan import Action, Chain, Create, Plan
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.mirror.named import Followed
 
 HORIZON = timedelta(hours=12)
 """How far ahead time may jump: jobs that begin anew every day are not played for ever."""
@@ -43,7 +45,7 @@ class Play:
         self._cluster = cluster
         self._controllers = {
             resource: OfflineController(
-                spec, cluster.objects, planning.get(resource.plural, Planning()), cluster.clock
+                spec, cluster.objects, planning.get(resource.plural, Planning()), cluster.clock, self._follow
             )
             for resource, spec in specs.items()
         }
@@ -51,17 +53,30 @@ class Play:
         self._memory: dict[tuple[Resource, Key], Memory] = {}
         self._wakes: dict[tuple[Resource, Key], datetime] = {}
         self._passes = 0
+        self._read: set[tuple[Resource, str]] = set()
+        self._asked: dict[tuple[Resource, str], None] = {}
         self.finished = True
         """It came to rest."""
         self.plans: dict[tuple[Resource, Key], Plan] = {}
         """The last plan of each object."""
 
+    def asks(self, resource: Resource, stored: Json) -> list[tuple[Resource, str]]:
+        """Names that the planner asks for, of kinds that are read by name only: to be loaded before it runs."""
+        key = place_of(self._cluster.objects.put(resource, stored))
+        self._controllers[resource].decide(key, Memory(), self._cluster.clock.now())
+        asked, self._asked = list(self._asked), {}
+        self._read.update(asked)
+        return asked
+
+    def _follow(self, resource: Resource, name: str) -> Followed:
+        if (resource, name) not in self._read:
+            self._asked[resource, name] = None
+        return Followed(synced=(resource, name) in self._read, trouble="")
+
     def run(self, resource: Resource, stored: Json) -> Iterator[Moment]:
         """Apply the object, and see what happens, moment by moment."""
         self._cluster.pods.meet()
-        placed = self._cluster.objects.put(resource, stored)
-        metadata = placed["metadata"]
-        self._keys[resource, (metadata.get("namespace", ""), metadata["name"])] = None
+        self._keys[resource, place_of(self._cluster.objects.put(resource, stored))] = None
         yield self._moment()
         begin, vain = self._cluster.clock.now(), 0
         while self._passes < MOST_PASSES:

@@ -44,17 +44,17 @@ class Teller:
         return text
 
     def _steps(self, moment: Moment) -> list[Step]:
-        found: dict[tuple[str, str, str, str], Step] = {}
+        found: dict[tuple[str, ...], Step] = {}
         for write in moment.writes:
             if is_unnamed(write, self._known):
                 self._name(write.action.resource.kind, write.action.name)
             step = step_of(write)
             if step is not None:
                 step = self._settled(step, found)
-                found[step.do, step.kind, step.namespace, step.name or step.alias] = step
+                found[_identity(step)] = step
         return [self._anonymous(step) for step in found.values()]
 
-    def _settled(self, step: Step, found: dict[tuple[str, str, str, str], Step]) -> Step:
+    def _settled(self, step: Step, found: dict[tuple[str, ...], Step]) -> Step:
         """A pod that is marked for its update, and deleted for it, is recreated."""
         if step.kind != "Pod":
             return step
@@ -62,7 +62,8 @@ class Teller:
             self._marked[step.name] = step
         if step.do == DELETE:
             mark = self._marked.pop(step.name, None)
-            found.pop((MARK, step.kind, step.namespace, step.name), None)
+            if mark is not None:
+                found.pop(_identity(mark), None)
             cause = mark.cause if mark is not None else step.cause
             if cause.startswith("recreate"):
                 return msgspec.structs.replace(step, do=RECREATE, cause=cause)
@@ -78,3 +79,8 @@ class Teller:
         if alias is None:
             return step
         return msgspec.structs.replace(step, name="", alias=alias, node="" if step.do == CREATE else step.node)
+
+
+def _identity(step: Step) -> tuple[str, ...]:
+    """Steps of one wave that are one: the same is done to the same object for the same cause."""
+    return step.do, step.kind, step.namespace, step.name, step.cause
