@@ -144,7 +144,9 @@ def planned(space: Workspace, flotilla: Fleet, *manifests: Json) -> tuple[int, d
     flags = ["-n", space.name, f"--kubeconfig={space.cluster.kubeconfig}", f"--nats={flotilla.nats.url}", "-o", "json"]
     line = [sys.executable, "-m", "flotilla_cli", "plan", "-f", "-", *flags]
     env = environment(flotilla.nats)
-    reply = subprocess.run(line, input=listed(manifests), capture_output=True, text=True, timeout=60, check=False, env=env)
+    reply = subprocess.run(
+        line, input=listed(manifests), capture_output=True, text=True, timeout=60, check=False, env=env
+    )
     assert reply.stdout, reply.stderr
     assert "hunter2" not in reply.stdout
     return reply.returncode, {story["name"]: story for story in json.loads(reply.stdout)}
@@ -168,7 +170,12 @@ def events_of(space: Workspace, name: str, since: int) -> list[Event]:
 def at_end(space: Workspace, kind: str, name: str, story: Json) -> bool:
     """The status says what was foretold of it."""
     status, numbers = space.object(kind, name).get("status", {}), story["numbers"]
-    fields = {"replicas": "total", "readyReplicas": "ready", "updatedReplicas": "updated", "availableReplicas": "available"}
+    fields = {
+        "replicas": "total",
+        "readyReplicas": "ready",
+        "updatedReplicas": "updated",
+        "availableReplicas": "available",
+    }
     counts = all(status.get(field, 0) == numbers[number] for field, number in fields.items() if number in numbers)
     return counts and status.get("updateRevision") == story["revision"]["name"]
 

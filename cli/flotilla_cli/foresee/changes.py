@@ -5,7 +5,9 @@ import msgspec
 from flotilla_common.api.differences import Path, differences
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, strings
 
-_HIDDEN = frozenset({"command", "args", "data", "stringData", "binaryData", "resource", "volumeAttributes", "annotations"})
+_HIDDEN = frozenset(
+    {"command", "args", "data", "stringData", "binaryData", "resource", "volumeAttributes", "annotations"}
+)
 """Members whose values may be secret, wherever they stand."""
 
 _PAIRS = frozenset({"env", "httpHeaders"})
@@ -24,7 +26,9 @@ class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True, rename={"befo
 def changes_of(before: Json, after: Json) -> tuple[FieldChange, ...]:
     """The differences of spec, labels and annotations, in order."""
     return tuple(
-        _field(one.path, before, after) for one in differences(_shown(before), _shown(after)) if one.path != ("metadata",)
+        _field(one.path, before, after)
+        for one in differences(_shown(before), _shown(after))
+        if one.path != ("metadata",)
     )
 
 

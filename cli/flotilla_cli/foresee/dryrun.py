@@ -1,5 +1,5 @@
-"""Asks the apiserver what it would store, with a dry run of what `kubectl apply` would send: through our webhook, so that
-defaults and refusals are those of a real apply."""
+"""Asks the apiserver what it would store, with a dry run of what `kubectl apply` would send: through our webhook, so
+that defaults and refusals are those of a real apply."""
 
 from urllib.parse import urlencode
 

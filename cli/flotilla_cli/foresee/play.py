@@ -1,6 +1,5 @@
-"""Plays an apply through: the real planners decide, their writes are carried out on the imagined cluster, and what would
-become of that is what they see next; until nothing changes any more.
-"""
+"""Plays an apply through: the real planners decide, their writes are carried out on the imagined cluster, and what
+would become of that is what they see next; until nothing changes any more."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -127,7 +126,7 @@ class Play:
             writes += done
             if stage.stop_on_failure and any(write.problem for write in done):
                 break
-        return writes + [self._write(plan.status)] if plan.status is not None else writes
+        return [*writes, self._write(plan.status)] if plan.status is not None else writes
 
     def _chain(self, chain: Chain) -> list[Write]:
         """One after the other, up to the first that is refused."""

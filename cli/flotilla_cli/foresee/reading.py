@@ -4,7 +4,7 @@ Of Secrets only those are read that bear the name of a Secret that is distribute
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from flotilla_common.api.resources import SECRET, Resource
 from flotilla_common.control.offline import Planning
@@ -18,6 +18,21 @@ _PRIVATE = {"namespace": "system_namespace", "daemon_config_namespace": "secrets
 """Settings that name a namespace, and what the options of planners call them."""
 
 
+class Shelf(Protocol):
+    """Where objects are looked up."""
+
+    refused: dict[str, str]
+    """What could not be read, by the plural, and what the apiserver says."""
+
+    async def read(self, watch: Watch[Any], namespace: str, planning: Planning) -> Sequence[bytes]:
+        """The objects that a controller sees of what it watches: for an object of a namespace those of the same."""
+        ...
+
+    async def list(self, resource: Resource, namespace: str, name: str = "") -> Sequence[bytes]:
+        """All objects, or those of that name in all namespaces."""
+        ...
+
+
 class Reader:
     """LISTs, each made once."""
 
@@ -25,10 +40,8 @@ class Reader:
         self._api = api
         self._lists: dict[tuple[Resource, str, str], Sequence[bytes]] = {}
         self.refused: dict[str, str] = {}
-        """What could not be read, by the plural, and what the apiserver says."""
 
     async def read(self, watch: Watch[Any], namespace: str, planning: Planning) -> Sequence[bytes]:
-        """The objects that a controller sees of what it watches: for an object of a namespace those of the same."""
         if watch.named or watch.resource == SECRET:
             return ()
         if watch.private:
@@ -36,8 +49,7 @@ class Reader:
         return await self.list(watch.resource, namespace if watch.resource.namespaced else "")
 
     async def list(self, resource: Resource, namespace: str, name: str = "") -> Sequence[bytes]:
-        """All objects, or those of that name in all namespaces; none of what this user may not read, or the cluster
-        does not serve."""
+        """None of what this user may not read, or the cluster does not serve."""
         key = (resource, namespace, name)
         if key not in self._lists:
             try:

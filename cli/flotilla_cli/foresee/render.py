@@ -15,6 +15,7 @@ NAMED = 5
 _WORDS = {
     "updateInPlace": "update in place",
     "resizeInPlace": "resize in place",
+    "restart": "restart containers of",
     "mark": "mark for deletion",
     "hold": "ask the hook before changing",
     "grace": "begin the grace period of",
@@ -78,18 +79,35 @@ def _alike(wave: Wave) -> object:
 
 def _lines(group: Sequence[Wave], *, everything: bool) -> Iterable[tuple[str, str]]:
     """When, and then each kind of step once."""
-    yield _when(group[0], everything=everything) + (f", {len(group)} times one after the other:" if len(group) > 1 else ":"), "dim"
+    yield (
+        _when(group[0], everything=everything)
+        + (f", {len(group)} times one after the other:" if len(group) > 1 else ":"),
+        "dim",
+    )
     kinds: dict[tuple[str, ...], list[Step]] = {}
     for step in (step for wave in group for step in wave.steps):
-        key = (step.do, step.kind, step.why, step.refused, _changes(step.changes), step.cause if step.kind != "Pod" else "")
+        key = (
+            step.do,
+            step.kind,
+            step.why,
+            step.refused,
+            _changes(step.changes),
+            step.cause if step.kind != "Pod" else "",
+        )
         kinds.setdefault(key, []).append(step)
     for steps in kinds.values():
         yield f"  {_step_line(steps, everything=everything)}", _STYLES.get(steps[0].do, "default")
 
 
 def _when(wave: Wave, *, everything: bool) -> str:
-    waited = [f"when {_names(wave.ready, everything)} {'serve' if len(wave.ready) > 1 else 'serves'}"] if wave.ready else []
-    waited += [f"{'and ' if waited else 'when '}{_names(wave.gone, everything)} {'are' if len(wave.gone) > 1 else 'is'} gone"] if wave.gone else []
+    waited = (
+        [f"when {_names(wave.ready, everything)} {'serve' if len(wave.ready) > 1 else 'serves'}"] if wave.ready else []
+    )
+    waited += (
+        [f"{'and ' if waited else 'when '}{_names(wave.gone, everything)} {'are' if len(wave.gone) > 1 else 'is'} gone"]
+        if wave.gone
+        else []
+    )
     if wave.seconds:
         waited.append(f"{span(wave.seconds)} later")
     return " ".join(waited) or "at once"
@@ -104,7 +122,11 @@ def _step_line(steps: Sequence[Step], *, everything: bool) -> str:
     else:
         count = f"{len(steps)} {step.kind}s: " if len(steps) > 1 else f"{step.kind} "
     line = f"{verb} {count}{_names(names, everything)}"
-    details = [part for part in (_changes(step.changes), step.why, step.cause if step.kind != "Pod" or step.do == "delete" else "") if part]
+    details = [
+        part
+        for part in (_changes(step.changes), step.why, step.cause if step.kind != "Pod" or step.do == "delete" else "")
+        if part
+    ]
     line += f": {'; '.join(details)}" if details else ""
     return f"{line}: REFUSED: {step.refused}" if step.refused else line
 

@@ -3,17 +3,18 @@
 What a step was follows from the object before and after it, not from the words of the planner.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from flotilla_cli.imagined.writes import Write
 from flotilla_common.api import keys
 from flotilla_common.api.documents import Json, mappings, member, strings
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import CLAIM, POD, REVISION
+from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.control.plan import Create, Delete
 
 IN_PLACE, RECREATE, CREATE, DELETE = "updateInPlace", "recreate", "create", "delete"
-RESIZE, MARK, HOLD, GRACE, PATCH = "resizeInPlace", "mark", "hold", "grace", "patch"
+RESIZE, RESTART, MARK, HOLD, GRACE, PATCH = "resizeInPlace", "restart", "mark", "hold", "grace", "patch"
 
 
 class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
@@ -49,7 +50,7 @@ def step_of(write: Write) -> Step | None:
         return _step(write, CREATE)
     if isinstance(action, Delete):
         return _step(write, DELETE) if write.effective else None
-    if not write.effective or before is None or action.subresource == "status" and action.resource != POD:
+    if not write.effective or before is None or (action.subresource == "status" and action.resource != POD):
         return None
     if action.resource == POD and after is not None:
         return _pod_step(write, before, after)
@@ -91,13 +92,18 @@ def _step(write: Write, do: str, *, changes: tuple[Change, ...] = (), why: str =
     )
 
 
-def is_unnamed(write: Write, known: set[str]) -> bool:
-    """The write makes an object of a CloneSet whose instance id nobody knows before: it hangs on the version that the
-    apply gives the CloneSet. `known`: the ids of claims that there are, which are used again."""
-    metadata = member(write.after or {}, "metadata")
-    owned = any(owner.get("kind") == CLONE_SET.kind for owner in mappings(metadata.get("ownerReferences")))
-    made = isinstance(write.action, Create) and write.action.resource in (POD, CLAIM)
-    return made and owned and strings(metadata.get("labels")).get(keys.INSTANCE_ID_LABEL, "") not in known
+def restart_of(pod: Json, containers: Sequence[str]) -> Step:
+    """What the node's agent does to a pod."""
+    metadata = pod["metadata"]
+    return Step(
+        do=RESTART,
+        kind=POD.kind,
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        node=str(member(pod, "spec").get("nodeName", "")),
+        changes=tuple(Change(name, None, None) for name in containers),
+        cause="node agent",
+    )
 
 
 def _container_changes(before: Json, after: Json) -> list[Change]:

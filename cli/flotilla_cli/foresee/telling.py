@@ -1,21 +1,26 @@
 """Makes waves of what was written in each moment of a play."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
 
+from flotilla_cli.foresee.observer import GONE, READY, RESTARTED, News
 from flotilla_cli.foresee.play import Moment
-from flotilla_cli.foresee.steps import CREATE, DELETE, MARK, RECREATE, Step, is_unnamed, step_of
+from flotilla_cli.foresee.steps import CREATE, DELETE, MARK, RECREATE, Step, restart_of, step_of
 from flotilla_cli.foresee.story import Wave
-from flotilla_common.api.documents import Json
+from flotilla_cli.imagined.writes import Write
+from flotilla_common.control.plan import Create, Plan
+
+_WORDS = {"Pod": "pod", "PersistentVolumeClaim": "claim", "ImagePullJob": "job"}
 
 
 class Teller:
-    """Tells one play, moment by moment. Pods whose names nobody can know before are called `new pod 1`, and so on."""
+    """Tells one play, moment by moment. What `unnamed` says is called `new pod 1`, and so
+    on: nobody can know its name before."""
 
-    def __init__(self, instance_ids: set[str]) -> None:
-        self._known = instance_ids
+    def __init__(self, unnamed: Callable[[Write], bool]) -> None:
+        self._unnamed = unnamed
         self._aliases: dict[str, str] = {}
         self._marked: dict[str, Step] = {}
         self._counts: dict[str, int] = {}
@@ -23,19 +28,31 @@ class Teller:
         self._since: datetime | None = None
         self.waves: list[Wave] = []
 
-    def tell(self, moment: Moment, news: Sequence[tuple[str, Json]]) -> None:
+    def tell(self, moment: Moment, news: Sequence[News]) -> None:
         """Add what is done in a moment, `news` being what happened to pods before it."""
-        for what, pod in news:
-            self._news.append((what, self.called(pod["metadata"]["name"])))
-            self._since = moment.at
-        steps = self._steps(moment)
+        for one in news:
+            if one.what != RESTARTED:
+                self._news.append((one.what, self.called(one.pod["metadata"]["name"])))
+                self._since = moment.at
+        steps = [restart_of(one.pod, one.containers) for one in news if one.what == RESTARTED]
+        steps += self._steps(moment)
         if not steps:
             return
         waited = 0 if self._since is None else int((moment.at - self._since).total_seconds())
-        ready = dict.fromkeys(name for what, name in self._news if what == "ready")
-        gone = dict.fromkeys(name for what, name in self._news if what == "gone")
+        ready = dict.fromkeys(name for what, name in self._news if what == READY)
+        gone = dict.fromkeys(name for what, name in self._news if what == GONE)
         self.waves.append(Wave(ready=tuple(ready), gone=tuple(gone), seconds=waited, steps=tuple(steps)))
         self._news, self._since = [], moment.at
+
+    def retold(self, plan: Plan) -> Plan:
+        """The plan's reasons with aliases."""
+        reasons = tuple(
+            msgspec.structs.replace(
+                one, message=self.called(one.message), objects=tuple(self.called(name) for name in one.objects)
+            )
+            for one in plan.reasons
+        )
+        return msgspec.structs.replace(plan, reasons=reasons)
 
     def called(self, text: str) -> str:
         """The text with aliases for names that are only imagined."""
@@ -46,7 +63,7 @@ class Teller:
     def _steps(self, moment: Moment) -> list[Step]:
         found: dict[tuple[str, ...], Step] = {}
         for write in moment.writes:
-            if is_unnamed(write, self._known):
+            if isinstance(write.action, Create) and self._unnamed(write):
                 self._name(write.action.resource.kind, write.action.name)
             step = step_of(write)
             if step is not None:
@@ -70,7 +87,7 @@ class Teller:
         return step
 
     def _name(self, kind: str, name: str) -> None:
-        word = "pod" if kind == "Pod" else "claim"
+        word = _WORDS.get(kind, kind)
         self._counts[word] = self._counts.get(word, 0) + 1
         self._aliases[name] = f"new {word} {self._counts[word]}"
 

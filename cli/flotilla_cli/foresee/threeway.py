@@ -1,7 +1,7 @@
 """What `kubectl apply` sends for a kind that a CRD defines: a JSON merge patch, made of three documents.
 
-What the manifest says and the object does not is set. What an earlier apply had set, as an annotation remembers, and the
-manifest says no longer, is taken away. Everything else, such as defaults and what others have written, stays.
+What the manifest says and the object does not is set. What an earlier apply had set, as an annotation remembers, and
+the manifest says no longer, is taken away. Everything else, such as defaults and what others have written, stays.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,7 @@
 """`flotilla plan -f FILE`: what an apply would do now, pod by pod and in which order. Nothing is written."""
 
 import asyncio
+from collections.abc import Mapping
 
 import click
 import msgspec
@@ -103,20 +104,24 @@ async def _story(
     reader: Reader,
     one: Manifest | Stranger,
     wish: Wish,
-    planning: dict[str, Planning],
+    planning: Mapping[str, Planning],
     clock: SystemClock,
 ) -> Story:
     if isinstance(one, Stranger):
         kind, _, name = one.what.partition(" ")
         return Story(kind=kind, name=name, verdict=SKIPPED, words=one.why)
     namespace = (one.namespace or wish.namespace) if one.kind.resource.namespaced else ""
+    if wish.given and namespace not in ("", wish.namespace):
+        return _refused(one, namespace, f"the object's namespace is {namespace}, and -n says {wish.namespace}")
     try:
-        if wish.given and one.namespace not in ("", wish.namespace):
-            raise Refused(f"the namespace of the object is {one.namespace}, and -n says {wish.namespace}")
         applied = await dry_run(api, one, namespace, server_side=wish.server_side)
     except Refused as error:
-        return Story(kind=one.kind.name, namespace=namespace, name=one.name, verdict=REFUSED, words=str(error))
+        return _refused(one, namespace, str(error))
     return await Foresight(reader, applied, planning, clock).story()
+
+
+def _refused(one: Manifest, namespace: str, words: str) -> Story:
+    return Story(kind=one.kind.name, namespace=namespace, name=one.name, verdict=REFUSED, words=words)
 
 
 def _noted(story: Story, words: str) -> Story:

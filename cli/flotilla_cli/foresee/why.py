@@ -45,7 +45,9 @@ class Hindrances:
         before, after = (self._template(namespace, name) for name in (old, new))
         if not before or not after:
             return f"the revision {old if not before else new} cannot be read"
-        paths = [path_text(("template", *path), {"template": after}) for path in hindrances(before, after, gates=self._gates)]
+        paths = [
+            path_text(("template", *path), {"template": after}) for path in hindrances(before, after, gates=self._gates)
+        ]
         return f"{', '.join(paths[:3])} cannot be changed in place" if paths else "the revisions do not allow it"
 
     def _template(self, namespace: str, name: str) -> Json:

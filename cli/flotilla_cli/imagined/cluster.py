@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
+from flotilla_cli.imagined.agents import Pulls, Recreations
 from flotilla_cli.imagined.objects import Clock, Objects
-from flotilla_cli.imagined.others import Agents, Claims, Garbage
+from flotilla_cli.imagined.others import Claims, Garbage
 from flotilla_cli.imagined.pods import Pods
-from flotilla_common.api.resources import Resource
 
 STEP = timedelta(seconds=1)
 """What a step of the cluster takes: times are stored in whole seconds."""
@@ -17,9 +17,9 @@ class Cluster:
     def __init__(self, now: datetime) -> None:
         self.clock = Clock(now.replace(microsecond=0))
         self.objects = Objects(self.clock)
-        self.resources: dict[str, Resource] = {}
         self.pods = Pods(self.objects)
-        self._parts = (self.pods, Claims(self.objects), Garbage(self.objects, self.resources), Agents(self.objects))
+        others = (Claims, Garbage, Pulls, Recreations)
+        self._parts = (self.pods, *(part(self.objects) for part in others))
 
     def step(self) -> bool:
         """A second passes, and everything that is due moves on. False when nothing is: then no time passes either."""

@@ -1,12 +1,12 @@
 """What a kubelet makes of a pod, one step at a time, as pure functions of documents: containers start, are restarted
 when their image changes, take other resources, and the pod becomes ready.
 
-All goes well: images can be pulled, and what is started becomes ready. What does not run today, and is not touched, stays
-as it is.
+All goes well: images can be pulled, and what is started becomes ready. What does not run today, and is not touched,
+stays as it is.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import msgspec
@@ -16,6 +16,9 @@ from flotilla_common.api.documents import Json, mappings, member, strings
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.workload.hashing import env_hash, plain_hash
+
+STARTS_AGAIN = "RestartingContainer"
+"""Why a container waits that has been stopped for its new image."""
 
 
 def scheduled(pod: Json, node: str) -> Json:
@@ -30,18 +33,33 @@ def started(pod: Json, now: datetime) -> Json:
     return observed(pod | {"status": member(pod, "status") | begun}, now)
 
 
-def restarted(pod: Json, changed: Mapping[str, str], now: datetime) -> Json:
-    """The containers whose image has changed run the new one."""
-    held = {status["name"]: status for status in mappings(member(pod, "status").get("containerStatuses"))}
+def stopped(pod: Json, names: Collection[str], now: datetime) -> Json:
+    """These containers have ended, and are about to start again."""
+    waits = {"ready": False, "started": False, "state": {"waiting": {"reason": STARTS_AGAIN}}}
+    return _with_statuses(pod, {one["name"]: one | waits for one in statuses_of(pod) if one["name"] in names}, now)
+
+
+def restarted(pod: Json, names: Collection[str], now: datetime) -> Json:
+    """These containers run what the spec says."""
     specs = {container["name"]: container for container in mappings(pod["spec"].get("containers"))}
-    for name in changed.keys() & held.keys():
-        held[name] = running(pod, specs[name], held[name], now)
-    return observed(pod | {"status": pod["status"] | {"containerStatuses": list(held.values())}}, now)
+    held = {one["name"]: one for one in statuses_of(pod) if one["name"] in names}
+    return _with_statuses(pod, {name: running(pod, specs[name], held[name], now) for name in held}, now)
+
+
+def statuses_of(pod: Json) -> list[Json]:
+    """What is reported of the containers."""
+    return mappings(member(pod, "status").get("containerStatuses"))
+
+
+def _with_statuses(pod: Json, changed: Mapping[str, Json], now: datetime) -> Json:
+    found = [changed.get(one["name"], one) for one in statuses_of(pod)]
+    return observed(pod | {"status": pod["status"] | {"containerStatuses": found}}, now)
 
 
 def running(pod: Json, container: Json, before: Json, now: datetime) -> Json:
     """The status of a container that has just been started."""
-    image, restarts = container["image"], int(before.get("restartCount", 0)) + ("running" in member(before, "state"))
+    again = member(before, "state", "waiting").get("reason") == STARTS_AGAIN
+    image, restarts = container["image"], int(before.get("restartCount", 0)) + again
     made = hashlib.sha256(f"{pod['metadata']['uid']}/{container['name']}/{image}/{restarts}".encode()).hexdigest()
     return before | {
         "name": container["name"],
@@ -61,9 +79,9 @@ def observed(pod: Json, now: datetime) -> Json:
     status: Json = pod["status"]
     if generation := pod["metadata"].get("generation"):
         status = status | {"observedGeneration": generation}
-    resources = {one["name"]: one.get("resources") or {} for one in mappings(pod["spec"].get("containers"))}
+    resources = {one["name"]: member(one, "resources") for one in mappings(pod["spec"].get("containers"))}
     statuses = [
-        one | {"resources": resources[one["name"]]} if "resources" in one and one["name"] in resources else one
+        one | ({"resources": resources[one["name"]]} if "resources" in one and one["name"] in resources else {})
         for one in mappings(status.get("containerStatuses"))
     ]
     pod = pod | {"status": status | {"containerStatuses": statuses}}

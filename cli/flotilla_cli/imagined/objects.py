@@ -45,7 +45,7 @@ class Objects:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self._stored: dict[str, dict[Place, Json]] = {}
+        self._stored: dict[Resource, dict[Place, Json]] = {}
         self._intakes: dict[str, list[Intake[Any]]] = {}
         self._listeners: list[Listener] = []
         self._version = 0
@@ -62,7 +62,7 @@ class Objects:
 
     def load(self, resource: Resource, objects: Iterable[bytes | msgspec.Raw]) -> None:
         """Take objects in as the apiserver shows them. Nobody is told."""
-        stored = self._stored.setdefault(resource.id, {})
+        stored = self._stored.setdefault(resource, {})
         for raw in objects:
             document = _whole(resource, msgspec.json.decode(raw))
             self._version = max(self._version, int(document["metadata"].get("resourceVersion") or 0))
@@ -72,21 +72,26 @@ class Objects:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
         """The object of that name, if there is one."""
-        return self._stored.get(resource.id, {}).get((namespace, name))
+        return self._stored.get(resource, {}).get((namespace, name))
 
     def all(self, resource: Resource) -> list[Json]:
         """All objects of the resource."""
-        return list(self._stored.get(resource.id, {}).values())
+        return list(self._stored.get(resource, {}).values())
 
-    def everything(self) -> Iterable[tuple[str, Json]]:
-        """All objects, with the ids of their resources."""
+    @property
+    def uids(self) -> set[str]:
+        """The uids of all objects that are known."""
+        return {document["metadata"]["uid"] for _, document in self.everything() if "uid" in document["metadata"]}
+
+    def everything(self) -> Iterable[tuple[Resource, Json]]:
+        """All objects, with their resources."""
         return [(kind, document) for kind, stored in self._stored.items() for document in stored.values()]
 
     def put(self, resource: Resource, document: Json) -> Json:
         """Store a new version of the object. Returns it as it is now."""
         self._version += 1
         place = place_of(document)
-        stored = self._stored.setdefault(resource.id, {})
+        stored = self._stored.setdefault(resource, {})
         before = stored.get(place)
         metadata = document["metadata"] | {"resourceVersion": str(self._version)}
         after = stored[place] = _whole(resource, document | {"metadata": metadata})
@@ -98,7 +103,7 @@ class Objects:
 
     def remove(self, resource: Resource, document: Json) -> None:
         """The object is gone."""
-        del self._stored[resource.id][place_of(document)]
+        del self._stored[resource][place_of(document)]
         self._version += 1
         head = decode_head(msgspec.json.encode(document)).metadata
         for intake in self._intakes.get(resource.id, ()):

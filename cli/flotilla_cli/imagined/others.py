@@ -1,13 +1,11 @@
-"""What else lives in a cluster and matters to plans: claims are bound and protected, dependents go with their owners,
-nodes pull the images that they are asked for."""
+"""What else lives in a cluster and matters: claims are bound and protected, dependents go with their owners."""
 
-from flotilla_cli.imagined.objects import Objects
+from flotilla_cli.imagined.objects import Objects, Place, place_of
 from flotilla_common.api.documents import Json, mappings, member
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SUCCEEDED
-from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CLAIM, POD, Resource
 
 _PROTECTION = "kubernetes.io/pvc-protection"
+Dependent = tuple[Resource, Place]
 
 
 class Claims:
@@ -45,61 +43,43 @@ class Claims:
 class Garbage:
     """The garbage collector: what has only owners that are gone goes, too."""
 
-    def __init__(self, objects: Objects, resources: dict[str, Resource]) -> None:
+    def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._resources = resources
-        self._gone: set[str] = set()
+        self._dependents: dict[str, dict[Dependent, None]] | None = None  # by the uids of their owners
+        self._gone: list[str] = []
         objects.listen(self._see)
 
     def step(self) -> bool:
         """Collect the dependents of what has gone since."""
-        gone, self._gone = self._gone, set()
-        found = [one for one in self._objects.everything() if gone and _all_owners_in(one[1], gone)]
-        for kind, document in found:
-            self._objects.remove(self._resources[kind], document)
-        return bool(found)
+        gone, self._gone = self._gone, []
+        found = [one for uid in gone for one in self._by_owner().get(uid, ())]
+        collected = [one for one in found if self._collect(*one)]
+        return bool(collected)
+
+    def _by_owner(self) -> dict[str, dict[Dependent, None]]:
+        """Who depends on whom; made when it is first needed, and kept up to date from then on."""
+        if self._dependents is None:
+            self._dependents = {}
+            for resource, document in self._objects.everything():
+                self._file(resource, document, self._dependents)
+        return self._dependents
+
+    def _file(self, resource: Resource, document: Json, into: dict[str, dict[Dependent, None]]) -> None:
+        for owner in mappings(document["metadata"].get("ownerReferences")):
+            into.setdefault(str(owner.get("uid")), {})[resource, place_of(document)] = None
+
+    def _collect(self, resource: Resource, place: Place) -> bool:
+        document = self._objects.get(resource, *place)
+        if document is None:
+            return False
+        owners = {str(owner.get("uid")) for owner in mappings(document["metadata"].get("ownerReferences"))}
+        if owners & self._objects.uids:
+            return False
+        self._objects.remove(resource, document)
+        return True
 
     def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
-        self._resources.setdefault(resource.id, resource)
         if after is None and before is not None:
-            self._gone.add(before["metadata"]["uid"])
-
-
-def _all_owners_in(document: Json, uids: set[str]) -> bool:
-    owners = mappings(document["metadata"].get("ownerReferences"))
-    return bool(owners) and all(owner.get("uid") in uids for owner in owners)
-
-
-class Agents:
-    """The node agents: every pull succeeds. Those that never said anything stay silent."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-
-    def step(self) -> bool:
-        """Answer the tasks that are open."""
-        moved = False
-        for image in self._objects.all(NODE_IMAGE):
-            if "desired" in member(image, "status") and (after := self._answered(image)) != image:
-                self._objects.put(NODE_IMAGE, after)
-                moved = True
-        return moved
-
-    def _answered(self, image: Json) -> Json:
-        status, now = member(image, "status"), rfc3339(self._objects.clock.now())
-        held = member(status, "imageStatuses")
-        answers: Json = {}
-        for name, spec in member(image, "spec", "images").items():
-            known = {one["tag"]: one for one in mappings(member(held, name).get("tags"))}
-            tags = [_pulled(tag, known.get(tag["tag"], {}), now) for tag in mappings(spec.get("tags"))]
-            answers[name] = {"tags": tags}
-        return image | {"status": status | {"imageStatuses": answers}} if answers != held else image
-
-
-def _pulled(task: Json, entry: Json, now: str) -> Json:
-    """The entry of a task that is done; one that is over stays."""
-    version = task.get("version", 0)
-    if entry.get("version", 0) == version and "completionTime" in entry:
-        return entry
-    times = {"startTime": now, "completionTime": now}
-    return {"tag": task["tag"], "phase": SUCCEEDED, "progress": 100, "version": version, **times}
+            self._gone.append(before["metadata"]["uid"])
+        elif after is not None and self._dependents is not None:
+            self._file(resource, after, self._dependents)

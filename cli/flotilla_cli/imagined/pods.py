@@ -70,13 +70,13 @@ class Pods:
         uid, now = pod["metadata"]["uid"], self._objects.clock.now()
         runs = self._runs.setdefault(uid, _running_images(pod))
         wanted = _wanted_images(pod)
-        changed = {name: image for name, image in wanted.items() if runs.get(name, image) != image}
-        if uid not in self.troubles:  # what is only starting gets ready
-            changed |= {one["name"]: wanted[one["name"]] for one in _unready(pod) if one["name"] in wanted}
-        if changed:
+        if changed := {name for name, image in wanted.items() if runs.get(name, image) != image}:
             self._runs[uid] = wanted
             self.troubles.pop(uid, None)
-            return partial(self._put, kubelet.restarted(pod, changed, now))
+            return partial(self._put, kubelet.stopped(pod, changed, now))
+        unready = {one["name"] for one in kubelet.statuses_of(pod) if not one.get("ready")}
+        if unready and uid not in self.troubles:
+            return partial(self._put, kubelet.restarted(pod, unready, now))
         after = kubelet.observed(pod, now)
         return None if after == pod else partial(self._put, after)
 
@@ -113,8 +113,8 @@ def _wanted_images(pod: Json) -> dict[str, str]:
 
 
 def _running_images(pod: Json) -> dict[str, str]:
-    """The images that run, under the names that the pod has for them: runtimes have others for the same ones. Only while
-    the pod is being updated, another name is another image."""
+    """The images that run, under the names that the pod has for them: runtimes have others for the same ones. Only
+    while the pod is being updated, another name is another image."""
     wanted = _wanted_images(pod)
     statuses = {one["name"]: one for one in mappings(member(pod, "status").get("containerStatuses"))}
     if not _is_changing(pod):
@@ -132,7 +132,3 @@ def _is_changing(pod: Json) -> bool:
         return True
     conditions = mappings(member(pod, "status").get("conditions"))
     return any(one.get("type") == "InPlaceUpdateReady" and one.get("status") == "False" for one in conditions)
-
-
-def _unready(pod: Json) -> list[Json]:
-    return [one for one in mappings(member(pod, "status").get("containerStatuses")) if not one.get("ready")]

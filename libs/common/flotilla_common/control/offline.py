@@ -131,9 +131,7 @@ class _RecordedWiring:
     def again(self, namespace: str, name: str) -> None:
         """Likewise."""
 
-    def named(
-        self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]
-    ) -> Named:
+    def named(self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> Named:
         return _Named(watch.resource, self._follow)
 
     async def read_named(self, resource: Resource, name: str) -> None:
