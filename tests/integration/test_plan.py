@@ -14,7 +14,7 @@ from tests.support.broker import environment
 from tests.support.fleet import Fleet
 from tests.support.foreseen import differences, foretold, happened
 from tests.support.recorder import Event
-from tests.support.workspace import Json, Workspace, cloneset, watched
+from tests.support.workspace import Json, Workspace, cloneset, is_ready, terminating, watched
 
 pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
 
@@ -139,9 +139,10 @@ def apply(space: Workspace, *manifests: Json) -> None:
     space.kubectl("apply", "-f", "-", stdin=listed(manifests))
 
 
-def planned(space: Workspace, flotilla: Fleet, *manifests: Json) -> tuple[int, dict[str, Json]]:
-    """The exit code, and the stories by name."""
-    flags = ["-n", space.name, f"--kubeconfig={space.cluster.kubeconfig}", f"--nats={flotilla.nats.url}", "-o", "json"]
+def planned(space: Workspace, flotilla: Fleet, *manifests: Json, bus: bool = False) -> tuple[int, dict[str, Json]]:
+    """The exit code, and the stories by name; with the settings of the services if the `bus` is known."""
+    flags = ["-n", space.name, f"--kubeconfig={space.cluster.kubeconfig}", "-o", "json"]
+    flags += [f"--nats={flotilla.nats.url}"] if bus else []
     line = [sys.executable, "-m", "flotilla_cli", "plan", "-f", "-", *flags]
     env = environment(flotilla.nats)
     reply = subprocess.run(
@@ -161,6 +162,10 @@ def versions(space: Workspace) -> set[tuple[str, str, str]]:
 
 def pods_of(space: Workspace, name: str) -> dict[str, Json]:
     return {key: pod for key, pod in space.pods.items() if pod["metadata"]["labels"].get("app") == name}
+
+
+def living(pods: dict[str, Json], name: str) -> list[Json]:
+    return [pod for pod in pods.values() if pod["metadata"]["labels"].get("app") == name and not terminating(pod)]
 
 
 def events_of(space: Workspace, name: str, since: int) -> list[Event]:
@@ -195,7 +200,7 @@ def test_what_is_foretold_happens(space: Workspace, shared: Fleet):
     after[space.name] = sidecar_set(space.name, "proxy:2")
     before, mark, stored = dict(space.pods), space.now(), versions(space)
 
-    code, stories = planned(space, shared, *after.values())
+    code, stories = planned(space, shared, *after.values(), bus=True)
     assert code == 1
     assert versions(space) == stored
     apply(space, *after.values())
@@ -205,7 +210,11 @@ def test_what_is_foretold_happens(space: Workspace, shared: Fleet):
         mine = {key: pod for key, pod in before.items() if pod["metadata"]["labels"].get("app") == app}
         real = happened(events_of(space, app, mark), mine)
         assert differences(foretold(story), real) == [], (name, story, real)
+        lowest = min(sum(map(is_ready, living(pods, app))) for pods in space.moments(mark))
+        assert lowest >= story["serving"]["lowest"], name
+        assert story["revision"]["new"] == (name not in ("same", "paused", "back", "shrink")), name
     assert [name for name, story in stories.items() if story["verdict"] == "unchanged"] == ["same"]
+    assert not any(story.get("notes") for story in stories.values())
 
 
 def settled(space: Workspace) -> None:
@@ -235,3 +244,55 @@ def ended(space: Workspace, stories: dict[str, Json]) -> None:
 
     space.until(lambda: all(at_end(space, *key, story) for key, story in sets.items()) and proxies())
     space.catch_up()
+
+
+def test_nodes_are_asked_as_foretold(space: Workspace, shared: Fleet):
+    """Of a job that pulls on two of three nodes at a time, whose agents do not answer."""
+    nodes = [f"{space.name[-20:]}-{number}" for number in range(3)]
+    labels = {"apps.kruise.io/fake-nodeimage": "true", "pool": space.name[-20:]}
+    images: list[Json] = [
+        {"apiVersion": "apps.kruise.io/v1beta1", "kind": "NodeImage", "metadata": {"name": node, "labels": labels}}
+        for node in nodes
+    ]
+    job: Json = {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "ImagePullJob",
+        "metadata": {"name": "pull"},
+        "spec": {
+            "image": "nginx:plan",
+            "parallelism": 2,
+            "selector": {"matchLabels": {"pool": space.name[-20:]}},
+            "completionPolicy": {"type": "Always"},
+        },
+    }
+    apply(space, *images)
+    _, stories = planned(space, shared, job)
+    asked = [step["name"] for wave in stories["pull"]["waves"] for step in wave["steps"] if step["kind"] == "NodeImage"]
+    assert asked == nodes[:2]
+    assert "WaitingForNodes" in {reason["code"] for reason in stories["pull"]["reasons"]}
+    apply(space, job)
+    space.until(lambda: space.read("imagepulljob", "pull").get("status", {}).get("active") == 2)
+    found = {
+        one["metadata"]["name"]: one.get("spec", {}).get("images", {}) for one in space.read("nodeimages")["items"]
+    }
+    assert [node for node in nodes if found[node]] == asked
+    space.kubectl("delete", "imagepulljob", "pull")
+    space.kubectl("delete", "nodeimages", *nodes)
+
+
+def test_refusals_are_those_of_kubectl(space: Workspace, shared: Fleet):
+    """The words of schema, webhook and strict decoding; what is none of ours is passed over."""
+    wrong = [
+        spec(cloneset(1, name="negative"), replicas=-1),
+        spec(cloneset(1, name="selector"), selector={"matchLabels": {"app": "other"}}),
+        spec(cloneset(1, name="field"), colour="blue"),
+    ]
+    stranger: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words"}}
+    code, stories = planned(space, shared, *wrong, stranger)
+    assert code == 2
+    for manifest in wrong:
+        story = stories[manifest["metadata"]["name"]]
+        said = space.refused("apply", "-f", "-", stdin=json.dumps(manifest))
+        assert story["verdict"] == "refused"
+        assert story["words"].rpartition(" is invalid: ")[2] in said, (story, said)
+    assert stories["words"]["verdict"] == "skipped"

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from flotilla_cli.foresee.threeway import LAST_APPLIED
 from flotilla_common.api.differences import Path, differences
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, strings
 
@@ -36,9 +37,13 @@ def _shown(document: Json) -> Json:
     """The object without what the apiserver and `kubectl apply` write for themselves."""
     metadata = mapping(document.get("metadata"))
     annotations = strings(metadata.get("annotations"))
-    annotations = {key: value for key, value in annotations.items() if "last-applied-configuration" not in key}
+    annotations = {key: value for key, value in annotations.items() if not _is_bookkeeping(key)}
     parts: Json = {"labels": strings(metadata.get("labels")), "annotations": annotations}
     return {"metadata": parts, "spec": mapping(document.get("spec"))}
+
+
+def _is_bookkeeping(annotation: str) -> bool:
+    return annotation == LAST_APPLIED or annotation.startswith("kruise.io/sidecarset-hash")
 
 
 def _field(path: Path, before: Json, after: Json) -> FieldChange:

@@ -45,7 +45,7 @@ class Foresight:
         applied, objects = self._applied, self._cluster.objects
         play = await self._prepared()
         observer = Observer(objects, tracked_by(self._resource, applied.stored))
-        teller = Teller(unforeseeable(objects.all(CLAIM), is_new=applied.before is None))
+        teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), is_new=applied.before is None))
         hindrances = Hindrances(objects, applied.stored, self._gates)
         writes: list[Write] = []
         for moment in play.run(self._resource, applied.stored):

@@ -10,7 +10,7 @@ import msgspec
 from flotilla_cli.imagined.cluster import Cluster
 from flotilla_cli.imagined.objects import place_of
 from flotilla_cli.imagined.writes import Write, carry_out
-from flotilla_common.api.documents import Json
+from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.offline import OfflineController, Planning
@@ -75,7 +75,11 @@ class Play:
     def run(self, resource: Resource, stored: Json) -> Iterator[Moment]:
         """Apply the object, and see what happens, moment by moment."""
         self._cluster.pods.meet()
-        self._keys[resource, place_of(self._cluster.objects.put(resource, stored))] = None
+        applied = self._cluster.objects.put(resource, stored)
+        self._keys[resource, place_of(applied)] = None
+        for other in self._controllers.keys() - {resource}:
+            mine = (one for one in self._cluster.objects.all(other) if _is_owned(one, applied))
+            self._keys.update({(other, place_of(one)): None for one in mine})
         yield self._moment()
         begin, vain = self._cluster.clock.now(), 0
         while self._passes < MOST_PASSES:
@@ -142,6 +146,11 @@ class Play:
         if isinstance(action, Create) and write.effective and action.resource in self._controllers:
             self._keys[action.resource, (action.namespace, action.name)] = None
         return write
+
+
+def _is_owned(document: Json, owner: Json) -> bool:
+    uid = owner["metadata"].get("uid")
+    return any(one.get("uid") == uid for one in mappings(document["metadata"].get("ownerReferences")))
 
 
 def _whole(time: datetime) -> datetime:

@@ -8,132 +8,107 @@ from rich.text import Text
 from flotilla_cli.ages import span
 from flotilla_cli.foresee.steps import Change, Step
 from flotilla_cli.foresee.story import CREATED, REFUSED, SKIPPED, UNCHANGED, Story, Wave
+from flotilla_common.api.resources import CLAIM, POD
 
 NAMED = 5
 """Names that a line gives before it only counts."""
 
-_WORDS = {
+_VERBS = {
     "updateInPlace": "update in place",
     "resizeInPlace": "resize in place",
     "restart": "restart containers of",
     "mark": "mark for deletion",
-    "hold": "ask the hook before changing",
+    "hold": "wait for the hook of",
     "grace": "begin the grace period of",
     "patch": "write",
 }
 _STYLES = {"delete": "red", "recreate": "yellow", "create": "green"}
+_NOUNS = {POD.kind: "pod", CLAIM.kind: "claim"}
 
 
 def render(story: Story, *, everything: bool) -> Text:
     """The story; with `everything` each pod and each wave."""
-    text = Text(f"{story.place}", style="bold").append(f"  {story.verdict}\n", "default")
+    text = Text(story.place, style="bold").append(f"  {story.verdict}\n", "default")
     if story.verdict in (REFUSED, SKIPPED):
         return text.append(f"  {story.words}\n", style="red" if story.verdict == REFUSED else "dim")
     for change in story.changes:
-        text.append(f"  {change.path}: ").append(_values(change.before, change.after, hidden=change.hidden) + "\n")
+        value = "changes" if change.hidden else _values(change.before, change.after)
+        text.append(f"  {change.path}: {value}\n")
     if story.verdict == UNCHANGED:
-        text.append("  nothing changes\n" if not story.waves else "  the apply changes nothing; what goes on anyway:\n")
+        text.append("  the apply changes nothing; what goes on anyway:\n" if story.waves else "  nothing changes\n")
     if story.revision is not None and (story.waves or story.verdict == CREATED):
         text.append(f"  revision {story.revision.name}{' (new)' if story.revision.new else ''}\n")
-    _append_waves(text, story.waves, everything=everything)
-    _append_end(text, story)
-    return text
+    for first, last, waves in _runs(story.waves, everything=everything):
+        _append_waves(text, first, last, waves, everything=everything)
+    return _append_end(text, story)
 
 
-def _values(before: object, after: object, *, hidden: bool = False) -> str:
-    if hidden:
-        return "changed"
-    return f"{_plain(before)} → {_plain(after)}"
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _append_waves(text: Text, waves: Sequence[Wave], *, everything: bool) -> None:
-    for first, last, group in _runs(waves, everything=everything):
-        number = f"{first}." if first == last else f"{first}.-{last}."
-        text.append(f"{number:>4} ", style="bold")
-        lines = list(_lines(group, everything=everything))
-        for position, (line, style) in enumerate(lines):
-            text.append("     " if position else "").append(f"{line}\n", style=style)
-
-
-def _runs(waves: Sequence[Wave], *, everything: bool) -> Iterable[tuple[int, int, list[Wave]]]:
-    """Waves that follow each other and do the same to as many pods are told as one."""
+def _runs(waves: Sequence[Wave], *, everything: bool) -> Iterable[tuple[int, int, Sequence[Wave]]]:
+    """Waves that follow each other and do the same to as many pods are told as one: (first number, last number,
+    waves)."""
     start = 0
     while start < len(waves):
         end = start + 1
-        while not everything and end < len(waves) and _alike(waves[end]) == _alike(waves[start]):
+        while not everything and end < len(waves) and _shape(waves[end]) == _shape(waves[start]):
             end += 1
-        yield start + 1, end, list(waves[start:end])
+        yield start + 1, end, waves[start:end]
         start = end
 
 
-def _alike(wave: Wave) -> object:
-    shapes = sorted((step.do, step.kind, step.why, _changes(step.changes)) for step in wave.steps)
-    return bool(wave.ready), bool(wave.gone), wave.seconds, shapes
+def _shape(wave: Wave) -> object:
+    steps = sorted((step.do, step.kind, step.why, _changes(step.changes)) for step in wave.steps)
+    return bool(wave.ready), bool(wave.gone), wave.seconds, steps
 
 
-def _lines(group: Sequence[Wave], *, everything: bool) -> Iterable[tuple[str, str]]:
+def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, everything: bool) -> None:
     """When, and then each kind of step once."""
-    yield (
-        _when(group[0], everything=everything)
-        + (f", {len(group)} times one after the other:" if len(group) > 1 else ":"),
-        "dim",
-    )
+    number = f"{first}." if first == last else f"{first}.-{last}."
+    when = _when(waves[0], everything=everything) + (f", and so on: {len(waves)} waves alike" if len(waves) > 1 else "")
+    text.append(f"{number:>4} ", style="bold").append(f"{when}\n", style="dim")
     kinds: dict[tuple[str, ...], list[Step]] = {}
-    for step in (step for wave in group for step in wave.steps):
-        key = (
-            step.do,
-            step.kind,
-            step.why,
-            step.refused,
-            _changes(step.changes),
-            step.cause if step.kind != "Pod" else "",
-        )
-        kinds.setdefault(key, []).append(step)
+    for step in (step for wave in waves for step in wave.steps):
+        kinds.setdefault(_sort_of(step), []).append(step)
     for steps in kinds.values():
-        yield f"  {_step_line(steps, everything=everything)}", _STYLES.get(steps[0].do, "default")
+        text.append(f"       {_line(steps, everything=everything)}\n", style=_STYLES.get(steps[0].do, ""))
+
+
+def _sort_of(step: Step) -> tuple[str, ...]:
+    """Steps that are told in one line."""
+    return step.do, step.kind, step.why, step.refused, _changes(step.changes), _cause(step)
+
+
+def _cause(step: Step) -> str:
+    """The planner's words, where the step itself does not say it all; those of claims name each pod."""
+    told = step.kind == CLAIM.kind or (step.kind == POD.kind and step.do != "delete")
+    return "" if told else step.cause
 
 
 def _when(wave: Wave, *, everything: bool) -> str:
-    waited = (
-        [f"when {_names(wave.ready, everything)} {'serve' if len(wave.ready) > 1 else 'serves'}"] if wave.ready else []
-    )
-    waited += (
-        [f"{'and ' if waited else 'when '}{_names(wave.gone, everything)} {'are' if len(wave.gone) > 1 else 'is'} gone"]
-        if wave.gone
-        else []
-    )
-    if wave.seconds:
-        waited.append(f"{span(wave.seconds)} later")
-    return " ".join(waited) or "at once"
+    parts: list[str] = []
+    if wave.ready:
+        parts.append(f"{_names(wave.ready, everything)} {'serve' if len(wave.ready) > 1 else 'serves'}")
+    if wave.gone:
+        parts.append(f"{_names(wave.gone, everything)} {'are' if len(wave.gone) > 1 else 'is'} gone")
+    when = f"when {' and '.join(parts)}" if parts else ""
+    later = f"{span(wave.seconds)} later" if wave.seconds else ""
+    return ", ".join(filter(None, (when, later))) or "at once"
 
 
-def _step_line(steps: Sequence[Step], *, everything: bool) -> str:
+def _line(steps: Sequence[Step], *, everything: bool) -> str:
     step = steps[0]
-    verb = _WORDS.get(step.do, step.do)
-    names = [_name(one) for one in steps]
-    if step.kind == "Pod":
-        count = f"{len(steps)} pods: " if len(steps) > 1 else "pod "
-    else:
-        count = f"{len(steps)} {step.kind}s: " if len(steps) > 1 else f"{step.kind} "
-    line = f"{verb} {count}{_names(names, everything)}"
-    details = [
-        part
-        for part in (_changes(step.changes), step.why, step.cause if step.kind != "Pod" or step.do == "delete" else "")
-        if part
-    ]
-    line += f": {'; '.join(details)}" if details else ""
-    return f"{line}: REFUSED: {step.refused}" if step.refused else line
+    noun = _NOUNS.get(step.kind, step.kind)
+    what = f"{len(steps)} {noun}s: " if len(steps) > 1 else "" if step.alias else f"{noun} "
+    line = f"{_VERBS.get(step.do, step.do)} {what}{_names([_name(one) for one in steps], everything)}"
+    details = [part for part in (_changes(step.changes), step.why, _cause(step)) if part]
+    details += [f"REFUSED: {step.refused}"] if step.refused else []
+    return f"{line}: {'; '.join(details)}" if details else line
 
 
 def _name(step: Step) -> str:
-    name = step.name or step.alias
-    return f"{name} ({step.node})" if step.node and step.kind == "Pod" else name
+    if step.kind == POD.kind:
+        name = step.name or step.alias
+        return f"{name} ({step.node})" if step.node else name
+    return step.alias or (f"{step.namespace}/{step.name}" if step.elsewhere else step.name)
 
 
 def _names(names: Sequence[str], everything: bool) -> str:
@@ -147,7 +122,17 @@ def _changes(changes: Sequence[Change]) -> str:
     return ", ".join(told)
 
 
-def _append_end(text: Text, story: Story) -> None:
+def _values(before: object, after: object) -> str:
+    return f"{_plain(before)} → {_plain(after)}"
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _append_end(text: Text, story: Story) -> Text:
     for reason in story.reasons:
         text.append("   → ", style="green" if reason.code == "Complete" else "yellow")
         text.append(reason.message).append(f"  [{reason.code}]\n", style="dim")
@@ -155,6 +140,7 @@ def _append_end(text: Text, story: Story) -> None:
         text.append(f"  {_totals(story)}\n")
     for note in story.notes:
         text.append(f"  note: {note}\n", style="dim")
+    return text
 
 
 def _totals(story: Story) -> str:
@@ -165,8 +151,8 @@ def _totals(story: Story) -> str:
         "created": totals.created,
         "deleted": totals.deleted,
     }
-    words = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none changed"
-    line = f"pods: {words}; {totals.writes} writes"
+    words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    line = f"pods: {words}; {totals.writes} writes" if words else f"{totals.writes} writes"
     if (serving := story.serving) is None:
         return line
     limit = "" if serving.max_unavailable is None else f" (maxUnavailable {serving.max_unavailable})"

@@ -39,6 +39,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     why: str = ""  # why it is not done in a milder way
     alias: str = ""  # of an object without a name: what this story calls it
     refused: str = ""
+    elsewhere: bool = False  # in another namespace than the object of the file, or that has none
 
 
 def step_of(write: Write) -> Step | None:

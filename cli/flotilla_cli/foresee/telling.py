@@ -19,7 +19,8 @@ class Teller:
     """Tells one play, moment by moment. What `unnamed` says is called `new pod 1`, and so
     on: nobody can know its name before."""
 
-    def __init__(self, unnamed: Callable[[Write], bool]) -> None:
+    def __init__(self, namespace: str, unnamed: Callable[[Write], bool]) -> None:
+        self._namespace = namespace
         self._unnamed = unnamed
         self._aliases: dict[str, str] = {}
         self._marked: dict[str, Step] = {}
@@ -69,7 +70,7 @@ class Teller:
             if step is not None:
                 step = self._settled(step, found)
                 found[_identity(step)] = step
-        return [self._anonymous(step) for step in found.values()]
+        return [self._placed(step) for step in found.values()]
 
     def _settled(self, step: Step, found: dict[tuple[str, ...], Step]) -> Step:
         """A pod that is marked for its update, and deleted for it, is recreated."""
@@ -91,7 +92,9 @@ class Teller:
         self._counts[word] = self._counts.get(word, 0) + 1
         self._aliases[name] = f"new {word} {self._counts[word]}"
 
-    def _anonymous(self, step: Step) -> Step:
+    def _placed(self, step: Step) -> Step:
+        if step.namespace not in ("", self._namespace):
+            step = msgspec.structs.replace(step, elsewhere=True)
         alias = self._aliases.get(step.name)
         if alias is None:
             return step

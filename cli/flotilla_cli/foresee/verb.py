@@ -1,7 +1,7 @@
 """`flotilla plan -f FILE`: what an apply would do now, pod by pod and in which order. Nothing is written."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import click
 import msgspec
@@ -18,7 +18,7 @@ from flotilla_cli.connection import (
     reported,
     target_of,
 )
-from flotilla_cli.foresee.dryrun import Refused, dry_run
+from flotilla_cli.foresee.dryrun import Applied, Refused, dry_run
 from flotilla_cli.foresee.foresee import Foresight, concerned
 from flotilla_cli.foresee.manifest import Manifest, Stranger, UnreadableManifest, read
 from flotilla_cli.foresee.reading import Reader
@@ -27,7 +27,6 @@ from flotilla_cli.foresee.settings import settings_of
 from flotilla_cli.foresee.story import REFUSED, SKIPPED, UNCHANGED, Story
 from flotilla_cli.plain import printed
 from flotilla_common.clock import SystemClock
-from flotilla_common.control.offline import Planning
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
 
@@ -88,40 +87,44 @@ def _exit_code(stories: list[Story]) -> int:
     return WRONG if REFUSED in verdicts else DIFFERENT if verdicts - {UNCHANGED, SKIPPED} else SAME
 
 
-async def _plan(found: list[Manifest | Stranger], wish: Wish, target: Target, nats: str) -> list[Story]:
+async def _plan(found: Sequence[Manifest | Stranger], wish: Wish, target: Target, nats: str) -> list[Story]:
+    """The stories, in the order of the objects. The services' settings are waited for beside the dry runs."""
     clock = SystemClock()
     kinds = {one.kind.resource for one in found if isinstance(one, Manifest)}
     plurals = {resource.plural for kind in kinds for resource in concerned(kind, Gates())}
-    planning, words = await settings_of(nats, target.kubeconfig, plurals, clock)
     async with open_api(target) as api:
+        (planning, words), tried = await asyncio.gather(
+            settings_of(nats, target.kubeconfig, plurals, clock), _tried(api, found, wish)
+        )
         reader = Reader(api)
-        stories = [await _story(api, reader, one, wish, planning, clock) for one in found]
+        stories = [
+            one if isinstance(one, Story) else await Foresight(reader, one, planning, clock).story() for one in tried
+        ]
     return [_noted(story, words) for story in stories]
 
 
-async def _story(
-    api: Api,
-    reader: Reader,
-    one: Manifest | Stranger,
-    wish: Wish,
-    planning: Mapping[str, Planning],
-    clock: SystemClock,
-) -> Story:
-    if isinstance(one, Stranger):
-        kind, _, name = one.what.partition(" ")
-        return Story(kind=kind, name=name, verdict=SKIPPED, words=one.why)
+async def _tried(api: Api, found: Sequence[Manifest | Stranger], wish: Wish) -> list[Applied | Story]:
+    """What the apiserver would make of each; a story that is over already of what it, or we, do not take."""
+    return [await _try(api, one, wish) if isinstance(one, Manifest) else _skipped(one) for one in found]
+
+
+async def _try(api: Api, one: Manifest, wish: Wish) -> Applied | Story:
     namespace = (one.namespace or wish.namespace) if one.kind.resource.namespaced else ""
     if wish.given and namespace not in ("", wish.namespace):
         return _refused(one, namespace, f"the object's namespace is {namespace}, and -n says {wish.namespace}")
     try:
-        applied = await dry_run(api, one, namespace, server_side=wish.server_side)
+        return await dry_run(api, one, namespace, server_side=wish.server_side)
     except Refused as error:
         return _refused(one, namespace, str(error))
-    return await Foresight(reader, applied, planning, clock).story()
 
 
 def _refused(one: Manifest, namespace: str, words: str) -> Story:
     return Story(kind=one.kind.name, namespace=namespace, name=one.name, verdict=REFUSED, words=words)
+
+
+def _skipped(one: Stranger) -> Story:
+    kind, _, name = one.what.partition(" ")
+    return Story(kind=kind, name=name, verdict=SKIPPED, words=one.why)
 
 
 def _noted(story: Story, words: str) -> Story:
