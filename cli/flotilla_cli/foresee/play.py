@@ -89,7 +89,7 @@ class Play:
             wake = min((at for at in self._wakes.values() if at > self._cluster.clock.now()), default=None)
             if wake is None or wake - begin > HORIZON or vain == VAIN_WAKES:
                 return
-            self._cluster.clock.time = _whole(wake)
+            self._cluster.clock.time = wake
             moment = self._moment()
             vain = 0 if moment.writes else vain + 1
             yield moment
@@ -151,8 +151,3 @@ class Play:
 def _is_owned(document: Json, owner: Json) -> bool:
     uid = owner["metadata"].get("uid")
     return any(one.get("uid") == uid for one in mappings(document["metadata"].get("ownerReferences")))
-
-
-def _whole(time: datetime) -> datetime:
-    """The next whole second: as Kubernetes writes times."""
-    return time if not time.microsecond else time.replace(microsecond=0) + timedelta(seconds=1)

@@ -13,7 +13,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mappings, member, strings
-from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
+from flotilla_common.api.keys import IN_PLACE_READY, POD_READY, RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.workload.hashing import env_hash, plain_hash
 
@@ -27,10 +27,19 @@ def scheduled(pod: Json, node: str) -> Json:
 
 
 def started(pod: Json, now: datetime) -> Json:
-    """All containers run for the first time."""
+    """All containers run for the first time. Readiness gates that are not ours are opened by whoever looks after them."""
     statuses = [running(pod, container, {}, now) for container in mappings(pod["spec"].get("containers"))]
+    held = mappings(member(pod, "status").get("conditions"))
+    missing = sorted(foreign_gates(pod) - {one.get("type") for one in held})
+    opened = [{"type": gate, "status": "True", "lastTransitionTime": rfc3339(now)} for gate in missing]
     begun = {"phase": "Running", "startTime": rfc3339(now), "containerStatuses": statuses}
-    return observed(pod | {"status": member(pod, "status") | begun}, now)
+    return observed(pod | {"status": member(pod, "status") | begun | {"conditions": held + opened}}, now)
+
+
+def foreign_gates(pod: Json) -> set[str]:
+    """The readiness gates that somebody else than our services has to open."""
+    gates = {str(gate.get("conditionType")) for gate in mappings(pod["spec"].get("readinessGates"))}
+    return gates - {IN_PLACE_READY, POD_READY}
 
 
 def stopped(pod: Json, names: Collection[str], now: datetime) -> Json:

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from flotilla_cli.imagined.kubelet import foreign_gates
 from flotilla_common.api.documents import Json, mappings, member, text
 
 STARTING = ("", "ContainerCreating", "PodInitializing")
@@ -20,7 +21,13 @@ def trouble_of(pod: Json, now: datetime) -> str:
     if not pod["spec"].get("nodeName"):
         return _unscheduled(status)
     found = (_of_container(one, now) for one in _statuses(status))
-    return next((words for words in found if words), "")
+    return next((words for words in found if words), "") or _of_gates(pod)
+
+
+def _of_gates(pod: Json) -> str:
+    conditions = {one.get("type"): one.get("status") for one in mappings(member(pod, "status").get("conditions"))}
+    closed = sorted(gate for gate in foreign_gates(pod) if conditions.get(gate) == "False")
+    return f"readiness gate {closed[0]} is closed" if closed else ""
 
 
 def _unscheduled(status: Json) -> str:
