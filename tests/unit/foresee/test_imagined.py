@@ -211,8 +211,11 @@ def test_other_troubles_are_named():
     closed = pod(spec={"readinessGates": [{"conditionType": "example.com/balancer"}]})
     closed["status"]["conditions"] += [{"type": "example.com/balancer", "status": "False"}]
     assert [trouble_of(one, NOW) for one in (unscheduled, overdue, closed, pod())] == [
-        "0/3 nodes", "it should be gone, and its node does not say that it is", "readiness gate example.com/balancer is closed", "",
-    ]  # fmt: skip
+        "0/3 nodes",
+        "it should be gone, and its node does not say that it is",
+        "readiness gate example.com/balancer is closed",
+        "",
+    ]
     stage = Stage(unscheduled | {"metadata": unscheduled["metadata"] | {"name": "a"}}, overdue)
     assert not stage.cluster.step()
 
