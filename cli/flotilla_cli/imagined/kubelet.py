@@ -27,7 +27,7 @@ def scheduled(pod: Json, node: str) -> Json:
 
 
 def started(pod: Json, now: datetime) -> Json:
-    """All containers run for the first time. Readiness gates that are not ours are opened by whoever looks after them."""
+    """All containers run for the first time. Readiness gates that are not ours are opened by whoever has to."""
     statuses = [running(pod, container, {}, now) for container in mappings(pod["spec"].get("containers"))]
     held = mappings(member(pod, "status").get("conditions"))
     missing = sorted(foreign_gates(pod) - {one.get("type") for one in held})
