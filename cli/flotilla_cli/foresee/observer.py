@@ -1,5 +1,5 @@
-"""Watches the imagined pods: which become ready, go, or get containers restarted between two moments, and how few serve
-at the worst one."""
+"""Watches the imagined cluster: which pods become ready, go, or get containers restarted between two moments, which
+nodes have pulled, and how few pods serve at the worst moment."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,20 +8,23 @@ from flotilla_cli.imagined.kubelet import statuses_of
 from flotilla_cli.imagined.objects import Objects
 from flotilla_cli.imagined.pods import is_ready
 from flotilla_common.api.documents import Json, mappings, member, strings
+from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.kinds.sidecarset.records import injected
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import POD, Resource
 
-READY, GONE, RESTARTED = "ready", "gone", "restarted"
+READY, GONE, RESTARTED, ANSWERED = "ready", "gone", "restarted", "answered"
 
 
 class News(NamedTuple):
-    """What happened to a pod; for RESTARTED the containers that run anew, with the same image."""
+    """What happened to a pod, or to a NodeImage that the node's agent has answered; for RESTARTED the containers that
+    run anew, with the same image."""
 
     what: str
-    pod: Json
+    object: Json
     containers: tuple[str, ...] = ()
 
 
@@ -47,6 +50,8 @@ class Observer:
 
     def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
         pod = after or before
+        if resource == NODE_IMAGE and after is not None and before is not None:
+            self._news += [News(ANSWERED, after)] if after.get("status") != before.get("status") else []
         if resource != POD or pod is None or not self.tracked(pod):
             return
         uid = pod["metadata"]["uid"]
@@ -70,7 +75,7 @@ def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
         one["name"]
         for one in statuses_of(after or {})
         if one.get("restartCount", 0) > held.get(one["name"], one).get("restartCount", 0)
-        and one.get("image") == held[one["name"]].get("image")
+        and is_reported_as(str(one.get("image")), str(held[one["name"]].get("image")))
     )
 
 

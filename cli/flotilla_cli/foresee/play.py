@@ -33,6 +33,7 @@ class Moment(msgspec.Struct, kw_only=True):
 
     at: datetime
     writes: list[Write]
+    waited: bool = False  # for a time that a planner had set
 
 
 class Play:
@@ -90,14 +91,14 @@ class Play:
             if wake is None or wake - begin > HORIZON or vain == VAIN_WAKES:
                 return
             self._cluster.clock.time = wake
-            moment = self._moment()
+            moment = self._moment(waited=True)
             vain = 0 if moment.writes else vain + 1
             yield moment
         self.finished = False
 
-    def _moment(self) -> Moment:
+    def _moment(self, *, waited: bool = False) -> Moment:
         """All passes that follow from each other, while the cluster stands still."""
-        moment = Moment(at=self._cluster.clock.now(), writes=[])
+        moment = Moment(at=self._cluster.clock.now(), writes=[], waited=waited)
         wrote = True
         while wrote and self._passes < MOST_PASSES:
             done = [write for key in list(self._keys) for write in self._pass(*key)]

@@ -57,7 +57,7 @@ def _runs(waves: Sequence[Wave], *, everything: bool) -> Iterable[tuple[int, int
 
 def _shape(wave: Wave) -> object:
     steps = sorted((step.do, step.kind, step.why, _changes(step.changes)) for step in wave.steps)
-    return bool(wave.ready), bool(wave.gone), wave.seconds, steps
+    return bool(wave.ready), bool(wave.gone), bool(wave.answered), wave.seconds, steps
 
 
 def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, everything: bool) -> None:
@@ -89,6 +89,8 @@ def _when(wave: Wave, *, everything: bool) -> str:
         parts.append(f"{_names(wave.ready, everything)} {'serve' if len(wave.ready) > 1 else 'serves'}")
     if wave.gone:
         parts.append(f"{_names(wave.gone, everything)} {'are' if len(wave.gone) > 1 else 'is'} gone")
+    if wave.answered:
+        parts.append(f"{_names(wave.answered, everything)} {'have' if len(wave.answered) > 1 else 'has'} pulled")
     when = f"when {' and '.join(parts)}" if parts else ""
     later = f"{span(wave.seconds)} later" if wave.seconds else ""
     return ", ".join(filter(None, (when, later))) or "at once"

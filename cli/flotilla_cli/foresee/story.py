@@ -17,7 +17,8 @@ class Wave(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ready: tuple[str, ...] = ()  # the pods that it waited for to serve
     gone: tuple[str, ...] = ()  # the pods that it waited for to go
-    seconds: int = 0  # that it waited beyond that
+    answered: tuple[str, ...] = ()  # the nodes whose agents it waited for
+    seconds: int = 0  # that have to pass beyond that
     steps: tuple[Step, ...]
 
 

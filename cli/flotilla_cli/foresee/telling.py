@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.foresee.observer import GONE, READY, RESTARTED, News
+from flotilla_cli.foresee.observer import ANSWERED, GONE, READY, RESTARTED, News
 from flotilla_cli.foresee.play import Moment
 from flotilla_cli.foresee.steps import CREATE, DELETE, MARK, RECREATE, Step, restart_of, step_of
 from flotilla_cli.foresee.story import Wave
@@ -25,25 +25,32 @@ class Teller:
         self._aliases: dict[str, str] = {}
         self._marked: dict[str, Step] = {}
         self._counts: dict[str, int] = {}
-        self._news: list[tuple[str, str]] = []
-        self._since: datetime | None = None
+        self._news: dict[str, dict[str, None]] = {}  # names by what happened to them
+        self._since: datetime | None = None  # the last news, or the last wave
+        self._waited = False  # time had to pass since
         self.waves: list[Wave] = []
 
     def tell(self, moment: Moment, news: Sequence[News]) -> None:
-        """Add what is done in a moment, `news` being what happened to pods before it."""
+        """Add what is done in a moment, `news` being what happened before it."""
+        self._waited = self._waited or moment.waited
         for one in news:
-            if one.what != RESTARTED:
-                self._news.append((one.what, self.called(one.pod["metadata"]["name"])))
-                self._since = moment.at
-        steps = [restart_of(one.pod, one.containers) for one in news if one.what == RESTARTED]
-        steps += self._steps(moment)
+            if one.what == RESTARTED:
+                self._add(moment, [restart_of(one.object, one.containers)])
+                continue
+            self._news.setdefault(one.what, {})[self.called(one.object["metadata"]["name"])] = None
+            self._since = moment.at
+        self._add(moment, self._steps(moment))
+
+    def _add(self, moment: Moment, steps: Sequence[Step]) -> None:
+        """A wave, if there is anything in it. Only seconds are told that somebody has to let pass: what the cluster
+        itself takes nobody knows."""
         if not steps:
             return
-        waited = 0 if self._since is None else int((moment.at - self._since).total_seconds())
-        ready = dict.fromkeys(name for what, name in self._news if what == READY)
-        gone = dict.fromkeys(name for what, name in self._news if what == GONE)
-        self.waves.append(Wave(ready=tuple(ready), gone=tuple(gone), seconds=waited, steps=tuple(steps)))
-        self._news, self._since = [], moment.at
+        since = self._since or moment.at
+        ready, gone, answered = (tuple(self._news.get(what, ())) for what in (READY, GONE, ANSWERED))
+        seconds = int((moment.at - since).total_seconds()) if self._waited else 0
+        self.waves.append(Wave(ready=ready, gone=gone, answered=answered, seconds=seconds, steps=tuple(steps)))
+        self._news, self._since, self._waited = {}, moment.at, False
 
     def retold(self, plan: Plan) -> Plan:
         """The plan's reasons with aliases."""

@@ -41,6 +41,8 @@ async def test_nodes_pull_as_many_at_a_time_as_the_job_says():
     asked = [[step.name for step in wave] for wave in steps(story, "NodeImage")]
     assert asked == [["n0", "n1"], ["n2", "n3"], ["n4"]]
     assert steps(story, "NodeImage")[0][0].cause == "pull nginx:1"
+    assert [wave.answered for wave in story.waves if wave.answered][:2] == [("n0", "n1"), ("n2", "n3")]
+    assert {wave.seconds for wave in story.waves} == {0}
     assert codes(story)[0].startswith("Complete")
 
 
@@ -80,7 +82,7 @@ async def test_copies_are_made_changed_and_left_where_they_are_right():
 
 
 async def test_containers_are_restarted_by_the_node_and_the_request_ends():
-    status = {"name": "main", "image": "a:1", "containerID": "c-1", "ready": True, "restartCount": 0}
+    status = {"name": "main", "image": "docker.io/library/a:1", "containerID": "c-1", "ready": True, "restartCount": 0}
     running = {"state": {"running": {"startedAt": LONG_AGO.isoformat()}}}
     pod = named(
         "web",
