@@ -16,8 +16,8 @@ _WORDS = {"Pod": "pod", "PersistentVolumeClaim": "claim", "ImagePullJob": "job"}
 
 
 class Teller:
-    """Tells one play, moment by moment. What `unnamed` says is called `new pod 1`, and so
-    on: nobody can know its name before."""
+    """Tells one play, moment by moment. What `unnamed` says is called `new pod 1`, and so on: nobody can know its name
+    before."""
 
     def __init__(self, namespace: str, unnamed: Callable[[Write], bool]) -> None:
         self._namespace = namespace

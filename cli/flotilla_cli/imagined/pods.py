@@ -29,9 +29,10 @@ class Pods:
         """Look at the pods that are there."""
         for pod in self._objects.all(POD):
             uid = pod["metadata"]["uid"]
+            self._runs[uid] = _running_images(pod)
             if trouble := trouble_of(pod, self._objects.clock.now()):
                 self.troubles[uid] = trouble
-            self._runs[uid] = _running_images(pod)
+                self._runs[uid] = _wanted_images(pod)  # it does not come to them by itself
             if not is_ready(pod) or "deletionTimestamp" in pod["metadata"]:
                 self._due[place_of(pod)] = None
 

@@ -73,10 +73,10 @@ def _stored(objects: Objects, action: Action, held: Json, after: Json) -> Json |
     if after == held:
         return held
     stored = objects.put(action.resource, after)
-    return let_go(objects, action, stored)
+    return _let_go(objects, action, stored)
 
 
-def let_go(objects: Objects, action: Action, document: Json) -> Json | None:
+def _let_go(objects: Objects, action: Action, document: Json) -> Json | None:
     """An object on its way out is gone with its last finalizer; a pod ends first."""
     metadata = document["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers") or action.resource == POD:

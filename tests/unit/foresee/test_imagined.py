@@ -229,6 +229,17 @@ def test_an_update_that_the_kubelet_has_not_seen_goes_on():
     assert stage.status()["restartCount"] == 1
 
 
+def test_an_update_that_is_stuck_today_does_not_go_on():
+    stuck = pod(ready=False)
+    stuck["spec"]["containers"][0]["image"] = "nginx:typo"
+    stuck["status"]["containerStatuses"][0] |= {"image": "", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    stuck["status"]["conditions"] += [{"type": "InPlaceUpdateReady", "status": "False"}]
+    stage = Stage(stuck)
+    while stage.cluster.step():
+        pass
+    assert (stage.status()["image"], stage.ready()) == ("", False)
+
+
 def test_the_agent_reports_containers_where_it_did_before():
     stage = Stage(pod(annotations={"apps.kruise.io/runtime-containers-meta": "{}"}))
     carry_out(stage.objects, patch(IMAGE))
