@@ -42,6 +42,7 @@ SPREAD = (
     "statefulset/test_seed_documents.py",
     "statefulset/test_updates.py",
     "test_bus_watched.py",
+    "test_plan.py",
 )
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 LONG = (

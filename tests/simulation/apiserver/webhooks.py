@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from flotilla_cli.imagined import patches
 from flotilla_common.api.admission.review import Answer
 from flotilla_common.api.documents import mapping, mappings, member
 from flotilla_common.api.keys import CONTAINER_PRIORITY_ENV, LAUNCH_PRIORITY, LAUNCHED_IN_ORDER
@@ -28,7 +29,7 @@ from flotilla_webhook.app import handlers_of
 from flotilla_webhook.chain import chain_of
 from flotilla_webhook.metrics import process_metrics
 from flotilla_webhook.wire import Handler
-from tests.simulation.apiserver import errors, patches
+from tests.simulation.apiserver import errors
 from tests.simulation.apiserver.admission import Attributes
 from tests.simulation.apiserver.client import SimulatedApi
 from tests.simulation.apiserver.kinds.base import Kind

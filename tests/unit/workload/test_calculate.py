@@ -6,6 +6,7 @@ import pytest
 
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import UpdateSpec, calculate
+from flotilla_common.workload.inplace.calculate import hindrances
 from flotilla_common.workload.inplace.qos import qos_class
 from flotilla_common.workload.inplace.spec import ContainerMeta
 from tests.unit.workload.build import GATES, RECIPE, RESIZE, container, env_from, revision, template
@@ -124,6 +125,15 @@ def test_a_difference_in_spelling_is_none() -> None:
 )
 def test_not_in_place(old: Any, new: Any) -> None:
     assert spec_of(old, new) is None
+
+
+def test_what_stands_in_the_way_is_named() -> None:
+    old, new = template(container(args=["-v"]), container("b")), template(container(image="x:2"), container("b"))
+    assert hindrances(old, new, gates=GATES) == [("spec", "containers", 0, "args")]
+    assert hindrances(sized("1"), sized("2"), gates=GATES) == [
+        ("spec", "containers", 0, "resources", "requests", "cpu")
+    ]
+    assert hindrances(sized("1"), sized("2"), gates=RESIZE) == []
 
 
 def test_10_resize() -> None:

@@ -1,7 +1,8 @@
-"""Planning away from the service: how `flotilla replay` plans objects again from what was recorded.
+"""Planning away from the service: how `flotilla replay` plans objects again from what was recorded, and `flotilla plan`
+from what it imagines.
 
 The controller's own code gathers and plans; only who feeds the tables differs. What a service finds out by asking the
-apiserver is answered from the recording: what is not in it does not exist.
+apiserver is answered from the tables: what is not in them does not exist.
 """
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
@@ -20,6 +21,7 @@ from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Named
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, Unreachable
 from flotilla_common.mirror.named import Followed
@@ -29,6 +31,8 @@ from flotilla_common.node.serving import Sender
 from flotilla_common.settings import Settings
 
 T = TypeVar("T", bound=Object)
+Follow = Callable[[Resource, str], Followed]
+"""How far the objects of that name are known, of a resource that is read by name only."""
 
 
 class TableSource(Protocol):
@@ -54,8 +58,15 @@ class Decision(msgspec.Struct, frozen=True):
 class OfflineController:
     """A controller on tables that somebody else feeds."""
 
-    def __init__(self, spec: ControllerSpec[Any], source: TableSource, planning: Planning, clock: Clock) -> None:
-        wiring = _RecordedWiring(spec, source, Gates.parse(planning.gates), clock)
+    def __init__(
+        self,
+        spec: ControllerSpec[Any],
+        source: TableSource,
+        planning: Planning,
+        clock: Clock,
+        follow: Follow | None = None,
+    ) -> None:
+        wiring = _RecordedWiring(spec, source, Gates.parse(planning.gates), clock, follow or _unrecorded)
         options = None if spec.options is None else msgspec.convert(planning.options, spec.options.type)
         self._spec = spec
         self._gather = spec.build(wiring, options).gather
@@ -80,10 +91,13 @@ class OfflineController:
 class _RecordedWiring:
     """The wiring of a controller that only plans."""
 
-    def __init__(self, spec: ControllerSpec[Any], source: TableSource, gates: Gates, clock: Clock) -> None:
+    def __init__(
+        self, spec: ControllerSpec[Any], source: TableSource, gates: Gates, clock: Clock, follow: Follow
+    ) -> None:
         self.gates = gates
         self.settings = Settings()
         self.clock = clock
+        self._follow = follow
         self._tables = {
             watch.resource: source.add(watch.resource, watch.type, watch.all_indexes)
             for watch in spec.all_watches
@@ -117,10 +131,8 @@ class _RecordedWiring:
     def again(self, namespace: str, name: str) -> None:
         """Likewise."""
 
-    def named(
-        self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]
-    ) -> "_Unrecorded":
-        return _Unrecorded()
+    def named(self, watch: Watch[Any], wanted: Callable[[], Collection[str]], changed: Callable[[str], None]) -> Named:
+        return _Named(watch.resource, self._follow)
 
     async def read_named(self, resource: Resource, name: str) -> None:
         raise Unreachable("a recording has no apiserver", sent=False)
@@ -135,8 +147,17 @@ class _RecordedWiring:
         """Nothing runs beside a plan that is made again."""
 
 
-class _Unrecorded:
-    """What is read by name never goes over the bus, so it is in no recording."""
+class _Named:
+    """A table of chosen names."""
+
+    def __init__(self, resource: Resource, follow: Follow) -> None:
+        self._resource = resource
+        self._follow = follow
 
     def follow(self, name: str) -> Followed:
-        return Followed(trouble="a recording does not hold it")
+        return self._follow(self._resource, name)
+
+
+def _unrecorded(resource: Resource, name: str) -> Followed:
+    """What is read by name never goes over the bus, so it is in no recording."""
+    return Followed(trouble="a recording does not hold it")

@@ -54,18 +54,16 @@ def _calculate(old: bytes, new: bytes, revision: str, env_from_meta: bool, resiz
     resources: dict[str, Json] = {}
     metadata: list[Difference] = []
     for difference in differences(before, after):
+        if not _can_be_taken(difference, resize):
+            return None
         match difference.path:
-            case ("metadata", _, *_):
-                metadata.append(difference)
-            case ("spec", "containers", int() as index, "image") if difference.op == "replace":
+            case ("spec", "containers", int() as index, "image"):
                 images[_container_name(before, index)] = cast("str", difference.value)
-            case ("spec", "containers", int() as index, "resources", str() as side, str() as name) if (
-                resize and _resizes(difference)
-            ):
+            case ("spec", "containers", int() as index, "resources", str() as side, str() as name):
                 entries: Json = resources.setdefault(_container_name(before, index), {})
                 entries.setdefault(side, {})[name] = difference.value
             case _:
-                return None
+                metadata.append(difference)
     if resources and qos_class(before["spec"]) != qos_class(after["spec"]):
         return None
     referenced = _referenced(after, metadata) if env_from_meta else {}
@@ -77,6 +75,24 @@ def _calculate(old: bytes, new: bytes, revision: str, env_from_meta: bool, resiz
         ref_metadata=referenced,
         env_from_metadata=bool(referenced),
     )
+
+
+def hindrances(before: Json, after: Json, *, gates: Gates) -> list[Path]:
+    """Where two pod templates, in the form in which revisions hold them, differ in what a running pod cannot take."""
+    resize = gates.on("InPlaceWorkloadVerticalScaling")
+    return [one.path for one in differences(before, after) if not _can_be_taken(one, resize)]
+
+
+def _can_be_taken(difference: Difference, resize: bool) -> bool:
+    match difference.path:
+        case ("metadata", _, *_):
+            return True
+        case ("spec", "containers", int(), "image"):
+            return difference.op == "replace"
+        case ("spec", "containers", int(), "resources", str(), str()):
+            return resize and _resizes(difference)
+        case _:
+            return False
 
 
 def _template(data: bytes) -> Json:

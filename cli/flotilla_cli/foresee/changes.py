@@ -1,0 +1,89 @@
+"""What an apply changes on the object itself, field by field. Values that may be secret are not shown."""
+
+import msgspec
+
+from flotilla_cli.foresee.threeway import LAST_APPLIED
+from flotilla_common.api.differences import Path, differences
+from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, strings
+
+_HIDDEN = frozenset(
+    {"command", "args", "data", "stringData", "binaryData", "resource", "volumeAttributes", "annotations"}
+)
+"""Members whose values may be secret, wherever they stand."""
+
+_PAIRS = frozenset({"env", "httpHeaders"})
+"""Lists of names with values."""
+
+
+class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True, rename={"before": "from", "after": "to"}):
+    """One field: absent before or afterwards is None, and so is what is not shown."""
+
+    path: str
+    before: JsonValue = None
+    after: JsonValue = None
+    hidden: bool = False
+
+
+def changes_of(before: Json, after: Json) -> tuple[FieldChange, ...]:
+    """The differences of spec, labels and annotations, in order."""
+    return tuple(
+        _field(one.path, before, after)
+        for one in differences(_shown(before), _shown(after))
+        if one.path != ("metadata",)
+    )
+
+
+def _shown(document: Json) -> Json:
+    """The object without what the apiserver and `kubectl apply` write for themselves."""
+    metadata = mapping(document.get("metadata"))
+    annotations = strings(metadata.get("annotations"))
+    annotations = {key: value for key, value in annotations.items() if not _is_bookkeeping(key)}
+    parts: Json = {"labels": strings(metadata.get("labels")), "annotations": annotations}
+    return {"metadata": parts, "spec": mapping(document.get("spec"))}
+
+
+def _is_bookkeeping(annotation: str) -> bool:
+    return annotation == LAST_APPLIED or annotation.startswith("kruise.io/sidecarset-hash")
+
+
+def _field(path: Path, before: Json, after: Json) -> FieldChange:
+    text = path_text(path, after if _value(after, path) is not None else before)
+    if _is_hidden(path):
+        return FieldChange(text, hidden=True)
+    return FieldChange(text, _plain(_value(before, path)), _plain(_value(after, path)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part in _HIDDEN or (part in _PAIRS and path[-1] != "name") for part in path)
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    """The value without what may be secret inside of it."""
+    if is_object(value):
+        return {key: "…" if key in _HIDDEN or key in _PAIRS else _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _value(document: JsonValue, path: Path) -> JsonValue:
+    """What stands at the path; None for nothing."""
+    for part in path:
+        if is_object(document):
+            document = document.get(str(part))
+        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
+            document = document[part]
+        else:
+            return None
+    return document
+
+
+def path_text(path: Path, document: JsonValue = None) -> str:
+    """The path as people write it; elements of lists by their names, where the document has them."""
+    text = ""
+    for position, part in enumerate(path):
+        if isinstance(part, int):
+            item = _value(document, path[: position + 1])
+            name = item.get("name") if is_object(item) else None
+            text += f"[{name if isinstance(name, str) else part}]"
+        else:
+            text += f".{part}" if text else part
+    return text

@@ -1,0 +1,90 @@
+"""Asks the apiserver what it would store, with a dry run of what `kubectl apply` would send: through our webhook, so
+that defaults and refusals are those of a real apply."""
+
+from urllib.parse import urlencode
+
+import msgspec
+
+from flotilla_cli.foresee.manifest import Manifest
+from flotilla_cli.foresee.threeway import annotated, last_applied, three_way
+from flotilla_common.api.documents import Json, mapping
+from flotilla_common.control.plan import PatchType
+from flotilla_common.kube.interface import Api, ApiError
+
+MANAGER = "kubectl-client-side-apply"
+"""Whose fields they are, as kubectl calls itself."""
+
+SERVER_SIDE = "application/apply-patch+yaml"
+_DRY = {"dryRun": "All", "fieldValidation": "Strict"}
+
+
+class Refused(Exception):
+    """The apiserver would not take the manifest; the text is its own."""
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """An object before and after an apply, in the version of the manifest, and afterwards as it would be stored."""
+
+    manifest: Manifest
+    namespace: str
+    before: Json | None  # None: it is made
+    after: Json
+    stored: Json
+
+
+async def dry_run(api: Api, manifest: Manifest, namespace: str, *, server_side: bool = False) -> Applied:
+    """What an apply would do. Raises Refused, ApiError for what has nothing to do with the manifest, Unreachable."""
+    namespace = namespace if manifest.kind.resource.namespaced else ""
+    document = _placed(manifest.document, namespace)
+    before = await _live(api, manifest, namespace)
+    try:
+        raw = await _sent(api, manifest, namespace, document, before, server_side=server_side)
+    except ApiError as error:
+        if error.code in (401, 404) and before is not None:
+            raise
+        raise Refused(error.message) from error
+    after = before if raw is None and before is not None else mapping(msgspec.json.decode(raw or b"{}"))
+    return Applied(manifest=manifest, namespace=namespace, before=before, after=after, stored=_stored(manifest, after))
+
+
+async def _live(api: Api, manifest: Manifest, namespace: str) -> Json | None:
+    """The object as it is, in the version of the manifest."""
+    try:
+        return mapping(msgspec.json.decode(await api.get(manifest.resource, namespace, manifest.name)))
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise
+
+
+async def _sent(
+    api: Api, manifest: Manifest, namespace: str, document: Json, before: Json | None, *, server_side: bool
+) -> bytes | None:
+    """The apiserver's answer; None when there is nothing to send."""
+    resource, name = manifest.resource, manifest.name
+    if server_side:
+        body, params = msgspec.json.encode(document), _DRY | {"fieldManager": "kubectl"}
+        return await api.patch(resource, namespace, name, body, SERVER_SIDE, params=params)
+    modified, params = annotated(document), _DRY | {"fieldManager": MANAGER}
+    if before is None:
+        path = f"{resource.path(namespace)}?{urlencode(params)}"
+        return await api.raw("POST", path, msgspec.json.encode(modified), {"Content-Type": "application/json"})
+    patch = three_way(last_applied(before), modified, before)
+    if not patch:
+        return None
+    return await api.patch(resource, namespace, name, msgspec.json.encode(patch), PatchType.MERGE, params=params)
+
+
+def _placed(document: Json, namespace: str) -> Json:
+    """The manifest in the namespace that it goes to."""
+    metadata = mapping(document.get("metadata"))
+    return document | {"metadata": metadata | {"namespace": namespace}} if namespace else document
+
+
+def _stored(manifest: Manifest, document: Json) -> Json:
+    """The object in the version in which it is stored. Our webhook converts by the same function."""
+    version = manifest.kind.resource.api_version
+    convert = manifest.kind.rules().convert
+    if convert is None or manifest.resource.api_version == version:
+        return document | {"apiVersion": version}
+    return convert(document, version)

@@ -1,0 +1,106 @@
+"""Foresees what an apply does: reads what its controllers look at, plays it, and tells the story."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from flotilla_cli.foresee.composing import composed
+from flotilla_cli.foresee.dryrun import Applied
+from flotilla_cli.foresee.names import unforeseeable
+from flotilla_cli.foresee.observer import Observer, tracked_by
+from flotilla_cli.foresee.play import Play
+from flotilla_cli.foresee.reading import Shelf
+from flotilla_cli.foresee.story import Story
+from flotilla_cli.foresee.telling import Teller
+from flotilla_cli.foresee.why import Hindrances
+from flotilla_cli.imagined.cluster import Cluster
+from flotilla_cli.imagined.writes import Write
+from flotilla_cli.services import controllers
+from flotilla_common.api.documents import member
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import CLAIM, POD, Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.offline import Planning
+from flotilla_common.control.plan import Plan
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.gates import Gates
+
+
+class Foresight:
+    """One apply, foreseen."""
+
+    def __init__(self, shelf: Shelf, applied: Applied, planning: Mapping[str, Planning], clock: Clock) -> None:
+        self._shelf = shelf
+        self._applied = applied
+        self._resource = applied.manifest.kind.resource
+        self._planning = planning
+        self._gates = Gates.parse(planning.get(self._resource.plural, Planning()).gates)
+        self._cluster = Cluster(clock.now())
+
+    async def story(self) -> Story:
+        """What happens. Raises ApiError, Unreachable."""
+        applied, objects = self._applied, self._cluster.objects
+        play = await self._prepared()
+        observer = Observer(objects, tracked_by(self._resource, applied.stored))
+        teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), is_new=applied.before is None))
+        hindrances = Hindrances(objects, applied.stored, self._gates)
+        writes: list[Write] = []
+        for moment in play.run(self._resource, applied.stored):
+            teller.tell(moment, observer.news())
+            writes += [write for write in moment.writes if write.effective]
+        plan = play.plans.get((self._resource, (applied.namespace, applied.manifest.name)), Plan())
+        waves = tuple(hindrances.explained(wave) for wave in teller.waves)
+        story = composed(applied, waves, writes, observer, teller.retold(plan))
+        return msgspec.structs.replace(story, notes=self._notes(observer, finished=play.finished))
+
+    async def _prepared(self) -> Play:
+        """The play, with everything in its place that it looks at."""
+        specs = concerned(self._resource, self._gates)
+        play = Play(self._cluster, specs, self._planning)
+        loaded = {self._resource}
+        for resource, spec in specs.items():
+            planning = self._planning.get(resource.plural, Planning())
+            for watch in spec.all_watches:
+                if watch.resource not in loaded and (not watch.gate or self._gates.on(watch.gate)):
+                    loaded.add(watch.resource)
+                    self._load(watch.resource, await self._shelf.read(watch, self._applied.namespace, planning))
+        if RECREATE_REQUEST in specs:  # whether the node's agent speaks
+            self._load(NODE_IMAGE, await self._shelf.list(NODE_IMAGE, ""))
+        for resource, name in play.asks(self._resource, self._applied.stored):
+            self._load(resource, await self._shelf.list(resource, "", name))
+        return play
+
+    def _load(self, resource: Resource, objects: Sequence[bytes]) -> None:
+        self._cluster.objects.load(resource, objects)
+
+    def _notes(self, observer: Observer, *, finished: bool) -> tuple[str, ...]:
+        """What the story takes for granted."""
+        troubles = self._cluster.pods.troubles
+        broken = (pod for pod in self._cluster.objects.all(POD) if pod["metadata"]["uid"] in troubles)
+        notes = [
+            f"{pod['metadata']['name']} is taken to stay as it is today: {troubles[pod['metadata']['uid']]}"
+            for pod in filter(observer.tracked, broken)
+        ]
+        notes += [f"{plural} could not be read: {words}" for plural, words in self._shelf.refused.items()]
+        if member(self._applied.stored, "spec").get("pullSecrets"):
+            notes.append("pull secrets are not read: the nodes are asked once the service has copied them")
+        if not finished:
+            notes.append("it never comes to rest, as far as this was played")
+        return tuple(notes)
+
+
+def concerned(resource: Resource, gates: Gates) -> dict[Resource, ControllerSpec[Any]]:
+    """The controller of the kind, and those of our other kinds whose objects it makes."""
+    ours, known = {kind.resource for kind in catalogue.KINDS}, controllers()
+    found: dict[Resource, ControllerSpec[Any]] = {}
+    waiting = [resource]
+    while waiting:
+        one = waiting.pop()
+        if one not in found and one in ours & known.keys():
+            found[one] = spec = known[one]
+            made = (watch for watch in spec.watches if "create" in watch.writes)
+            waiting += [watch.resource for watch in made if not watch.gate or gates.on(watch.gate)]
+    return found

@@ -1,0 +1,97 @@
+"""Watches the imagined cluster: which pods become ready, go, or get containers restarted between two moments, which
+nodes have pulled, and how few pods serve at the worst moment."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flotilla_cli.imagined.kubelet import statuses_of
+from flotilla_cli.imagined.objects import Objects
+from flotilla_cli.imagined.pods import is_ready
+from flotilla_common.api.documents import Json, mappings, member, strings
+from flotilla_common.api.images import is_reported_as
+from flotilla_common.api.keys import IN_PLACE_READY
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.kinds.sidecarset.records import injected
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
+from flotilla_common.api.resources import POD, Resource
+
+READY, GONE, RESTARTED, ANSWERED = "ready", "gone", "restarted", "answered"
+
+
+class News(NamedTuple):
+    """What happened to a pod, or to a NodeImage that the node's agent has answered; for RESTARTED the containers that
+    run anew, with the same image."""
+
+    what: str
+    object: Json
+    containers: tuple[str, ...] = ()
+
+
+class Observer:
+    """Looks at the pods of which `tracked` is true."""
+
+    def __init__(self, objects: Objects, tracked: Callable[[Json], bool]) -> None:
+        self.tracked = tracked
+        self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if tracked(pod) and is_serving(pod)}
+        self.before = self.lowest = len(self._serving)
+        self._news: list[News] = []
+        objects.listen(self._see)
+
+    @property
+    def serving(self) -> int:
+        """How many serve now."""
+        return len(self._serving)
+
+    def news(self) -> list[News]:
+        """What happened since the last question."""
+        news, self._news = self._news, []
+        return news
+
+    def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
+        pod = after or before
+        if resource == NODE_IMAGE and after is not None and before is not None:
+            self._news += [News(ANSWERED, after)] if after.get("status") != before.get("status") else []
+        if resource != POD or pod is None or not self.tracked(pod):
+            return
+        uid = pod["metadata"]["uid"]
+        if restarts := _restarts(before, after):
+            self._news.append(News(RESTARTED, pod, restarts))
+        if after is None:
+            self._news.append(News(GONE, pod))
+        if after is not None and is_serving(after):
+            if uid not in self._serving:
+                self._news.append(News(READY, pod))
+            self._serving.add(uid)
+        else:
+            self._serving.discard(uid)
+            self.lowest = min(self.lowest, len(self._serving))
+
+
+def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
+    """The containers that were started again with the image that they had."""
+    held = {one["name"]: one for one in statuses_of(before or {})}
+    return tuple(
+        one["name"]
+        for one in statuses_of(after or {})
+        if one.get("restartCount", 0) > held.get(one["name"], one).get("restartCount", 0)
+        and is_reported_as(str(one.get("image")), str(held[one["name"]].get("image")))
+    )
+
+
+def is_serving(pod: Json) -> bool:
+    """Ready, not on its way out, and not held back by an update in place."""
+    if "deletionTimestamp" in pod["metadata"] or not is_ready(pod):
+        return False
+    conditions = mappings(member(pod, "status").get("conditions"))
+    return not any(one.get("type") == IN_PLACE_READY and one.get("status") != "True" for one in conditions)
+
+
+def tracked_by(resource: Resource, stored: Json) -> Callable[[Json], bool]:
+    """Which pods an object is about: those that it owns, has put sidecars into, or names."""
+    uid, name = stored["metadata"].get("uid"), stored["metadata"]["name"]
+    if resource == SIDECAR_SET:
+        return lambda pod: name in injected(strings(member(pod, "metadata").get("annotations")))
+    if resource == RECREATE_REQUEST:
+        return lambda pod: member(stored, "spec").get("podName") == member(pod, "metadata").get("name")
+    return lambda pod: any(one.get("uid") == uid for one in mappings(member(pod, "metadata").get("ownerReferences")))

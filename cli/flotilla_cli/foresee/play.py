@@ -1,0 +1,154 @@
+"""Plays an apply through: the real planners decide, their writes are carried out on the imagined cluster, and what
+would become of that is what they see next; until nothing changes any more."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_cli.imagined.cluster import Cluster
+from flotilla_cli.imagined.objects import place_of
+from flotilla_cli.imagined.writes import Write, carry_out
+from flotilla_common.api.documents import Json, mappings
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.offline import OfflineController, Planning
+from flotilla_common.control.plan import Action, Chain, Create, Plan
+from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.mirror.named import Followed
+
+HORIZON = timedelta(hours=12)
+"""How far ahead time may jump: jobs that begin anew every day are not played for ever."""
+
+VAIN_WAKES = 5
+"""So many times in a row a planner may look again without finding anything to do."""
+
+MOST_PASSES = 20_000
+"""A planner that never comes to rest would be a defect; the plan says so then."""
+
+
+class Moment(msgspec.Struct, kw_only=True):
+    """What is written while the cluster stands still."""
+
+    at: datetime
+    writes: list[Write]
+    waited: bool = False  # for a time that a planner had set
+
+
+class Play:
+    """One apply."""
+
+    def __init__(
+        self, cluster: Cluster, specs: Mapping[Resource, ControllerSpec[Any]], planning: Mapping[str, Planning]
+    ) -> None:
+        self._cluster = cluster
+        self._controllers = {
+            resource: OfflineController(
+                spec, cluster.objects, planning.get(resource.plural, Planning()), cluster.clock, self._follow
+            )
+            for resource, spec in specs.items()
+        }
+        self._keys: dict[tuple[Resource, Key], None] = {}
+        self._memory: dict[tuple[Resource, Key], Memory] = {}
+        self._wakes: dict[tuple[Resource, Key], datetime] = {}
+        self._passes = 0
+        self._read: set[tuple[Resource, str]] = set()
+        self._asked: dict[tuple[Resource, str], None] = {}
+        self.finished = True
+        """It came to rest."""
+        self.plans: dict[tuple[Resource, Key], Plan] = {}
+        """The last plan of each object."""
+
+    def asks(self, resource: Resource, stored: Json) -> list[tuple[Resource, str]]:
+        """Names that the planner asks for, of kinds that are read by name only: to be loaded before it runs."""
+        key = place_of(self._cluster.objects.put(resource, stored))
+        self._controllers[resource].decide(key, Memory(), self._cluster.clock.now())
+        asked, self._asked = list(self._asked), {}
+        self._read.update(asked)
+        return asked
+
+    def _follow(self, resource: Resource, name: str) -> Followed:
+        if (resource, name) not in self._read:
+            self._asked[resource, name] = None
+        return Followed(synced=(resource, name) in self._read, trouble="")
+
+    def run(self, resource: Resource, stored: Json) -> Iterator[Moment]:
+        """Apply the object, and see what happens, moment by moment."""
+        self._cluster.pods.meet()
+        applied = self._cluster.objects.put(resource, stored)
+        self._keys[resource, place_of(applied)] = None
+        for other in self._controllers.keys() - {resource}:
+            mine = (one for one in self._cluster.objects.all(other) if _is_owned(one, applied))
+            self._keys.update({(other, place_of(one)): None for one in mine})
+        yield self._moment()
+        begin, vain = self._cluster.clock.now(), 0
+        while self._passes < MOST_PASSES:
+            if self._cluster.step():
+                yield self._moment()
+                continue
+            wake = min((at for at in self._wakes.values() if at > self._cluster.clock.now()), default=None)
+            if wake is None or wake - begin > HORIZON or vain == VAIN_WAKES:
+                return
+            self._cluster.clock.time = wake
+            moment = self._moment(waited=True)
+            vain = 0 if moment.writes else vain + 1
+            yield moment
+        self.finished = False
+
+    def _moment(self, *, waited: bool = False) -> Moment:
+        """All passes that follow from each other, while the cluster stands still."""
+        moment = Moment(at=self._cluster.clock.now(), writes=[], waited=waited)
+        wrote = True
+        while wrote and self._passes < MOST_PASSES:
+            done = [write for key in list(self._keys) for write in self._pass(*key)]
+            moment.writes += done
+            wrote = any(write.effective for write in done)
+        return moment
+
+    def _pass(self, resource: Resource, key: Key) -> list[Write]:
+        """One pass of one controller over one object."""
+        self._passes += 1
+        memory = self._memory.get((resource, key), Memory())
+        decision = self._controllers[resource].decide(key, memory, self._cluster.clock.now())
+        self._wakes.pop((resource, key), None)
+        if decision is None:
+            return []
+        plan = self.plans[resource, key] = decision.plan
+        if plan.wake_at is not None:
+            self._wakes[resource, key] = plan.wake_at
+        writes = self._carry_out(plan)
+        failures = {write.action.phase: write.problem for write in writes if write.problem and write.action.phase}
+        self._memory[resource, key] = Memory({**dict(plan.errors), **failures})
+        return writes
+
+    def _carry_out(self, plan: Plan) -> list[Write]:
+        """The stages, then the status; what comes after that in the next pass, as it holds for the version before."""
+        stages = plan.stages if plan.status is not None else (*plan.stages, *plan.after_status)
+        writes: list[Write] = []
+        for stage in stages:
+            done = [write for chain in stage.chains for write in self._chain(chain)]
+            writes += done
+            if stage.stop_on_failure and any(write.problem for write in done):
+                break
+        return [*writes, self._write(plan.status)] if plan.status is not None else writes
+
+    def _chain(self, chain: Chain) -> list[Write]:
+        """One after the other, up to the first that is refused."""
+        done: list[Write] = []
+        for action in chain:
+            done.append(self._write(action))
+            if done[-1].problem:
+                break
+        return done
+
+    def _write(self, action: Action) -> Write:
+        write = carry_out(self._cluster.objects, action)
+        if isinstance(action, Create) and write.effective and action.resource in self._controllers:
+            self._keys[action.resource, (action.namespace, action.name)] = None
+        return write
+
+
+def _is_owned(document: Json, owner: Json) -> bool:
+    uid = owner["metadata"].get("uid")
+    return any(one.get("uid") == uid for one in mappings(document["metadata"].get("ownerReferences")))

@@ -1,0 +1,161 @@
+"""A story for people: what changes, then the waves in their order, then what it comes to."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from rich.text import Text
+
+from flotilla_cli.ages import span
+from flotilla_cli.foresee.steps import Change, Step
+from flotilla_cli.foresee.story import CREATED, REFUSED, SKIPPED, UNCHANGED, Story, Wave
+from flotilla_common.api.resources import CLAIM, POD
+
+NAMED = 5
+"""Names that a line gives before it only counts."""
+
+_VERBS = {
+    "updateInPlace": "update in place",
+    "resizeInPlace": "resize in place",
+    "restart": "restart containers of",
+    "mark": "mark for deletion",
+    "hold": "wait for the hook of",
+    "grace": "begin the grace period of",
+    "patch": "write",
+}
+_STYLES = {"delete": "red", "recreate": "yellow", "create": "green"}
+_NOUNS = {POD.kind: "pod", CLAIM.kind: "claim"}
+
+
+def render(story: Story, *, everything: bool) -> Text:
+    """The story; with `everything` each pod and each wave."""
+    text = Text(story.place, style="bold").append(f"  {story.verdict}\n", "default")
+    if story.verdict in (REFUSED, SKIPPED):
+        return text.append(f"  {story.words}\n", style="red" if story.verdict == REFUSED else "dim")
+    for change in story.changes:
+        value = "changes" if change.hidden else _values(change.before, change.after)
+        text.append(f"  {change.path}: {value}\n")
+    if story.verdict == UNCHANGED:
+        text.append("  the apply changes nothing; what goes on anyway:\n" if story.waves else "  nothing changes\n")
+    if story.revision is not None and (story.waves or story.verdict == CREATED):
+        text.append(f"  revision {story.revision.name}{' (new)' if story.revision.new else ''}\n")
+    for first, last, waves in _runs(story.waves, everything=everything):
+        _append_waves(text, first, last, waves, everything=everything)
+    return _append_end(text, story)
+
+
+def _runs(waves: Sequence[Wave], *, everything: bool) -> Iterable[tuple[int, int, Sequence[Wave]]]:
+    """Waves that follow each other and do the same to as many pods are told as one: (first number, last number,
+    waves)."""
+    start = 0
+    while start < len(waves):
+        end = start + 1
+        while not everything and end < len(waves) and _shape(waves[end]) == _shape(waves[start]):
+            end += 1
+        yield start + 1, end, waves[start:end]
+        start = end
+
+
+def _shape(wave: Wave) -> object:
+    steps = sorted((step.do, step.kind, step.why, _changes(step.changes)) for step in wave.steps)
+    return bool(wave.ready), bool(wave.gone), bool(wave.answered), wave.seconds, steps
+
+
+def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, everything: bool) -> None:
+    """When, and then each kind of step once."""
+    number = f"{first}." if first == last else f"{first}.-{last}."
+    when = _when(waves[0], everything=everything) + (f", and so on: {len(waves)} waves alike" if len(waves) > 1 else "")
+    text.append(f"{number:>4} ", style="bold").append(f"{when}\n", style="dim")
+    kinds: dict[tuple[str, ...], list[Step]] = {}
+    for step in (step for wave in waves for step in wave.steps):
+        kinds.setdefault(_sort_of(step), []).append(step)
+    for steps in kinds.values():
+        text.append(f"       {_line(steps, everything=everything)}\n", style=_STYLES.get(steps[0].do, ""))
+
+
+def _sort_of(step: Step) -> tuple[str, ...]:
+    """Steps that are told in one line."""
+    return step.do, step.kind, step.why, step.refused, _changes(step.changes), _cause(step)
+
+
+def _cause(step: Step) -> str:
+    """The planner's words, where the step itself does not say it all; those of claims name each pod."""
+    told = step.kind == CLAIM.kind or (step.kind == POD.kind and step.do != "delete")
+    return "" if told else step.cause
+
+
+def _when(wave: Wave, *, everything: bool) -> str:
+    parts: list[str] = []
+    if wave.ready:
+        parts.append(f"{_names(wave.ready, everything)} {'serve' if len(wave.ready) > 1 else 'serves'}")
+    if wave.gone:
+        parts.append(f"{_names(wave.gone, everything)} {'are' if len(wave.gone) > 1 else 'is'} gone")
+    if wave.answered:
+        parts.append(f"{_names(wave.answered, everything)} {'have' if len(wave.answered) > 1 else 'has'} pulled")
+    when = f"when {' and '.join(parts)}" if parts else ""
+    later = f"{span(wave.seconds)} later" if wave.seconds else ""
+    return ", ".join(filter(None, (when, later))) or "at once"
+
+
+def _line(steps: Sequence[Step], *, everything: bool) -> str:
+    step = steps[0]
+    noun = _NOUNS.get(step.kind, step.kind)
+    what = f"{len(steps)} {noun}s: " if len(steps) > 1 else "" if step.alias else f"{noun} "
+    line = f"{_VERBS.get(step.do, step.do)} {what}{_names([_name(one) for one in steps], everything)}"
+    details = [part for part in (_changes(step.changes), step.why, _cause(step)) if part]
+    details += [f"REFUSED: {step.refused}"] if step.refused else []
+    return f"{line}: {'; '.join(details)}" if details else line
+
+
+def _name(step: Step) -> str:
+    if step.kind == POD.kind:
+        name = step.name or step.alias
+        return f"{name} ({step.node})" if step.node else name
+    return step.alias or (f"{step.namespace}/{step.name}" if step.elsewhere else step.name)
+
+
+def _names(names: Sequence[str], everything: bool) -> str:
+    if everything or len(names) <= NAMED + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+
+
+def _changes(changes: Sequence[Change]) -> str:
+    told = (f"{one.what} {_values(one.before, one.after)}" if one.before or one.after else one.what for one in changes)
+    return ", ".join(told)
+
+
+def _values(before: object, after: object) -> str:
+    return f"{_plain(before)} → {_plain(after)}"
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _append_end(text: Text, story: Story) -> Text:
+    for reason in story.reasons:
+        text.append("   → ", style="green" if reason.code == "Complete" else "yellow")
+        text.append(reason.message).append(f"  [{reason.code}]\n", style="dim")
+    if story.waves:
+        text.append(f"  {_totals(story)}\n")
+    for note in story.notes:
+        text.append(f"  note: {note}\n", style="dim")
+    return text
+
+
+def _totals(story: Story) -> str:
+    totals = story.totals
+    counts = {
+        "updated in place": totals.updated_in_place,
+        "recreated": totals.recreated,
+        "created": totals.created,
+        "deleted": totals.deleted,
+    }
+    words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    line = f"pods: {words}; {totals.writes} writes" if words else f"{totals.writes} writes"
+    if (serving := story.serving) is None:
+        return line
+    limit = "" if serving.max_unavailable is None else f" (maxUnavailable {serving.max_unavailable})"
+    return f"{line}; serving: {serving.now} now, {serving.lowest} at the lowest{limit}, {serving.end} in the end"

@@ -1,0 +1,151 @@
+"""What a write means to people: a pod is updated in place, recreated, created, deleted; a claim is made; and so on.
+
+What a step was follows from the object before and after it, not from the words of the planner.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from flotilla_cli.imagined.writes import Write
+from flotilla_common.api import keys
+from flotilla_common.api.documents import Json, mappings, member, strings
+from flotilla_common.api.resources import POD, REVISION
+from flotilla_common.control.plan import Create, Delete
+
+IN_PLACE, RECREATE, CREATE, DELETE = "updateInPlace", "recreate", "create", "delete"
+RESIZE, RESTART, MARK, HOLD, GRACE, PATCH = "resizeInPlace", "restart", "mark", "hold", "grace", "patch"
+
+
+class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
+    """A value of a container or of a pod's metadata that changes."""
+
+    what: str  # main image, label tier
+    before: str | None
+    after: str | None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One thing that is done to one object."""
+
+    do: str
+    kind: str
+    namespace: str = ""
+    name: str = ""  # empty: a pod that is yet to be made, whose name is not known before
+    node: str = ""
+    revision: str = ""  # that the pod is on then
+    changes: tuple[Change, ...] = ()
+    cause: str = ""  # the planner's
+    why: str = ""  # why it is not done in a milder way
+    alias: str = ""  # of an object without a name: what this story calls it
+    refused: str = ""
+    elsewhere: bool = False  # in another namespace than the object of the file, or that has none
+
+
+def step_of(write: Write) -> Step | None:
+    """The step that a write is; None for bookkeeping: statuses, conditions, labels that only services read."""
+    action, before, after = write.action, write.before, write.after
+    if write.problem:
+        return _step(write, CREATE if isinstance(action, Create) else PATCH, refused=write.problem)
+    if isinstance(action, Create):
+        return _step(write, CREATE)
+    if isinstance(action, Delete):
+        return _step(write, DELETE) if write.effective else None
+    if not write.effective or before is None or (action.subresource == "status" and action.resource != POD):
+        return None
+    if action.resource == POD and after is not None:
+        return _pod_step(write, before, after)
+    return None if action.resource == REVISION else _step(write, PATCH)
+
+
+def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
+    was, now = _labels(before), _labels(after)
+    images = tuple(_container_changes(before, after))
+    if images:
+        resized = all(change.what.endswith(" resources") for change in images)
+        return _step(write, RESIZE if resized else IN_PLACE, changes=(*images, *_metadata_changes(before, after)))
+    if keys.SPECIFIED_DELETE_LABEL in now.keys() - was.keys():
+        return _step(write, MARK)
+    if was.get(keys.REVISION_LABEL) != now.get(keys.REVISION_LABEL):
+        annotations = strings(member(after, "metadata").get("annotations"))
+        waits = keys.IN_PLACE_GRACE in annotations
+        return _step(write, GRACE if waits else IN_PLACE, changes=tuple(_metadata_changes(before, after)))
+    state = now.get(keys.STATE_LABEL, "")
+    if state != was.get(keys.STATE_LABEL, "") and state.startswith("Preparing") and state != "PreparingNormal":
+        return _step(write, HOLD, why=state)
+    return None
+
+
+def _step(write: Write, do: str, *, changes: tuple[Change, ...] = (), why: str = "", refused: str = "") -> Step:
+    action = write.action
+    document = write.after or write.before or {}
+    return Step(
+        do=do,
+        kind=action.resource.kind,
+        namespace=action.namespace,
+        name=action.name,
+        node=str(member(document, "spec").get("nodeName", "")) if action.resource == POD else "",
+        revision=_labels(document).get(keys.REVISION_LABEL, "") if action.resource == POD else "",
+        changes=changes,
+        cause=action.cause,
+        why=why,
+        refused=refused,
+    )
+
+
+def restart_of(pod: Json, containers: Sequence[str]) -> Step:
+    """What the node's agent does to a pod."""
+    metadata = pod["metadata"]
+    return Step(
+        do=RESTART,
+        kind=POD.kind,
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        node=str(member(pod, "spec").get("nodeName", "")),
+        changes=tuple(Change(name, None, None) for name in containers),
+        cause="node agent",
+    )
+
+
+def _container_changes(before: Json, after: Json) -> list[Change]:
+    found: list[Change] = []
+    for kind in ("initContainers", "containers"):
+        held = {one["name"]: one for one in mappings(member(before, "spec").get(kind))}
+        for one in mappings(member(after, "spec").get(kind)):
+            name, old = one["name"], held.get(one["name"], {})
+            if old.get("image") != one.get("image"):
+                found.append(Change(f"{name} image", old.get("image"), one.get("image")))
+            if (old.get("resources") or {}) != (one.get("resources") or {}):
+                found.append(Change(f"{name} resources", _compact(old), _compact(one)))
+    return found
+
+
+def _compact(container: Json) -> str:
+    return msgspec.json.encode(container.get("resources") or {}, order="sorted").decode()
+
+
+def _metadata_changes(before: Json, after: Json) -> list[Change]:
+    """Labels and annotations of users."""
+    found: list[Change] = []
+    for kind, word in (("labels", "label"), ("annotations", "annotation")):
+        was = strings(member(before, "metadata").get(kind))
+        now = strings(member(after, "metadata").get(kind))
+        changed = (key for key in sorted(was.keys() | now.keys()) if was.get(key) != now.get(key))
+        shown = (key for key in changed if not _is_ours(key))
+        found += [Change(f"{word} {key}", *_told(word, was.get(key), now.get(key))) for key in shown]
+    return found
+
+
+def _told(word: str, before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    """Annotations may hold anything, so they are only named."""
+    return (before, after) if word == "label" else (None, None)
+
+
+def _is_ours(key: str) -> bool:
+    """Labels and annotations by which services remember things."""
+    plain = (keys.REVISION_LABEL, keys.TEMPLATE_HASH_LABEL, keys.IN_PLACE_STATE, keys.IN_PLACE_GRACE)
+    return key in plain or "kruise.io/" in key or key.startswith("inplace-update-")
+
+
+def _labels(document: Json) -> dict[str, str]:
+    return strings(member(document, "metadata").get("labels"))

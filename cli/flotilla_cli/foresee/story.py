@@ -1,0 +1,86 @@
+"""An apply as a story: waves of steps, each with what it waits for, and what it all comes to."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from flotilla_cli.foresee.changes import FieldChange
+from flotilla_cli.foresee.steps import Step
+from flotilla_common.control.plan import Reason
+
+CREATED, CHANGED, UNCHANGED, REFUSED, SKIPPED = "created", "changed", "unchanged", "refused", "skipped"
+
+
+class Wave(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is done at one time; steps of a wave are done side by side."""
+
+    ready: tuple[str, ...] = ()  # the pods that it waited for to serve
+    gone: tuple[str, ...] = ()  # the pods that it waited for to go
+    answered: tuple[str, ...] = ()  # the nodes whose agents it waited for
+    seconds: int = 0  # that have to pass beyond that
+    steps: tuple[Step, ...]
+
+
+class Serving(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How many pods serve: now, at the worst moment, in the end."""
+
+    now: int
+    lowest: int
+    end: int
+    max_unavailable: int | None = None
+
+
+class Revision(msgspec.Struct, frozen=True):
+    """The revision that pods move to."""
+
+    name: str
+    new: bool
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Pods, and writes but for statuses of the object itself. A recreated pod counts neither as created nor as
+    deleted."""
+
+    updated_in_place: int = 0
+    recreated: int = 0
+    created: int = 0
+    deleted: int = 0
+    writes: int = 0
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What becomes of one object of the file."""
+
+    kind: str
+    namespace: str = ""
+    name: str
+    verdict: str
+    words: str = ""  # of a refusal, or why it is skipped
+    changes: tuple[FieldChange, ...] = ()
+    revision: Revision | None = None
+    waves: tuple[Wave, ...] = ()
+    totals: Totals = Totals()
+    serving: Serving | None = None
+    reasons: tuple[Reason, ...] = ()  # of the plan that stands in the end
+    numbers: Mapping[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """As people name it."""
+        return f"{self.kind} {f'{self.namespace}/{self.name}' if self.namespace else self.name}"
+
+
+def totals_of(steps: Sequence[Step], writes: int) -> Totals:
+    """Count what is done to pods."""
+    counts = Counter(step.do for step in steps if step.kind == "Pod" and not step.refused)
+    updated = {step.name for step in steps if step.kind == "Pod" and step.do in ("updateInPlace", "resizeInPlace")}
+    recreated = counts["recreate"]
+    return Totals(
+        updated_in_place=len(updated),
+        recreated=recreated,
+        created=max(counts["create"] - recreated, 0),
+        deleted=counts["delete"],
+        writes=writes,
+    )

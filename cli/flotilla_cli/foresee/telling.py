@@ -1,0 +1,113 @@
+"""Makes waves of what was written in each moment of a play."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.foresee.observer import ANSWERED, GONE, READY, RESTARTED, News
+from flotilla_cli.foresee.play import Moment
+from flotilla_cli.foresee.steps import CREATE, DELETE, MARK, RECREATE, Step, restart_of, step_of
+from flotilla_cli.foresee.story import Wave
+from flotilla_cli.imagined.writes import Write
+from flotilla_common.control.plan import Create, Plan
+
+_WORDS = {"Pod": "pod", "PersistentVolumeClaim": "claim", "ImagePullJob": "job"}
+
+
+class Teller:
+    """Tells one play, moment by moment. What `unnamed` says is called `new pod 1`, and so on: nobody can know its name
+    before."""
+
+    def __init__(self, namespace: str, unnamed: Callable[[Write], bool]) -> None:
+        self._namespace = namespace
+        self._unnamed = unnamed
+        self._aliases: dict[str, str] = {}
+        self._marked: dict[str, Step] = {}
+        self._counts: dict[str, int] = {}
+        self._news: dict[str, dict[str, None]] = {}  # names by what happened to them
+        self._since: datetime | None = None  # the last news, or the last wave
+        self._waited = False  # time had to pass since
+        self.waves: list[Wave] = []
+
+    def tell(self, moment: Moment, news: Sequence[News]) -> None:
+        """Add what is done in a moment, `news` being what happened before it."""
+        self._waited = self._waited or moment.waited
+        for one in news:
+            if one.what == RESTARTED:
+                self._add(moment, [restart_of(one.object, one.containers)])
+                continue
+            self._news.setdefault(one.what, {})[self.called(one.object["metadata"]["name"])] = None
+            self._since = moment.at
+        self._add(moment, self._steps(moment))
+
+    def _add(self, moment: Moment, steps: Sequence[Step]) -> None:
+        """A wave, if there is anything in it. Only seconds are told that somebody has to let pass: what the cluster
+        itself takes nobody knows."""
+        if not steps:
+            return
+        since = self._since or moment.at
+        ready, gone, answered = (tuple(self._news.get(what, ())) for what in (READY, GONE, ANSWERED))
+        seconds = int((moment.at - since).total_seconds()) if self._waited else 0
+        self.waves.append(Wave(ready=ready, gone=gone, answered=answered, seconds=seconds, steps=tuple(steps)))
+        self._news, self._since, self._waited = {}, moment.at, False
+
+    def retold(self, plan: Plan) -> Plan:
+        """The plan's reasons with aliases."""
+        reasons = tuple(
+            msgspec.structs.replace(
+                one, message=self.called(one.message), objects=tuple(self.called(name) for name in one.objects)
+            )
+            for one in plan.reasons
+        )
+        return msgspec.structs.replace(plan, reasons=reasons)
+
+    def called(self, text: str) -> str:
+        """The text with aliases for names that are only imagined."""
+        for name, alias in sorted(self._aliases.items(), key=lambda pair: -len(pair[0])):
+            text = text.replace(name, alias)
+        return text
+
+    def _steps(self, moment: Moment) -> list[Step]:
+        found: dict[tuple[str, ...], Step] = {}
+        for write in moment.writes:
+            if isinstance(write.action, Create) and self._unnamed(write):
+                self._name(write.action.resource.kind, write.action.name)
+            step = step_of(write)
+            if step is not None:
+                step = self._settled(step, found)
+                found[_identity(step)] = step
+        return [self._placed(step) for step in found.values()]
+
+    def _settled(self, step: Step, found: dict[tuple[str, ...], Step]) -> Step:
+        """A pod that is marked for its update, and deleted for it, is recreated."""
+        if step.kind != "Pod":
+            return step
+        if step.do == MARK:
+            self._marked[step.name] = step
+        if step.do == DELETE:
+            mark = self._marked.pop(step.name, None)
+            if mark is not None:
+                found.pop(_identity(mark), None)
+            cause = mark.cause if mark is not None else step.cause
+            if cause.startswith("recreate"):
+                return msgspec.structs.replace(step, do=RECREATE, cause=cause)
+        return step
+
+    def _name(self, kind: str, name: str) -> None:
+        word = _WORDS.get(kind, kind)
+        self._counts[word] = self._counts.get(word, 0) + 1
+        self._aliases[name] = f"new {word} {self._counts[word]}"
+
+    def _placed(self, step: Step) -> Step:
+        if step.namespace not in ("", self._namespace):
+            step = msgspec.structs.replace(step, elsewhere=True)
+        alias = self._aliases.get(step.name)
+        if alias is None:
+            return step
+        return msgspec.structs.replace(step, name="", alias=alias, node="" if step.do == CREATE else step.node)
+
+
+def _identity(step: Step) -> tuple[str, ...]:
+    """Steps of one wave that are one: the same is done to the same object for the same cause."""
+    return step.do, step.kind, step.namespace, step.name, step.cause

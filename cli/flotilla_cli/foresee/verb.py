@@ -1,0 +1,134 @@
+"""`flotilla plan -f FILE`: what an apply would do now, pod by pod and in which order. Nothing is written."""
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+import msgspec
+from rich.console import Console, Group
+
+from flotilla_cli.connection import (
+    Target,
+    bus_option,
+    cluster_options,
+    namespace_of,
+    namespace_option,
+    nats_url_of,
+    open_api,
+    reported,
+    target_of,
+)
+from flotilla_cli.foresee.dryrun import Applied, Refused, dry_run
+from flotilla_cli.foresee.foresee import Foresight, concerned
+from flotilla_cli.foresee.manifest import Manifest, Stranger, UnreadableManifest, read
+from flotilla_cli.foresee.reading import Reader
+from flotilla_cli.foresee.render import render
+from flotilla_cli.foresee.settings import settings_of
+from flotilla_cli.foresee.story import REFUSED, SKIPPED, UNCHANGED, Story
+from flotilla_cli.plain import printed
+from flotilla_common.clock import SystemClock
+from flotilla_common.gates import Gates
+from flotilla_common.kube.interface import Api
+
+SAME, DIFFERENT, WRONG = 0, 1, 2
+"""Exit codes, as those of `kubectl diff`."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for."""
+
+    namespace: str
+    given: bool  # the namespace was named on the command line
+    server_side: bool
+
+
+@click.command()
+@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="A file, a folder, or -.")
+@namespace_option
+@cluster_options
+@bus_option
+@click.option("--server-side", is_flag=True, help="As kubectl apply --server-side would do it.")
+@click.option("--all", "everything", is_flag=True, help="Every pod and every wave, however many.")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="One JSON document.")
+@click.pass_context
+def plan(
+    context_: click.Context,
+    files: tuple[str, ...],
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+    nats: str,
+    server_side: bool,
+    everything: bool,
+    output: str | None,
+) -> None:
+    """Tell what `kubectl apply -f FILE` would do now, pod by pod and in which order. Nothing is written.
+
+    Exit code 0: nothing would change; 1: something would; 2: a manifest is refused, or something went wrong.
+    """
+    target = target_of(kubeconfig, context)
+    wish = Wish(namespace=namespace_of(namespace, target), given=bool(namespace), server_side=server_side)
+    try:
+        found = [one for place in files for one in read(place)]
+        with reported():
+            stories = asyncio.run(_plan(found, wish, target, nats_url_of(nats, kubeconfig)))
+    except (UnreadableManifest, click.ClickException, OSError) as error:
+        click.echo(f"Error: {error.message if isinstance(error, click.ClickException) else error}", err=True)
+        context_.exit(WRONG)
+    if output == "json":
+        click.echo(msgspec.json.encode(stories))
+    else:
+        printed(Group(*(render(story, everything=everything) for story in stories)), Console(highlight=False))
+    context_.exit(_exit_code(stories))
+
+
+def _exit_code(stories: list[Story]) -> int:
+    verdicts = {story.verdict for story in stories}
+    return WRONG if REFUSED in verdicts else DIFFERENT if verdicts - {UNCHANGED, SKIPPED} else SAME
+
+
+async def _plan(found: Sequence[Manifest | Stranger], wish: Wish, target: Target, nats: str) -> list[Story]:
+    """The stories, in the order of the objects. The services' settings are waited for beside the dry runs."""
+    clock = SystemClock()
+    kinds = {one.kind.resource for one in found if isinstance(one, Manifest)}
+    plurals = {resource.plural for kind in kinds for resource in concerned(kind, Gates())}
+    async with open_api(target) as api:
+        (planning, words), tried = await asyncio.gather(
+            settings_of(nats, target.kubeconfig, plurals, clock), _tried(api, found, wish)
+        )
+        reader = Reader(api)
+        stories = [
+            one if isinstance(one, Story) else await Foresight(reader, one, planning, clock).story() for one in tried
+        ]
+    return [_noted(story, words) for story in stories]
+
+
+async def _tried(api: Api, found: Sequence[Manifest | Stranger], wish: Wish) -> list[Applied | Story]:
+    """What the apiserver would make of each; a story that is over already of what it, or we, do not take."""
+    return [await _try(api, one, wish) if isinstance(one, Manifest) else _skipped(one) for one in found]
+
+
+async def _try(api: Api, one: Manifest, wish: Wish) -> Applied | Story:
+    namespace = (one.namespace or wish.namespace) if one.kind.resource.namespaced else ""
+    if wish.given and namespace not in ("", wish.namespace):
+        return _refused(one, namespace, f"the object's namespace is {namespace}, and -n says {wish.namespace}")
+    try:
+        return await dry_run(api, one, namespace, server_side=wish.server_side)
+    except Refused as error:
+        return _refused(one, namespace, str(error))
+
+
+def _refused(one: Manifest, namespace: str, words: str) -> Story:
+    return Story(kind=one.kind.name, namespace=namespace, name=one.name, verdict=REFUSED, words=words)
+
+
+def _skipped(one: Stranger) -> Story:
+    kind, _, name = one.what.partition(" ")
+    return Story(kind=kind, name=name, verdict=SKIPPED, words=one.why)
+
+
+def _noted(story: Story, words: str) -> Story:
+    """With a note about settings that are not known, where they matter."""
+    if not words or story.verdict in (REFUSED, SKIPPED):
+        return story
+    return msgspec.structs.replace(story, notes=(*story.notes, words))

@@ -1,0 +1,55 @@
+"""Why a pod is recreated, and not updated where it runs."""
+
+import msgspec
+
+from flotilla_cli.foresee.changes import path_text
+from flotilla_cli.foresee.steps import RECREATE, Step
+from flotilla_cli.foresee.story import Wave
+from flotilla_cli.imagined.objects import Objects
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.resources import POD, REVISION
+from flotilla_common.gates import Gates
+from flotilla_common.workload.inplace.calculate import hindrances
+
+RECREATE_POLICY = "ReCreate"
+
+
+class Hindrances:
+    """Looks at the revisions of pods as they are before the play."""
+
+    def __init__(self, objects: Objects, workload: Json, gates: Gates) -> None:
+        self._objects = objects
+        self._gates = gates
+        rolling = member(workload, "spec", "updateStrategy", "rollingUpdate")
+        self._policy = text(rolling.get("podUpdatePolicy")) or RECREATE_POLICY
+        self._known: dict[tuple[str, str], str] = {}
+
+    def explained(self, wave: Wave) -> Wave:
+        """The wave with the reasons of its recreations."""
+        return msgspec.structs.replace(wave, steps=tuple(self._step(step) for step in wave.steps))
+
+    def _step(self, step: Step) -> Step:
+        if step.do != RECREATE or step.kind != POD.kind:
+            return step
+        return msgspec.structs.replace(step, why=self._why(step))
+
+    def _why(self, step: Step) -> str:
+        if self._policy == RECREATE_POLICY:
+            return f"podUpdatePolicy is {RECREATE_POLICY}"
+        pair = (step.revision, step.cause.rpartition(" ")[2])
+        if pair not in self._known:
+            self._known[pair] = self._between(step.namespace, *pair)
+        return self._known[pair]
+
+    def _between(self, namespace: str, old: str, new: str) -> str:
+        before, after = (self._template(namespace, name) for name in (old, new))
+        if not before or not after:
+            return f"the revision {old if not before else new} cannot be read"
+        paths = [
+            path_text(("template", *path), {"template": after}) for path in hindrances(before, after, gates=self._gates)
+        ]
+        return f"{', '.join(paths[:3])} cannot be changed in place" if paths else "the revisions do not allow it"
+
+    def _template(self, namespace: str, name: str) -> Json:
+        revision = self._objects.get(REVISION, namespace, name)
+        return member(revision or {}, "data", "spec", "template")

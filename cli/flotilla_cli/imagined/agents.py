@@ -1,0 +1,121 @@
+"""The imagined node agents: images are pulled, containers are recreated as requests ask for. An agent that never said
+anything stays silent."""
+
+from datetime import datetime
+
+from flotilla_cli.imagined import kubelet
+from flotilla_cli.imagined.objects import Objects
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    COMPLETED,
+    PRE_RECREATE_GRACE,
+    RECREATE_REQUEST,
+    RECREATING,
+)
+from flotilla_common.api.kinds.containerrecreaterequest.types import SUCCEEDED as RECREATED
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, SUCCEEDED
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import POD
+
+
+class Pulls:
+    """Every pull succeeds."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def step(self) -> bool:
+        """Answer the tasks that are open."""
+        moved = False
+        for image in self._objects.all(NODE_IMAGE):
+            if speaks(image) and (after := self._answered(image)) != image:
+                self._objects.put(NODE_IMAGE, after)
+                moved = True
+        return moved
+
+    def _answered(self, image: Json) -> Json:
+        status, now = member(image, "status"), rfc3339(self._objects.clock.now())
+        held = member(status, "imageStatuses")
+        answers: Json = {}
+        for name, spec in member(image, "spec", "images").items():
+            known = {one["tag"]: one for one in mappings(member(held, name).get("tags"))}
+            tags = [_pulled(tag, known.get(tag["tag"], {}), now) for tag in mappings(spec.get("tags"))]
+            answers[name] = {"tags": tags}
+        return image | {"status": status | {"imageStatuses": answers}} if answers != held else image
+
+
+def _pulled(task: Json, entry: Json, now: str) -> Json:
+    """The entry of a task that is done; one that is over stays."""
+    version = task.get("version", 0)
+    if entry.get("version", 0) == version and "completionTime" in entry:
+        return entry
+    times = {"startTime": now, "completionTime": now}
+    return {"tag": task["tag"], "phase": SUCCEEDED, "progress": 100, "version": version, **times}
+
+
+class Recreations:
+    """Containers are stopped, all at once or one after the other, and are done when they are ready again."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def step(self) -> bool:
+        """Go on with each open request."""
+        moved = [self._go_on(request) for request in self._objects.all(RECREATE_REQUEST)]
+        return any(moved)
+
+    def _go_on(self, request: Json) -> bool:
+        place = request["metadata"].get("namespace", ""), text(member(request, "spec").get("podName"))
+        pod = self._objects.get(POD, *place)
+        if pod is None or member(request, "status").get("phase") == COMPLETED or not self._answers(pod):
+            return False
+        now = self._objects.clock.now()
+        if member(request, "status").get("phase") != RECREATING:
+            self._report(request, phase=RECREATING)
+        elif _in_grace(request, now):
+            return True  # time passes
+        else:
+            self._recreate(request, pod, now)
+        return True
+
+    def _recreate(self, request: Json, pod: Json, now: datetime) -> None:
+        wanted = [one["name"] for one in mappings(request["spec"].get("containers"))]
+        done = {one["name"]: one for one in mappings(request["status"].get("containerRecreateStates"))}
+        ready = {one["name"] for one in kubelet.statuses_of(pod) if one.get("ready")}
+        back = [name for name in done if name in ready]
+        states = [{"name": name, "phase": RECREATED if name in back else RECREATING, "isKilled": True} for name in done]
+        due = [name for name in wanted if name not in done]
+        ordered = member(request, "spec", "strategy").get("orderedRecreate")
+        due = (due[:1] if len(back) == len(done) else []) if ordered else due
+        if due:
+            self._objects.put(POD, kubelet.stopped(pod, due, now))
+            states += [{"name": name, "phase": RECREATING, "isKilled": True} for name in due]
+        over = len(back) == len(wanted)
+        end = {"completionTime": rfc3339(now)} if over else {}
+        self._report(request, phase=COMPLETED if over else RECREATING, containerRecreateStates=states, **end)
+
+    def _report(self, request: Json, **status: object) -> None:
+        self._objects.put(RECREATE_REQUEST, request | {"status": member(request, "status") | status})
+
+    def _answers(self, pod: Json) -> bool:
+        """The agent of the pod's node speaks, as its NodeImage shows; without any NodeImages nobody can tell."""
+        images = self._objects.all(NODE_IMAGE)
+        node = member(pod, "spec").get("nodeName")
+        return not images or any(speaks(image) for image in images if image["metadata"]["name"] == node)
+
+
+def speaks(image: Json) -> bool:
+    """The node's agent has said something: without work it says so once."""
+    return "desired" in member(image, "status")
+
+
+def _in_grace(request: Json, now: datetime) -> bool:
+    """The pod has to be out of service for a while first."""
+    seconds = member(request, "spec", "strategy").get("unreadyGracePeriodSeconds")
+    if seconds is None:
+        return False
+    conditions = mappings(member(request, "status").get("conditions"))
+    began = next((one for one in conditions if one.get("type") == PRE_RECREATE_GRACE), None)
+    if began is None:
+        return True
+    return (now - datetime.fromisoformat(began["lastTransitionTime"])).total_seconds() < seconds

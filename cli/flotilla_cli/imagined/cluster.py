@@ -1,0 +1,30 @@
+"""An imagined cluster as a whole: objects, and everything that moves them besides our controllers."""
+
+from datetime import datetime, timedelta
+
+from flotilla_cli.imagined.agents import Pulls, Recreations
+from flotilla_cli.imagined.objects import Clock, Objects
+from flotilla_cli.imagined.others import Claims, Garbage
+from flotilla_cli.imagined.pods import Pods
+
+STEP = timedelta(seconds=1)
+"""What a step of the cluster takes: times are stored in whole seconds."""
+
+
+class Cluster:
+    """Moves on in steps, while nobody writes."""
+
+    def __init__(self, now: datetime) -> None:
+        self.clock = Clock(now.replace(microsecond=0))
+        self.objects = Objects(self.clock)
+        self.pods = Pods(self.objects)
+        others = (Claims, Garbage, Pulls, Recreations)
+        self._parts = (self.pods, *(part(self.objects) for part in others))
+
+    def step(self) -> bool:
+        """A second passes, and everything that is due moves on. False when nothing is: then no time passes either."""
+        self.clock.time += STEP
+        moved = [part.step() for part in self._parts]
+        if not any(moved):
+            self.clock.time -= STEP
+        return any(moved)

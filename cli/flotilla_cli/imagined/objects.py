@@ -1,0 +1,126 @@
+"""The objects of an imagined cluster: documents, and the tables that controllers plan from, which follow them.
+
+A document is never changed in place: who holds one from before a write can compare.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from flotilla_common.api.documents import Json
+from flotilla_common.api.meta import Object
+from flotilla_common.api.resources import Resource
+from flotilla_common.kube.reflector import decode_head
+from flotilla_common.mirror.intake import Intake
+from flotilla_common.mirror.table import Indexer, Table
+
+T = TypeVar("T", bound=Object)
+Place = tuple[str, str]
+"""Namespace and name."""
+
+Listener = Callable[[Resource, Json | None, Json | None], None]
+"""Hears (before, after) of every change; None is absence."""
+
+
+class Clock:
+    """Imagined time: it passes when it is told to."""
+
+    def __init__(self, time: datetime) -> None:
+        self.time = time
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        """Nobody waits in a cluster that is imagined."""
+
+
+class Objects:
+    """All objects, by resource. Makes and feeds the tables of controllers (`TableSource`)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._stored: dict[Resource, dict[Place, Json]] = {}
+        self._intakes: dict[str, list[Intake[Any]]] = {}
+        self._listeners: list[Listener] = []
+        self._version = 0
+
+    def add(self, resource: Resource, kind: type[T], indexes: Mapping[str, Indexer[T]]) -> Table[T]:
+        """Another table of the resource's objects; to be added before the first of them."""
+        table = Table[T](indexes)
+        self._intakes.setdefault(resource.id, []).append(Intake(resource, kind, table))
+        return table
+
+    def listen(self, listener: Listener) -> None:
+        """Tell of every change from now on."""
+        self._listeners.append(listener)
+
+    def load(self, resource: Resource, objects: Iterable[bytes | msgspec.Raw]) -> None:
+        """Take objects in as the apiserver shows them. Nobody is told."""
+        stored = self._stored.setdefault(resource, {})
+        for raw in objects:
+            document = _whole(resource, msgspec.json.decode(raw))
+            self._version = max(self._version, int(document["metadata"].get("resourceVersion") or 0))
+            stored[place_of(document)] = document
+            for intake in self._intakes.get(resource.id, ()):
+                intake.take(raw)
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
+        """The object of that name, if there is one."""
+        return self._stored.get(resource, {}).get((namespace, name))
+
+    def all(self, resource: Resource) -> list[Json]:
+        """All objects of the resource."""
+        return list(self._stored.get(resource, {}).values())
+
+    @property
+    def uids(self) -> set[str]:
+        """The uids of all objects that are known."""
+        return {document["metadata"]["uid"] for _, document in self.everything() if "uid" in document["metadata"]}
+
+    def everything(self) -> Iterable[tuple[Resource, Json]]:
+        """All objects, with their resources."""
+        return [(kind, document) for kind, stored in self._stored.items() for document in stored.values()]
+
+    def put(self, resource: Resource, document: Json) -> Json:
+        """Store a new version of the object. Returns it as it is now."""
+        self._version += 1
+        place = place_of(document)
+        stored = self._stored.setdefault(resource, {})
+        before = stored.get(place)
+        metadata = document["metadata"] | {"resourceVersion": str(self._version)}
+        after = stored[place] = _whole(resource, document | {"metadata": metadata})
+        raw = msgspec.json.encode(after)
+        for intake in self._intakes.get(resource.id, ()):
+            intake.take(raw)
+        self._tell(resource, before, after)
+        return after
+
+    def remove(self, resource: Resource, document: Json) -> None:
+        """The object is gone."""
+        del self._stored[resource][place_of(document)]
+        self._version += 1
+        head = decode_head(msgspec.json.encode(document)).metadata
+        for intake in self._intakes.get(resource.id, ()):
+            intake.drop(head)
+        self._tell(resource, document, None)
+
+    def _tell(self, resource: Resource, before: Json | None, after: Json | None) -> None:
+        for listener in self._listeners:
+            listener(resource, before, after)
+
+
+def place_of(document: Json) -> Place:
+    """Namespace and name of an object."""
+    metadata = document["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _whole(resource: Resource, document: Json) -> Json:
+    """Objects of a LIST do not say what they are."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind} | document

@@ -1,0 +1,135 @@
+"""The imagined nodes: they bring every pod that changes a step further, or end it."""
+
+from collections.abc import Callable
+from functools import partial
+
+from flotilla_cli.imagined import kubelet
+from flotilla_cli.imagined.objects import Objects, Place, place_of
+from flotilla_cli.imagined.troubles import trouble_of
+from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.api.images import is_reported_as
+from flotilla_common.api.resources import NODE, POD, Resource
+
+SOMEWHERE = "a-node"
+"""Where new pods run when no nodes are known."""
+
+
+class Pods:
+    """All kubelets, and the scheduler."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._runs: dict[str, dict[str, str]] = {}  # by uid: the image that each container runs
+        self.troubles: dict[str, str] = {}
+        """Of pods that stay as they are until they are changed: by uid, what is wrong with them."""
+        self._due: dict[Place, None] = {}
+        objects.listen(self._see)
+
+    def meet(self) -> None:
+        """Look at the pods that are there."""
+        for pod in self._objects.all(POD):
+            uid = pod["metadata"]["uid"]
+            self._runs[uid] = _running_images(pod)
+            if trouble := trouble_of(pod, self._objects.clock.now()):
+                self.troubles[uid] = trouble
+                self._runs[uid] = _wanted_images(pod)  # it does not come to them by itself
+            if not is_ready(pod) or "deletionTimestamp" in pod["metadata"]:
+                self._due[place_of(pod)] = None
+
+    def step(self) -> bool:
+        """Everything that is due moves on by one step. False when nothing does."""
+        due, self._due = self._due, {}
+        moved = False
+        for place in due:
+            pod = self._objects.get(POD, *place)
+            change = None if pod is None else self._next(pod)
+            if change is not None:
+                change()
+                moved = True
+        return moved
+
+    def _see(self, resource: Resource, before: Json | None, after: Json | None) -> None:
+        if resource == POD and after is not None:
+            self._due[place_of(after)] = None
+
+    def _next(self, pod: Json) -> Callable[[], object] | None:
+        metadata, spec, status = pod["metadata"], pod["spec"], member(pod, "status")
+        uid, now = metadata["uid"], self._objects.clock.now()
+        if "deletionTimestamp" in metadata:
+            stays = uid in self.troubles or metadata.get("finalizers")
+            return None if stays else partial(self._objects.remove, POD, pod)
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return None
+        if not spec.get("nodeName"):
+            return None if uid in self.troubles else partial(self._put, kubelet.scheduled(pod, self._node()))
+        if not status.get("containerStatuses"):
+            self._runs[uid] = _wanted_images(pod)
+            return partial(self._put, kubelet.started(pod, now))
+        return self._watch_over(pod)
+
+    def _watch_over(self, pod: Json) -> Callable[[], object] | None:
+        uid, now = pod["metadata"]["uid"], self._objects.clock.now()
+        runs = self._runs.setdefault(uid, _running_images(pod))
+        wanted = _wanted_images(pod)
+        if changed := {name for name, image in wanted.items() if runs.get(name, image) != image}:
+            self._runs[uid] = wanted
+            self.troubles.pop(uid, None)
+            return partial(self._put, kubelet.stopped(pod, changed, now))
+        unready = {one["name"] for one in kubelet.statuses_of(pod) if not one.get("ready")}
+        if unready and uid not in self.troubles:
+            return partial(self._put, kubelet.restarted(pod, unready, now))
+        after = kubelet.observed(pod, now)
+        return None if after == pod else partial(self._put, after)
+
+    def _put(self, pod: Json) -> None:
+        self._objects.put(POD, pod)
+
+    def _node(self) -> str:
+        """The node that has the fewest pods of those that can take any."""
+        free = [node["metadata"]["name"] for node in self._objects.all(NODE) if _takes_pods(node)]
+        if not free:
+            return SOMEWHERE
+        crowd = dict.fromkeys(sorted(free), 0)
+        for pod in self._objects.all(POD):
+            if (name := pod["spec"].get("nodeName")) in crowd:
+                crowd[name] += 1
+        return min(crowd, key=lambda name: crowd[name])
+
+
+def is_ready(pod: Json) -> bool:
+    """Condition Ready is True."""
+    conditions = mappings(member(pod, "status").get("conditions"))
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _takes_pods(node: Json) -> bool:
+    spec = member(node, "spec")
+    return not spec.get("unschedulable") and not any(
+        taint.get("effect") in ("NoSchedule", "NoExecute") for taint in mappings(spec.get("taints"))
+    )
+
+
+def _wanted_images(pod: Json) -> dict[str, str]:
+    return {one["name"]: one["image"] for one in mappings(pod["spec"].get("containers"))}
+
+
+def _running_images(pod: Json) -> dict[str, str]:
+    """The images that run, under the names that the pod has for them: runtimes have others for the same ones. Only
+    while the pod is being updated, another name is another image."""
+    wanted = _wanted_images(pod)
+    statuses = {one["name"]: one for one in mappings(member(pod, "status").get("containerStatuses"))}
+    if not _is_changing(pod):
+        return wanted
+    return {
+        name: image if name not in statuses or is_reported_as(image, statuses[name]["image"]) else ""
+        for name, image in wanted.items()
+    }
+
+
+def _is_changing(pod: Json) -> bool:
+    """Its newest spec has not been seen by its kubelet yet, or it is held back by an update in place."""
+    observed = member(pod, "status").get("observedGeneration", 0)
+    if 0 < observed < pod["metadata"].get("generation", 0):
+        return True
+    conditions = mappings(member(pod, "status").get("conditions"))
+    return any(one.get("type") == "InPlaceUpdateReady" and one.get("status") == "False" for one in conditions)

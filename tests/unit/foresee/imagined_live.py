@@ -1,0 +1,68 @@
+"""A live cluster for plans: what the tiny world of CloneSet tests holds, behind the reader that plans use."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_cli.foresee.dryrun import Applied
+from flotilla_cli.foresee.foresee import Foresight
+from flotilla_cli.foresee.manifest import Manifest
+from flotilla_cli.foresee.story import Story
+from flotilla_cli.imagined.objects import Clock
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.resources import Resource
+from flotilla_common.control.offline import Planning
+from flotilla_common.control.watches import Watch
+from tests.unit.cloneset.build import NOW, CloneSetBuilder
+from tests.unit.cloneset.world import World
+
+
+class Shelf:
+    """Objects by kind, read as the apiserver is."""
+
+    def __init__(self, objects: dict[str, list[Json]]) -> None:
+        self._objects = objects
+        self.refused: dict[str, str] = {}
+
+    async def read(self, watch: Watch[Any], namespace: str, planning: Planning) -> Sequence[bytes]:
+        return await self.list(watch.resource, namespace)
+
+    async def list(self, resource: Resource, namespace: str, name: str = "") -> Sequence[bytes]:
+        return [msgspec.json.encode(one) for one in self._objects.get(resource.kind, ())]
+
+
+async def story_of(kind: str, before: Json, after: Json, objects: dict[str, list[Json]], gates: str = "") -> Story:
+    """What becomes of the object when it is changed."""
+    known = catalogue.named("apps.kruise.io", kind)
+    after = deepcopy(after)
+    after["metadata"]["generation"] = after["metadata"].get("generation", 1) + 1
+    named = {"apiVersion": known.resource.api_version, "kind": kind}
+    applied = Applied(
+        manifest=Manifest(known, known.resource.version, named | after),
+        namespace=after["metadata"].get("namespace", ""),
+        before=named | before,
+        after=named | after,
+        stored=named | after,
+    )
+    clock = Clock(NOW + timedelta(hours=1))
+    planning = {known.resource.plural: Planning(gates=gates)}
+    return await Foresight(Shelf(objects), applied, planning, clock).story()
+
+
+def settled(builder: CloneSetBuilder) -> World:
+    """A world in which the CloneSet is as it wants to be."""
+    world = World(builder)
+    world.settle()
+    return world
+
+
+async def foreseen(world: World, changed: CloneSetBuilder, gates: str = "") -> Story:
+    """What becomes of the world's CloneSet when it is changed to this."""
+    before = world.objects["CloneSet"]["sample"]
+    after = before | {"spec": deepcopy(changed.spec)}
+    objects = {kind: list(found.values()) for kind, found in world.objects.items() if kind != "CloneSet"}
+    return await story_of("CloneSet", before, after, objects, gates)

@@ -1,0 +1,326 @@
+"""The imagined cluster: writes by the rules of the apiserver, and what kubelets and others make of them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_cli.imagined.cluster import Cluster
+from flotilla_cli.imagined.troubles import trouble_of
+from flotilla_cli.imagined.writes import carry_out
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import CLAIM, NODE, POD, Resource
+from flotilla_common.control.plan import Create, Delete, Patch, PatchType
+from tests.unit.cloneset.build import LONG_AGO, NOW
+
+OLD = {"running": {"startedAt": LONG_AGO.isoformat()}}
+
+
+def pod(name: str = "web", *, node: str = "n1", ready: bool = True, spec: Json | None = None, **metadata: Any) -> Json:
+    """A pod that has run for an hour."""
+    status = {
+        "name": "main",
+        "image": "docker.io/library/nginx:1",
+        "imageID": "id-1",
+        "containerID": "c-1",
+        "ready": ready,
+    }
+    conditions = [{"type": kind, "status": str(ready)} for kind in ("ContainersReady", "Ready")]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "uid": f"uid-{name}",
+            "resourceVersion": "5",
+            "generation": 1,
+            **metadata,
+        },
+        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "nginx:1"}], **(spec or {})},
+        "status": {
+            "phase": "Running",
+            "conditions": conditions,
+            "containerStatuses": [status | {"restartCount": 0, "state": OLD}],
+        },
+    }
+
+
+def made(name: str = "new", **spec: Any) -> Create:
+    body = {
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"containers": [{"name": "main", "image": "nginx:1"}], **spec},
+    }
+    return Create(resource=POD, namespace="shop", name=name, cause="scale up", body=body)
+
+
+def patch(
+    body: Json, *, subresource: str = "", kind: PatchType = PatchType.STRATEGIC, resource: Resource = POD
+) -> Patch:
+    return Patch(
+        resource=resource, namespace="shop", name="web", cause="c", body=body, subresource=subresource, patch_type=kind
+    )
+
+
+def delete(resource: Resource = POD, name: str = "web") -> Delete:
+    return Delete(resource=resource, namespace="shop", name=name, cause="c", uid="")
+
+
+IMAGE: Json = {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}
+
+
+class Stage:
+    """A cluster with these objects."""
+
+    def __init__(self, *pods: Json, **others: Any) -> None:
+        self.cluster = Cluster(NOW)
+        self.objects = self.cluster.objects
+        self._load(POD, pods)
+        for resource, documents in others.pop("others", {}).items():
+            self._load(resource, documents)
+        self.cluster.pods.meet()
+
+    def _load(self, resource: Resource, documents: Any) -> None:
+        self.objects.load(resource, [msgspec.json.encode(one) for one in documents])
+
+    def pod(self, name: str = "web") -> Json:
+        found = self.objects.get(POD, "shop", name)
+        assert found is not None
+        return found
+
+    def status(self, name: str = "web") -> Json:
+        return self.pod(name)["status"]["containerStatuses"][0]
+
+    def ready(self, name: str = "web") -> bool:
+        return {one["type"]: one["status"] for one in self.pod(name)["status"].get("conditions", [])}.get(
+            "Ready"
+        ) == "True"
+
+    def until(self, check: Callable[[], bool], steps: int = 10) -> None:
+        for _ in range(steps):
+            if check():
+                return
+            assert self.cluster.step(), "nothing moves any more"
+        raise AssertionError("not in so many steps")
+
+
+def test_a_created_pod_gets_a_node_starts_and_serves():
+    stage = Stage(
+        others={NODE: [{"metadata": {"name": "n9"}}, {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}}]}
+    )
+    write = carry_out(stage.objects, made())
+    assert (write.before, write.effective, stage.pod("new")["status"]) == (None, True, {"phase": "Pending"})
+    stage.until(lambda: stage.ready("new"))
+    assert stage.pod("new")["spec"]["nodeName"] == "n9"
+    assert stage.cluster.clock.now() - NOW == timedelta(seconds=2)
+    assert not stage.cluster.step()
+
+
+def test_a_name_that_is_taken_is_refused():
+    stage = Stage(pod())
+    write = carry_out(stage.objects, made("web"))
+    assert (write.problem, write.effective) == ("pods 'web' already exists", False)
+
+
+def test_gates_of_ours_stay_closed_and_those_of_others_are_opened():
+    stage = Stage()
+    gates = [{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "example.com/balancer"}]
+    carry_out(stage.objects, made("web", readinessGates=gates))
+    while stage.cluster.step():
+        pass
+    conditions = {one["type"]: one["status"] for one in stage.pod()["status"]["conditions"]}
+    assert conditions == {"example.com/balancer": "True", "ContainersReady": "True", "Ready": "False"}
+    opened = {"status": {"conditions": [{"type": "InPlaceUpdateReady", "status": "True"}]}}
+    carry_out(stage.objects, patch(opened, subresource="status"))
+    stage.until(stage.ready)
+
+
+def test_another_image_restarts_the_container_once():
+    stage = Stage(pod())
+    write = carry_out(stage.objects, patch(IMAGE))
+    assert stage.pod()["metadata"]["generation"] == 2
+    assert write.before is not None
+    assert write.before["spec"]["containers"][0]["image"] == "nginx:1"
+    assert stage.cluster.step()
+    assert not stage.ready()
+    stage.until(stage.ready)
+    assert (stage.status()["image"], stage.status()["restartCount"]) == ("nginx:2", 1)
+    assert stage.pod()["status"]["observedGeneration"] == 2
+    assert not stage.cluster.step()
+
+
+def test_a_subresource_changes_its_part_alone():
+    stage = Stage(pod())
+    carry_out(
+        stage.objects,
+        patch(IMAGE | {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "X"}}, subresource="status"),
+    )
+    assert (stage.pod()["spec"]["containers"][0]["image"], stage.pod()["status"]["phase"]) == ("nginx:1", "X")
+    assert stage.pod()["metadata"]["labels"] == {"a": "b"}
+    carry_out(stage.objects, patch({"status": {"phase": "Y"}, "metadata": {"labels": {"a": None}, "uid": "other"}}))
+    assert (stage.pod()["status"]["phase"], stage.pod()["metadata"]["labels"]) == ("X", {})
+    assert (stage.pod()["metadata"]["uid"], stage.pod()["metadata"]["generation"]) == ("uid-web", 1)
+
+
+def test_a_patch_that_changes_nothing_makes_no_version():
+    stage = Stage(pod())
+    write = carry_out(stage.objects, patch({"spec": {"nodeName": "n1"}}))
+    assert (write.effective, stage.pod()["metadata"]["resourceVersion"]) == (False, "5")
+    assert carry_out(stage.objects, patch({}, resource=CLAIM)).problem == "it does not exist"
+
+
+def test_a_deleted_pod_ends_first_and_finalizers_keep_it():
+    stage = Stage(pod(), pod("held", finalizers=["example.com/mine"]), pod("nowhere", node=""))
+    carry_out(stage.objects, delete())
+    assert stage.pod()["metadata"]["deletionGracePeriodSeconds"] == 30
+    carry_out(stage.objects, delete(name="held"))
+    assert carry_out(stage.objects, delete(name="nowhere")).after is None
+    stage.until(lambda: stage.objects.get(POD, "shop", "web") is None)
+    assert not stage.cluster.step()
+    assert stage.pod("held")["metadata"]["finalizers"]
+
+
+@pytest.mark.parametrize(
+    ("state", "trouble"),
+    [
+        ({"waiting": {"reason": "ImagePullBackOff"}}, "main: ImagePullBackOff"),
+        ({"waiting": {"reason": "ContainerCreating"}}, ""),
+        (OLD, "main runs and is not ready"),
+        ({"running": {"startedAt": NOW.isoformat()}}, ""),
+    ],
+)
+def test_what_is_broken_stays_so_and_what_starts_becomes_ready(state: Json, trouble: str):
+    sick = pod(ready=False)
+    sick["status"]["containerStatuses"][0]["state"] = state
+    assert trouble_of(sick, NOW) == trouble
+    stage = Stage(sick)
+    while stage.cluster.step():
+        pass
+    assert stage.ready() is not bool(trouble)
+    carry_out(stage.objects, patch(IMAGE))
+    stage.until(stage.ready)
+    assert stage.cluster.pods.troubles == {}
+
+
+def test_other_troubles_are_named():
+    unscheduled = pod(node="", ready=False)
+    unscheduled["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}]}
+    overdue = pod(deletionTimestamp=LONG_AGO.isoformat())
+    closed = pod(spec={"readinessGates": [{"conditionType": "example.com/balancer"}]})
+    closed["status"]["conditions"] += [{"type": "example.com/balancer", "status": "False"}]
+    assert [trouble_of(one, NOW) for one in (unscheduled, overdue, closed, pod())] == [
+        "0/3 nodes",
+        "it should be gone, and its node does not say that it is",
+        "readiness gate example.com/balancer is closed",
+        "",
+    ]
+    stage = Stage(unscheduled | {"metadata": unscheduled["metadata"] | {"name": "a"}}, overdue)
+    assert not stage.cluster.step()
+
+
+def test_an_update_that_the_kubelet_has_not_seen_goes_on():
+    midway = pod(generation=2)
+    midway["spec"]["containers"][0]["image"] = "nginx:2"
+    midway["status"] |= {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "False"}]}
+    stage = Stage(midway)
+    stage.until(lambda: stage.status()["image"] == "nginx:2")
+    assert stage.status()["restartCount"] == 1
+
+
+def test_an_update_that_is_stuck_today_does_not_go_on():
+    stuck = pod(ready=False)
+    stuck["spec"]["containers"][0]["image"] = "nginx:typo"
+    stuck["status"]["containerStatuses"][0] |= {"image": "", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    stuck["status"]["conditions"] += [{"type": "InPlaceUpdateReady", "status": "False"}]
+    stage = Stage(stuck)
+    while stage.cluster.step():
+        pass
+    assert (stage.status()["image"], stage.ready()) == ("", False)
+
+
+def test_the_agent_reports_containers_where_it_did_before():
+    stage = Stage(pod(annotations={"apps.kruise.io/runtime-containers-meta": "{}"}))
+    carry_out(stage.objects, patch(IMAGE))
+    stage.until(lambda: stage.status()["image"] == "nginx:2" and stage.ready())
+    text = stage.pod()["metadata"]["annotations"]["apps.kruise.io/runtime-containers-meta"]
+    assert stage.status()["containerID"] in text
+
+
+def test_claims_are_bound_and_protected():
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-web"}}
+    stage = Stage(pod(spec={"volumes": [volume]}))
+    body = {
+        "metadata": {"name": "data-web", "namespace": "shop"},
+        "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+    }
+    carry_out(stage.objects, Create(resource=CLAIM, namespace="shop", name="data-web", cause="c", body=body))
+    stage.until(lambda: "status" in (stage.objects.get(CLAIM, "shop", "data-web") or {}))
+    carry_out(stage.objects, delete(CLAIM, "data-web"))
+    assert not stage.cluster.step()
+    carry_out(stage.objects, delete())
+    stage.until(lambda: stage.objects.get(CLAIM, "shop", "data-web") is None)
+
+
+def test_dependents_go_with_their_last_owner():
+    owners = [{"kind": "Pod", "name": "web", "uid": "uid-web"}, {"kind": "Pod", "name": "b", "uid": "uid-b"}]
+    one = {"metadata": {"name": "one", "namespace": "shop", "uid": "1", "ownerReferences": owners[:1]}, "status": {}}
+    both = {"metadata": {"name": "both", "namespace": "shop", "uid": "2", "ownerReferences": owners}, "status": {}}
+    stage = Stage(pod(), pod("b"), others={CLAIM: [one, both]})
+    carry_out(stage.objects, delete())
+    while stage.cluster.step():
+        pass
+    assert [found["metadata"]["name"] for found in stage.objects.all(CLAIM)] == ["both"]
+
+
+def test_agents_that_speak_pull_and_silent_ones_do_not():
+    spec = {"images": {"nginx": {"tags": [{"tag": "1", "version": 2}]}}}
+    heard = {"metadata": {"name": "a", "uid": "a"}, "spec": spec, "status": {"desired": 0}}
+    stage = Stage(others={NODE_IMAGE: [heard, {"metadata": {"name": "b", "uid": "b"}, "spec": spec}]})
+    assert stage.cluster.step()
+    assert not stage.cluster.step()
+    first, second = stage.objects.all(NODE_IMAGE)
+    (entry,) = first["status"]["imageStatuses"]["nginx"]["tags"]
+    assert (entry["phase"], entry["version"], "completionTime" in entry) == ("Succeeded", 2, True)
+    assert "status" not in second
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_containers_are_recreated_as_asked(ordered: bool):
+    sample = pod()
+    sample["spec"]["containers"] += [{"name": "side", "image": "envoy:1"}]
+    sample["status"]["containerStatuses"] += [
+        sample["status"]["containerStatuses"][0] | {"name": "side", "image": "envoy:1"}
+    ]
+    request = {
+        "metadata": {"name": "again", "namespace": "shop", "uid": "r"},
+        "spec": {
+            "podName": "web",
+            "containers": [{"name": "side"}, {"name": "main"}],
+            "strategy": {"orderedRecreate": ordered},
+        },
+    }
+    stage = Stage(sample, others={RECREATE_REQUEST: [request]})
+    seen: list[str] = []
+
+    def over() -> bool:
+        seen.extend(one["name"] for one in stage.pod()["status"]["containerStatuses"] if one["restartCount"])
+        return (stage.objects.get(RECREATE_REQUEST, "shop", "again") or {})["status"].get("phase") == "Completed"
+
+    stage.cluster.step()
+    stage.until(over, 20)
+    assert sorted(set(seen)) == ["main", "side"]
+    assert (seen[0] == "side") is ordered or set(seen[:2]) == {"main", "side"}
+    assert [one["restartCount"] for one in stage.pod()["status"]["containerStatuses"]] == [1, 1]
+    assert stage.ready()
+
+
+def test_a_silent_agent_recreates_nothing():
+    request = {
+        "metadata": {"name": "again", "namespace": "shop", "uid": "r"},
+        "spec": {"podName": "web", "containers": []},
+    }
+    images = [{"metadata": {"name": "n1", "uid": "n"}}]
+    stage = Stage(pod(), others={RECREATE_REQUEST: [request], NODE_IMAGE: images})
+    assert not stage.cluster.step()
