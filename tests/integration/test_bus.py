@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -213,7 +215,7 @@ async def test_a_consumer_that_vanishes_is_replaced_without_loss(bus: NatsBus, n
     reader = Reader()
     follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
     await bus.publish(subject("a"), b"1")
-    await eventually(lambda: len(reader.messages) == 1)
+    await eventually(lambda: len(reader.messages) == 1 and follow.healthy)  # its name comes after its first message
     assert isinstance(follow, OrderedFollow)
     await bus._stream.delete_consumer(SPEC.name, follow._consumer)
     for number in range(20):
@@ -260,3 +262,52 @@ async def test_a_message_that_cannot_be_handled_is_read_again(bus: NatsBus) -> N
     await eventually(lambda: got == [b"1", b"2", b"3"])
     assert fails == []
     await eventually(lambda: follow.healthy)
+
+
+async def test_a_stream_that_was_there_before_is_made_to_republish(bus: NatsBus) -> None:
+    """The record of decisions in an installation of an older version."""
+    await bus.ensure_stream(msgspec.structs.replace(subjects.WHY_STREAM, republish=None))
+    await bus.publish("why.v1.clonesets.a.web", b"0")
+    for spec in subjects.RECORDS:
+        await bus.ensure_stream(spec)
+    await asyncio.gather(*(bus.publish("why.v1.clonesets.a.web", b"%d" % number) for number in range(1, 501)))
+    kept: list[bytes] = []
+
+    async def all_are_kept() -> None:
+        while len(kept) < 500:
+            kept.clear()
+            await bus.history("decisions", "decisions.v1.clonesets.a.web", lambda message: kept.append(message.data))
+
+    await asyncio.wait_for(all_are_kept(), 20)
+    assert sorted(map(int, kept)) == list(range(1, 501))  # also those that were replaced at once
+    last = await bus.get_last("why", "why.v1.clonesets.a.web")
+    assert last is not None
+    assert last.data == kept[-1]
+    assert last.stored_at > 0
+
+
+async def test_what_was_stored_since_then_and_what_is_new_without_gap_or_repetition(bus: NatsBus) -> None:
+    await bus.ensure_stream(ODD)
+    await bus.publish("odd.a", b"before")
+    since = datetime.now(UTC)
+    heard: list[bytes] = []
+    assert not await bus.follow_since("none", since, lambda message: None)
+    assert not await bus.follow_since("odd", since + timedelta(seconds=60), lambda message: None)
+    await bus.publish("odd.a", b"1")
+    await bus.publish("odd.b", b"2")
+    assert await bus.follow_since("odd", since, lambda message: heard.append(message.data))
+    await eventually(lambda: heard == [b"1", b"2"])
+    await bus.publish("odd.a", b"3")
+    await eventually(lambda: heard == [b"1", b"2", b"3"])
+    past: list[Message] = []
+    await bus.history("odd", "odd.a", past.append, since=since)
+    assert [message.data for message in past] == [b"1", b"3"]
+    assert abs(past[0].stored_at - since.timestamp()) < 60
+
+
+async def test_sizes_are_known_without_the_payloads(bus: NatsBus) -> None:
+    await bus.ensure_stream(ODD)
+    await bus.publish("odd.a", b"x" * 1000)
+    found: list[Message] = []
+    await bus.history("odd", ">", found.append, headers_only=True)
+    assert [(message.data, message.headers["Nats-Msg-Size"]) for message in found] == [(b"", "1000")]

@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 
 from flotilla_common.bus.interface import Message
-from flotilla_common.bus.subjects import ACT_STREAM
 from tests.support.cluster import eventually
 from tests.support.fleet import Fleet
 from tests.support.observer import Promise
@@ -36,14 +35,14 @@ class Act(msgspec.Struct):
 
 @asynccontextmanager
 async def acts(flotilla: Fleet) -> AsyncIterator[list[Act]]:
-    """Every write that is made during the block."""
+    """Every write that the service makes during the block."""
     seen: list[Act] = []
 
     def take(message: Message) -> None:
         seen.append(msgspec.json.decode(message.data, type=Act))
 
     async with flotilla.bus() as bus:
-        follow = await bus.subscribe(ACT_STREAM.subjects[0], take)
+        follow = await bus.subscribe("act.v1.cloneset.>", take)
         yield seen
         await follow.stop()
 

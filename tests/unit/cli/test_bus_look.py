@@ -78,12 +78,7 @@ def test_a_stream_has_rates_readers_and_its_marker() -> None:
             "act is full, so that it reaches back 50m instead of 24h",
         ),
         (
-            {
-                "beats": [
-                    WATCHER,
-                    Beat(service="jobs", replica="j", version="1", waiting={"mirror": "waiting for pods"}),
-                ]
-            },
+            {"beats": [WATCHER, Beat(service="jobs", replica="j", version="1", waiting={"mirror": "waiting for x"})]},
             "jobs/j waits: mirror waiting for x",
         ),
     ],

@@ -14,7 +14,7 @@ from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.layout import notes_dir, write_private
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.process import Process, boot_id
-from flotilla_cli.connection import Target, _bus_target, namespace_of, nats_url_of, target_of
+from flotilla_cli.connection import BusTarget, Target, _bus, _bus_target, namespace_of, nats_url_of, target_of
 from flotilla_cli.main import main
 from flotilla_cli.noted_buses import NotedBus, _Note, _ourselves, noted
 
@@ -160,3 +160,12 @@ def test_run_names_the_broken_field_of_a_kubeconfig(tmp_path: Path):
     assert (
         result.output == f"Error: kubeconfig {tmp_path}/config: clusters[c].server: 'c:6443' is no http or https URL\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("credentials", "api"), [("/k/reader.seed", "reader.v1"), ("/k/flotilla.seed", "$JS.API"), ("/k", "$JS.API")]
+)
+async def test_with_the_file_of_the_user_that_only_reads_a_command_is_that_user(credentials: str, api: str):
+    bus = _bus(BusTarget("nats://127.0.0.1:1", credentials))
+    assert bus.api == api
+    await bus.close()

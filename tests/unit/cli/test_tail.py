@@ -2,19 +2,25 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import click
+import msgspec
 import pytest
+from click.testing import CliRunner
 
+from flotilla_cli.main import main
+from flotilla_cli.since import Ago
 from flotilla_cli.tail import row
+from flotilla_cli.traffic import past
 from flotilla_cli.traffic.filters import matches
 from flotilla_cli.traffic.lines import Line, Reader
 from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.bus import subjects
-from flotilla_common.bus.interface import Message
+from flotilla_common.bus.interface import BusError, Message, OnMessage
+from flotilla_common.bus.nats import NatsBus
 from flotilla_common.installed import published
 
 NOW = datetime(2026, 5, 4, 12, 0, 0, 123000, tzinfo=UTC)
@@ -225,3 +231,78 @@ def test_filters(pattern: str, expected: bool):
 )
 def test_changed_paths(before: dict[str, Any], after: dict[str, Any], paths: list[str]):
     assert changed_paths(before, after) == paths
+
+
+class Streams:
+    """A bus whose streams hold something; what is new comes when it is told to."""
+
+    def __init__(self, **held: list[Message]) -> None:
+        self._held = held
+        self.readers: dict[str, OnMessage] = {}
+
+    async def follow_since(self, stream: str, since: datetime, on_message: OnMessage) -> bool:
+        self.readers[stream] = on_message
+        held = self._held.get(stream, [])
+        for left, message in zip(range(len(held) - 1, -1, -1), held, strict=True):
+            on_message(msgspec.structs.replace(message, pending=left))
+        return bool(held)
+
+
+def stored(subject: str, at: float) -> Message:
+    return Message(subject=subject, data=b"{}", stored_at=at)
+
+
+async def test_the_past_of_all_streams_comes_in_the_order_of_time_and_then_the_present():
+    bus = Streams(act=[stored("act.1", 1), stored("act.4", 4)], decisions=[stored("why.2", 2)], why=[])
+    heard: list[str] = []
+    await past.read(
+        cast("NatsBus", bus), ["act", "decisions", "why"], NOW, lambda message: heard.append(message.subject)
+    )
+    assert heard == ["act.1", "why.2", "act.4"]
+    bus.readers["why"](stored("new", 9))
+    assert heard[-1] == "new"
+
+
+async def test_a_past_that_is_not_read_to_its_end_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    class Stuck(Streams):
+        async def follow_since(self, stream: str, since: datetime, on_message: OnMessage) -> bool:
+            return True
+
+    monkeypatch.setattr(past, "PATIENCE_SECONDS", 0.01)
+    with pytest.raises(BusError, match="act: not read to the end"):
+        await past.read(cast("NatsBus", Stuck()), ["act"], NOW, lambda message: None)
+
+
+def test_decisions_are_kept_and_heartbeats_are_not():
+    assert past.kept(["act", "why", "heartbeat"]) == ["act", "decisions"]
+    assert "kube_core_pods" in past.kept(["kube"])
+    assert past.stored(stored("x", 0), NOW) == NOW
+    assert past.stored(stored("x", 5), NOW) == datetime.fromtimestamp(5, UTC)
+
+
+def test_a_users_change_tells_who_with_what_and_which_fields():
+    wish = {"service": "webhook", "action": "update", "kind": "CloneSet", "namespace": "shop", "name": "web"}
+    changes = [{"path": "spec.replicas", "from": 1, "to": 2}, *({"path": f"spec.n{number}"} for number in range(4))]
+    body = wish | {"user": "jane", "manager": "kubectl", "changes": changes, "outcome": "Ok", "message": ""}
+    line = Reader().read(Message(subject="act.v1.webhook.clonesets.shop.web", data=json.dumps(body).encode()), NOW)
+    assert line is not None
+    assert line.cause == "by jane with kubectl; spec.replicas  1 → 2; spec.n0; spec.n1 and 2 more"
+    assert (line.service, line.what, line.outcome) == ("webhook", "update", "Ok")
+
+
+def test_a_kept_decision_reads_like_a_live_one():
+    lines = [
+        Reader().read(Message(subject=f"{word}.v1.clonesets.shop.web", data=json.dumps(WHY).encode()), NOW)
+        for word in ("why", "decisions")
+    ]
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize(("given", "span"), [("10m", 600), ("1h30m", 5400), ("45", 45)])
+def test_since_is_a_span(given: str, span: int):
+    assert Ago().convert(given, None, None).total_seconds() == span
+
+
+@pytest.mark.parametrize("arguments", [["tail", "--no-follow"], ["tail", "--since", "yesterday"]])
+def test_what_makes_no_sense_is_refused(arguments: list[str]):
+    assert CliRunner().invoke(main, arguments).exit_code == 2

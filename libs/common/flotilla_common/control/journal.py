@@ -83,6 +83,7 @@ class Journal:
             "namespace": admission.namespace,
             "name": admission.name,
             "uid": admission.uid,
+            "owner": {"kind": resource.kind, "namespace": admission.namespace, "name": admission.name},
             "generation": admission.generation,
             "user": admission.user,
             "manager": admission.manager,
