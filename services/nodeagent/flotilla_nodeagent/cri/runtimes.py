@@ -14,10 +14,7 @@ from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.sockets import CANDIDATES, candidates
 
 LOOK_SECONDS = 5.0
-"""Between looks while no runtime answers."""
-
-CHECK_SECONDS = 60.0
-"""Between looks while one does: a second runtime may appear, or the first may go."""
+"""Between looks: a runtime may appear, or one that answered may go. What is asked is its version."""
 
 Report = Callable[[bool, str], None]
 """Whether a runtime answers, and a sentence about it."""
@@ -60,7 +57,7 @@ class Runtimes:
         """Look for runtimes until cancelled."""
         while True:
             await self.look()
-            await self._clock.sleep(CHECK_SECONDS if self._answering else LOOK_SECONDS)
+            await self._clock.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
         """Try every candidate once."""
