@@ -18,6 +18,7 @@ VERBS = {  # the module of each, and what --help says of it without importing th
     "get": ("flotilla_cli.get", "Show a workload as a tree: revisions, pods, what they wait for."),
     "explain": ("flotilla_cli.explain", "Say why a workload does what it does."),
     "tail": ("flotilla_cli.tail", "Follow what the services do, in time order."),
+    "doctor": ("flotilla_cli.doctor.verb", "Find out what is wrong with an installation, and what to do."),
     "bundle": ("flotilla_cli.bundle.verb", "Record a workload in a file, for support."),
     "replay": ("flotilla_cli.replay.verb", "Plan a recorded workload again, step by step."),
     "image": ("flotilla_cli.image.verbs", "Build the container image of all services, without Docker."),

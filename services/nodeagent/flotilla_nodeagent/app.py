@@ -4,7 +4,7 @@ It knows NATS and the container runtime, and nothing of Kubernetes but copies of
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
