@@ -129,8 +129,8 @@ class Heard(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Some objects of a resource, compared some seconds later with the bus: names of those that it lacks, that it has in
-    an older version, and that it has although they are gone. `version`: the apiserver's, after the marker was read."""
+    """Some objects of a resource, compared some seconds later with the bus: names of those that it lacks, that it has
+    in an older version, and that it has although they are gone. `version`: the apiserver's, after all that."""
 
     compared: int
     missing: Sequence[str] = ()

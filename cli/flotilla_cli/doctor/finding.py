@@ -37,8 +37,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confirmed(first: Sequence[Outcome], second: Sequence[Outcome]) -> list[Outcome]:
-    """The second look, without the findings that the first one did not have. Where a check could not be made twice, what
-    it found the first time is not lost."""
+    """The second look, without the findings that the first one did not have. Where a check could not be made twice,
+    what it found the first time is not lost."""
     before = {outcome.check: outcome for outcome in first}
     return [_agreed(before[outcome.check], outcome) for outcome in second]
 

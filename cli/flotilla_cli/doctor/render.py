@@ -38,9 +38,9 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if not outcome.not_checked:
             mark = click.style("✗", fg="red") if outcome.findings else click.style("✓", fg="green")
             yield f"  {mark} {outcome.title}" + click.style(f"  ({outcome.seen})", dim=True) * bool(outcome.seen)
-    for outcome in outcomes:
-        if outcome.not_checked:
-            yield f"  {click.style('?', fg='yellow')} not checked: {outcome.title}: {outcome.not_checked}"
+    for why in dict.fromkeys(outcome.not_checked for outcome in outcomes if outcome.not_checked):
+        checks = ", ".join(outcome.check for outcome in outcomes if outcome.not_checked == why)
+        yield f"  {click.style('?', fg='yellow')} not checked: {checks}  ({why})"
 
 
 def _finding(finding: Finding) -> Iterator[str]:

@@ -70,7 +70,7 @@ def _too_many(facts: Facts, service: str, account: str, granted: Collection[Righ
     beyond = sorted(right for right in named if not _is_used(right, used))
     if beyond and service == next(iter(sharing)):
         said = f"it may {_some(beyond)}, which it has no use for"
-        advice = f"a role of it was changed, or another one bound to it: {APPLY}; rights of your own belong in kruise-manager-role"
+        advice = f"a role was changed, or another one bound to it: {APPLY}; your own rights go to kruise-manager-role"
         yield Finding(
             code="RightsTooBroad", about=f"ServiceAccount {account}", text=said, advice=advice, severity=WARNING
         )

@@ -1,4 +1,4 @@
-"""Who else is at work: OpenKruise beside us, a second Flotilla, webhooks that nobody answers, kinds that nobody serves."""
+"""Who else is there: OpenKruise, a second Flotilla, webhooks that nobody answers, kinds that nobody serves."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,11 @@ from flotilla_cli.doctor.facts import Backend, Facts
 from flotilla_cli.doctor.finding import WARNING, Finding
 from flotilla_cli.install.kinds import name_of, namespace_of
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
+from flotilla_common.api.webhooks import path_of
 from flotilla_common.control.shards import SERVICE_LABEL
+
+_KRUISE_PATHS = ("/mutate-apps-kruise-io", "/validate-apps-kruise-io", "/mutate-pod")
+"""What entries of OpenKruise and of Flotilla call."""
 
 _ADOPT = "`flotilla adopt` takes the cluster over from OpenKruise; two managers write the same pods"
 _DELETE = "delete the configuration if its owner is gone: `kubectl delete {kind} {name}`"
@@ -74,23 +78,23 @@ def _second(facts: Facts) -> Iterator[Finding]:
 
 
 def _stranger(configuration: Json, facts: Facts) -> Iterator[Finding]:
-    """Somebody else's entries: about our kinds, or about pods and without anybody who answers."""
+    """The first of somebody else's entries that is about our kinds, or refuses pods because nobody answers."""
     name, kind = name_of(configuration), text(configuration.get("kind"))
-    advice = _DELETE.format(kind=kind.lower(), name=name)
     for entry in mappings(configuration.get("webhooks")):
-        about = f"{kind} {name}"
-        said_of = f"entry {text(entry.get('name'))}"
-        if _asks_about(entry, GROUPS, ""):
-            if _path(entry).startswith(("/mutate-apps-kruise-io", "/validate-apps-kruise-io", "/mutate-pod")):
-                yield _finding(
-                    "ForeignWebhook", about, f"{said_of} is one of another installation of our kinds", advice
-                )
-                return
-        if entry.get("failurePolicy") == "Fail" and _is_dead(entry, facts):
-            if _asks_about(entry, GROUPS, "pods"):
-                said = f"{said_of} leads to a Service that does not exist, and what it is asked about is refused"
-                yield _finding("WebhookNobodyAnswers", about, said, advice)
-                return
+        if why := _in_the_way(entry, facts):
+            code, said = why
+            advice = _DELETE.format(kind=kind.lower(), name=name)
+            yield _finding(code, f"{kind} {name}", f"entry {text(entry.get('name'))} {said}", advice)
+            return
+
+
+def _in_the_way(entry: Json, facts: Facts) -> tuple[str, str] | None:
+    """Code and words."""
+    if _asks_about(entry, GROUPS, "") and path_of(entry).startswith(_KRUISE_PATHS):
+        return "ForeignWebhook", "is one of another installation of our kinds"
+    if entry.get("failurePolicy") == "Fail" and _is_dead(entry, facts) and _asks_about(entry, GROUPS, "pods"):
+        return "WebhookNobodyAnswers", "leads to a Service that does not exist, and what it is asked about is refused"
+    return None
 
 
 def _asks_about(entry: Json, groups: tuple[str, ...], pods: str) -> bool:
@@ -99,14 +103,6 @@ def _asks_about(entry: Json, groups: tuple[str, ...], pods: str) -> bool:
         if set(asked) & set(groups) or (pods and {"", "*"} & set(asked) and {pods, "*", "*/*"} & set(resources)):
             return True
     return False
-
-
-def _path(entry: Json) -> str:
-    client = member(entry, "clientConfig")
-    return (
-        text(member(client, "service").get("path"))
-        or "/" + text(client.get("url")).partition("://")[2].partition("/")[2]
-    )
 
 
 def _is_dead(entry: Json, facts: Facts) -> bool:

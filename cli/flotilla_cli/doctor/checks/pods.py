@@ -26,10 +26,9 @@ def seen(facts: Facts) -> str:
 def check(facts: Facts) -> Iterator[Finding]:
     """Each pod, and each workload that makes none."""
     for pod in facts.pods.get():
-        if namespace_of(pod) == facts.namespace and "deletionTimestamp" not in member(pod, "metadata"):
-            if why := trouble(pod, facts.now):
-                about = f"pod {name_of(pod)}"
-                yield Finding(code="PodNotReady", about=about, text=why, advice=_LOOK)
+        stays = namespace_of(pod) == facts.namespace and "deletionTimestamp" not in member(pod, "metadata")
+        if stays and (why := trouble(pod, facts.now)):
+            yield Finding(code="PodNotReady", about=f"pod {name_of(pod)}", text=why, advice=_LOOK)
     for workload in facts.workloads.get():
         if namespace_of(workload) == facts.namespace and name_of(workload).startswith("flotilla-"):
             yield from _workload(workload)

@@ -18,7 +18,8 @@ def seen(facts: Facts) -> str:
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    """Each service that has to be there, and each replica that speaks."""
+    """Each process of a local set, each service that has to be there, and each replica that speaks."""
+    yield from _processes(facts)
     heard = [one for one in facts.heard.get() if one.beat.service != NODE_AGENT]
     logs = {line.name: line.log for line in facts.processes if not line.running}
     speaking = {one.beat.service for one in heard}
@@ -27,7 +28,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _silent(service, because, logs)
     for one in heard:
         yield from _waiting(one)
-    yield from _processes(facts)
 
 
 def _silent(service: str, because: str, logs: Mapping[str, str]) -> Finding:
@@ -47,9 +47,11 @@ def _waiting(one: Heard) -> Iterator[Finding]:
 
 
 def _processes(facts: Facts) -> Iterator[Finding]:
-    """Of the local set, what is neither service nor bus: those are said elsewhere."""
-    known = {*facts.local, "nats-server"}
+    """Of the local set. The bus is spoken of elsewhere, and so are services, as long as there is a bus to hear them."""
+    heard = facts.heard.found is not None
     for line in facts.processes:
-        if line.name not in known and not line.healthy:
+        service = line.name in facts.local
+        wrong = not heard and not line.running if service else line.name != "nats-server" and not line.healthy
+        if wrong:
             advice = "`flotilla up` starts what does not run" + (f"; its log is {line.log}" if line.log else "")
             yield Finding(code="ProcessDown", about=f"process {line.name}", text=line.detail, advice=advice)

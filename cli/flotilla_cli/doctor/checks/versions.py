@@ -16,7 +16,7 @@ _UPGRADE = "finish the upgrade: `flotilla install` (or `helm upgrade`), then res
 def seen(facts: Facts) -> str:
     """What was looked at."""
     counted = Counter(one.beat.version for one in facts.heard.get())
-    return f"releases: {', '.join(f'{count} × {version}' for version, count in counted.items()) or 'nobody speaks'}"
+    return f"releases: {', '.join(f'{count} of {version}' for version, count in counted.items()) or 'nobody speaks'}"
 
 
 def check(facts: Facts) -> Iterator[Finding]:

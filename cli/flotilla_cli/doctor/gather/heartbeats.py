@@ -11,7 +11,7 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock
 
 LISTEN_SECONDS = HEARTBEAT_SECONDS + 1.0
-PATIENCE_SECONDS = 2 * HEARTBEAT_SECONDS + 2.0
+PATIENCE_SECONDS = HEARTBEAT_SECONDS + 3.0
 """For those that are expected and were not heard: one heartbeat may be late, or lost."""
 
 _decode = msgspec.json.Decoder(Heartbeat).decode
