@@ -6,6 +6,7 @@ account, as the apiserver adds them up; so a right may also come from a role of 
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 
 import msgspec
 
@@ -83,11 +84,17 @@ def _is_used(right: Right, used: Sequence[Right]) -> bool:
 
 def _used(facts: Facts, service: str) -> list[Right]:
     """What the roles grant that an installation makes."""
-    wanted = rbac.objects()
-    installed = Rights([one for one in wanted if "rules" in one], [one for one in wanted if "roleRef" in one])
-    found = _granted(installed, rbac.account(service), rbac.NAMESPACE)
     moved = {rbac.NAMESPACE: facts.namespace}
-    return [msgspec.structs.replace(right, namespace=moved.get(right.namespace, right.namespace)) for right in found]
+    installed = _installed().get(service, ())
+    return [msgspec.structs.replace(one, namespace=moved.get(one.namespace, one.namespace)) for one in installed]
+
+
+@cache
+def _installed() -> Mapping[str, Sequence[Right]]:
+    """The same for all services, in the usual namespace."""
+    wanted = rbac.objects()
+    made = Rights([one for one in wanted if "rules" in one], [one for one in wanted if "roleRef" in one])
+    return {one: sorted(_granted(made, rbac.account(one), rbac.NAMESPACE)) for one in rbac.services()}
 
 
 def _account(facts: Facts, service: str) -> str:

@@ -76,7 +76,7 @@ def _shards(service: str, leases: list[Seen], speaking: list[Heard]) -> Iterator
     for one in leases:
         if one.label(ROLE_LABEL) == SHARD and one.label(NUMBER_LABEL) in ("", number):
             yield from _shard(one, speaking)
-    numbers = {one.label(NUMBER_LABEL) for one in leases if one.alive and one.label(NUMBER_LABEL)}
+    numbers = {one.label(NUMBER_LABEL) for one in leases if one.alive and one.holder} - {""}
     if len(numbers) > 1:
         who = "; ".join(f"{count}: {', '.join(_holders(leases, count))}" for count in sorted(numbers))
         said = f"its replicas know different numbers of shards ({who}): those of one number only stand by"

@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -85,17 +86,20 @@ class _AccountInfo(msgspec.Struct):
     error: _Error | None = None
 
 
+@cache
 def with_markers() -> Mapping[str, Resource]:
     """The streams that the watcher fills with objects, and of what."""
     return {subjects.kube_stream(resource).name: resource for resource in published()}
 
 
+@cache
 def with_copies() -> Mapping[str, Resource]:
     """The streams with copies for nodes."""
     routed = (POD, *(kind.resource for kind in catalogue.KINDS if kind.node_route is not None))
     return {subjects.node_stream(resource).name: resource for resource in routed}
 
 
+@cache
 def wanted() -> Mapping[str, StreamSpec]:
     """All streams that there have to be, by name."""
     kube = [subjects.kube_stream(resource) for resource in with_markers().values()]
