@@ -74,11 +74,10 @@ class Rights(msgspec.Struct, frozen=True):
 
 
 class Leases(msgspec.Struct, frozen=True):
-    """Flotilla's leases in all namespaces, at the beginning of the look and `seconds` later."""
+    """Flotilla's leases in all namespaces, at the beginning of the look and some seconds later."""
 
     first: Sequence[Json]
     last: Sequence[Json]
-    seconds: float = 0.0
 
 
 class Banner(msgspec.Struct, frozen=True):

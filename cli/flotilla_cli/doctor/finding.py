@@ -40,7 +40,13 @@ def confirmed(first: Sequence[Outcome], second: Sequence[Outcome]) -> list[Outco
     """The second look, without the findings that the first one did not have. Where a check could not be made twice,
     what it found the first time is not lost."""
     before = {outcome.check: outcome for outcome in first}
-    return [_agreed(before[outcome.check], outcome) for outcome in second]
+    nothing = Outcome(check="", title="")
+    return [_agreed(before.get(outcome.check, nothing), outcome) for outcome in second]
+
+
+def keys(outcomes: Iterable[Outcome]) -> set[tuple[str, str]]:
+    """The findings, as far as those of two looks can be compared."""
+    return {finding.key for outcome in outcomes for finding in outcome.findings}
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> int:
@@ -52,7 +58,7 @@ def exit_code(outcomes: Iterable[Outcome]) -> int:
 
 
 def _agreed(first: Outcome, second: Outcome) -> Outcome:
-    if second.not_checked and first.findings:
+    if second.not_checked and first.findings and not second.findings:
         return first
     known = {finding.key for finding in first.findings}
     return msgspec.structs.replace(second, findings=[one for one in second.findings if one.key in known])

@@ -95,7 +95,7 @@ class _Look:
             "foreign": self._foreign(),
             "webhook_certificate": self._webhook_certificate(),
         }
-        long = {"probes": probes.probes(api, clock), "leases": cluster.leases(api, clock, self._over)}
+        long = {"probes": probes.probes(api, clock), "leases": cluster.leases(api, self._over)}
         return {name: (asking, SECONDS) for name, asking in quick.items()} | {
             name: (asking, LONG_SECONDS) for name, asking in long.items()
         }
@@ -132,9 +132,9 @@ class _Look:
         if client is None:
             raise NotKnown("the webhook is behind a Service, and only the apiserver gets there")
         try:
-            return await tls.shown(client["url"], client["caBundle"])
+            return await tls.shown(text(client.get("url")), text(client.get("caBundle")))
         except (OSError, TimeoutError) as error:
-            host = urlsplit(client["url"]).netloc
+            host = urlsplit(text(client.get("url"))).netloc
             raise NotKnown(f"{host} cannot be reached from here: {error or 'no answer'}") from error
 
     async def _banners(self) -> Sequence[Banner]:

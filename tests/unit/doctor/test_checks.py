@@ -296,7 +296,7 @@ FAULTS: dict[str, tuple[Facts, list[str]]] = {
                 "node_pods", stream("node_pods", consumers=[Consumer("c", "_INBOX_node.worker-1.x", 0)])
             ),
         ),
-        ["AgentOtherRelease"],
+        ["AgentSilent"],
     ),
     "a verb is missing": (
         well(rights=role_changed({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]})),

@@ -1,4 +1,4 @@
-"""Node agents: in contact, with a container runtime, of this release's kind, and on every node that they are meant for.
+"""Node agents: in contact, with a container runtime, and on every node that they are meant for.
 
 An agent is expected where the chart has a pod for it, where credentials were made, and where the bus has copies for the
 node: there one has read them within ten minutes. Nodes that are not ready, or gone, are Kubernetes' business.
@@ -36,7 +36,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     reading = {inbox_node(reader.inbox) for stream in streams for reader in stream.consumers}
     for node, because in _expected(facts, streams).items():
         if node in ready and node not in heard:
-            yield _old(node) if node in reading else _silent(node, because)
+            yield _silent(node, because, reads=node in reading)
     yield from _without(facts, ready)
 
 
@@ -69,15 +69,12 @@ def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
     )
 
 
-def _silent(node: str, because: str) -> Finding:
+def _silent(node: str, because: str, *, reads: bool) -> Finding:
+    """The bus keeps a reader for half a minute after its end."""
     said = f"it does not say that it lives, and {because}: nothing is pulled or restarted there"
+    if reads:
+        said += "; it reads the bus, so it has only just ended, or is of an earlier release that says nothing"
     return Finding(code="AgentSilent", about=f"agent of {node}", text=said, advice=_START)
-
-
-def _old(node: str) -> Finding:
-    said = "it reads the bus without saying that it lives: it is of an earlier release, or its permissions are"
-    advice = "replace it by one of this release, after the bus and the watcher"
-    return Finding(code="AgentOtherRelease", about=f"agent of {node}", text=said, advice=advice, severity=WARNING)
 
 
 def _without(facts: Facts, ready: Mapping[str, Json]) -> Iterator[Finding]:

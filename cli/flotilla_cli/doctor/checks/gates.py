@@ -39,7 +39,7 @@ def _unknown(one: Heard) -> Iterator[Finding]:
 
 def _differing(code: str, what: str, given: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
     """Names what only some have, and who."""
-    common = frozenset.intersection(*given.values()) if given else frozenset[str]()
+    common = frozenset(name for own in given.values() for name in own if all(name in each for each in given.values()))
     differing = {who: sorted(own - common) for who, own in given.items() if own - common}
     if differing:
         others = sorted(given.keys() - differing.keys())

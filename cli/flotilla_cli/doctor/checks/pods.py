@@ -54,7 +54,7 @@ def _waiting(container: Json) -> str:
     reason = text(waiting.get("reason"))
     if not reason or reason in _BEGINNING:
         return ""
-    ended = member(container, "lastState", "terminated")
+    ended: Json = member(container, "lastState", "terminated")
     code = f", exit code {ended['exitCode']}" if "exitCode" in ended else ""
     count = container.get("restartCount", 0)
     restarts = f", {count} restarts" if count else ""
@@ -63,8 +63,8 @@ def _waiting(container: Json) -> str:
 
 def _slow(pod: Json, now: datetime) -> str:
     conditions = mappings(member(pod, "status").get("conditions"))
-    ready = next((one for one in conditions if one.get("type") == "Ready"), {})
-    since = text(ready.get("lastTransitionTime") or member(pod, "metadata").get("creationTimestamp"))
+    ready: Json = next((one for one in conditions if one.get("type") == "Ready"), {})
+    since = text(ready.get("lastTransitionTime")) or text(member(pod, "metadata").get("creationTimestamp"))
     if ready.get("status") == "True" or not since:
         return ""
     age = now - datetime.fromisoformat(since)

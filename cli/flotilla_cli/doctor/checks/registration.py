@@ -15,7 +15,7 @@ from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Facts
 from flotilla_cli.doctor.finding import WARNING, Finding
 from flotilla_cli.install.endpoint import TEMPLATE, clients
-from flotilla_common.api.documents import Json, mappings, member, strings, text
+from flotilla_common.api.documents import Json, mappings, member, sequence, strings, text
 from flotilla_common.api.podrules import RULES, decoded, pod_entries
 from flotilla_common.api.webhooks import (
     MUTATING_CONFIGURATION,
@@ -72,9 +72,8 @@ def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
     differing = sorted(key for key in should if key in entries and _bare(entries[key]) != _bare(should[key]))
     absent = sorted(key for key in should if key not in entries and key not in _SWITCHED)
     if differing or absent:
-        said = "; ".join(
-            filter(None, (differing and f"changed: {', '.join(differing)}", absent and f"absent: {', '.join(absent)}"))
-        )
+        changed = f"changed: {', '.join(differing)}" if differing else ""
+        said = "; ".join(filter(None, (changed, f"absent: {', '.join(absent)}" if absent else "")))
         yield _finding("WebhookEntriesChanged", name, f"entries are not as they were installed ({said})", _RUN)
 
 
@@ -113,8 +112,9 @@ def _one_authority(documents: list[Json]) -> Iterator[Finding]:
 def _exempt(facts: Facts) -> Iterator[Finding]:
     """The installation's own pods have to start while the webhook is down."""
     labels = strings(member(facts.home.get(), "metadata").get("labels"))
-    if facts.home.get() and labels.get(NOT_OURS["key"]) not in NOT_OURS["values"]:
-        said = f"it lacks the label {NOT_OURS['key']}={NOT_OURS['values'][0]}: its own pods may wait for the webhook"
+    key, values = text(NOT_OURS["key"]), sequence(NOT_OURS["values"])
+    if facts.home.get() and labels.get(key) not in values:
+        said = f"it lacks the label {key}={values[0]}: its own pods may wait for the webhook"
         yield Finding(
             code="NamespaceNotExempt", about=f"namespace {facts.namespace}", text=said, advice=APPLY, severity=WARNING
         )

@@ -9,7 +9,7 @@ from flotilla_cli.adopt.found import get, is_served, resource_of
 from flotilla_cli.adopt.original import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
 from flotilla_cli.doctor.facts import Backend, Leases, Rights, Server
 from flotilla_cli.doctor.gather.asking import listed, read
-from flotilla_cli.install.kinds import OPTIONAL, SERVICE
+from flotilla_cli.install.kinds import OPTIONAL, SERVICE, name_of, namespace_of
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.resources import CRD, LEASE, MUTATING, POD, VALIDATING, Resource
@@ -101,12 +101,11 @@ async def policies(api: Api) -> frozenset[str]:
     return frozenset(found)
 
 
-async def leases(api: Api, clock: Clock, over: asyncio.Event) -> Leases:
+async def leases(api: Api, over: asyncio.Event) -> Leases:
     """Flotilla's leases now, and once more when the look is `over`."""
-    began, first = clock.monotonic(), await listed(api, LEASE, selector=SERVICE_LABEL)
+    first = await listed(api, LEASE, selector=SERVICE_LABEL)
     await over.wait()
-    last = await listed(api, LEASE, selector=SERVICE_LABEL)
-    return Leases(first, last, clock.monotonic() - began)
+    return Leases(first, await listed(api, LEASE, selector=SERVICE_LABEL))
 
 
 async def leader(api: Api) -> Json:
@@ -118,8 +117,8 @@ async def workloads(api: Api) -> Sequence[Json]:
     """What the chart runs, wherever that is, and OpenKruise's own."""
     kinds = (DEPLOYMENT, DAEMON_SET, _STATEFUL_SET)
     found = await asyncio.gather(*(listed(api, kind, selector=CHARTS) for kind in kinds))
-    ours = [one | {"kind": kind.kind} for kind, part in zip(kinds, found, strict=True) for one in part]
-    known = {(one["kind"], one["metadata"]["namespace"], one["metadata"]["name"]) for one in ours}
+    ours: list[Json] = [one | {"kind": kind.kind} for kind, part in zip(kinds, found, strict=True) for one in part]
+    known = {(text(one.get("kind")), namespace_of(one), name_of(one)) for one in ours}
     for place in (MANAGER, DAEMON):
         live = await get(api, place)
         if live is not None and (place.resource.kind, place.namespace, place.name) not in known:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from flotilla_cli.doctor.facts import Heard
-from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, Heartbeat
-from flotilla_common.bus.interface import Message
-from flotilla_common.bus.nats import NatsBus
+from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, NODE_AGENT, Heartbeat
+from flotilla_common.bus.interface import Bus, Message
+from flotilla_common.bus.subjects import untoken
 from flotilla_common.clock import Clock
 
 LISTEN_SECONDS = HEARTBEAT_SECONDS + 1.0
@@ -15,6 +15,13 @@ PATIENCE_SECONDS = HEARTBEAT_SECONDS + 3.0
 """For those that are expected and were not heard: one heartbeat may be late, or lost."""
 
 _decode = msgspec.json.Decoder(Heartbeat).decode
+
+
+def _signed(beat: Heartbeat, subject: str) -> Heartbeat:
+    """With the sender that the subject names: the bus lets nobody speak on another's, whatever he writes."""
+    _, _, service, replica = subject.split(".", 3)
+    own = untoken(replica) if service == NODE_AGENT else beat.replica
+    return msgspec.structs.replace(beat, service=service, replica=own)
 
 
 class _Last:
@@ -26,7 +33,7 @@ class _Last:
         self.ahead = ahead
 
 
-async def heard(bus: NatsBus, clock: Clock, complete: Callable[[set[str]], bool]) -> Sequence[Heard]:
+async def heard(bus: Bus, clock: Clock, complete: Callable[[set[str]], bool]) -> Sequence[Heard]:
     """The replicas that speak. `complete` is told which services were heard, and says whether that is all."""
     found: dict[str, _Last] = {}
 
@@ -35,6 +42,7 @@ async def heard(bus: NatsBus, clock: Clock, complete: Callable[[set[str]], bool]
             beat = _decode(message.data)
         except msgspec.MsgspecError:
             return  # of a release that says it in another way
+        beat = _signed(beat, message.subject)
         ahead = None if beat.at is None else (beat.at - clock.now()).total_seconds()
         found[message.subject] = _Last(beat, clock.monotonic(), ahead)
 

@@ -13,8 +13,8 @@ from flotilla_nodeagent.cri.errors import CriError, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.sockets import CANDIDATES, candidates
 
-LOOK_SECONDS = 5.0
-"""Between looks: a runtime may appear, or one that answered may go. What is asked is its version."""
+LOOK_SECONDS = 2.0
+"""Between looks: a runtime may appear, or one that answered may go. Asking for a version costs next to nothing."""
 
 Report = Callable[[bool, str], None]
 """Whether a runtime answers, and a sentence about it."""
@@ -77,7 +77,7 @@ class Runtimes:
         """Why the runtime cannot be used; empty when it can."""
         runtime = self._known.get(path) or self._connect(path)
         try:
-            await runtime.probe()
+            await (runtime.check() if path in self._known else runtime.probe())
         except CriError as error:
             if path not in self._known:
                 runtime.close()
