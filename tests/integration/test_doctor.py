@@ -7,7 +7,6 @@ other, from an installation that is well to one whose bus is dead.
 import asyncio
 import json
 import ssl
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -26,9 +25,9 @@ from flotilla_common.bus.heartbeat import NODE_AGENT, VERSION
 from flotilla_common.clock import SystemClock
 from flotilla_common.control.leases import micro_time
 from tests.support import set_clock
-from tests.support.broker import environment
 from tests.support.certificates import Authority
 from tests.support.cluster import control_plane, eventually
+from tests.support.doctor import doctor, named
 from tests.support.fleet import Fleet, fleet
 
 SERVICES = ("watcher", "cloneset", "webhook", "jobs", "statefulset", "sidecar")
@@ -44,26 +43,6 @@ async def flotilla(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fl
     """All services on a control plane of their own."""
     async with control_plane(tmp_path_factory.mktemp("plane")) as cluster, fleet(cluster, SERVICES) as running:
         yield running
-
-
-async def doctor(flotilla: Fleet) -> tuple[int, Json]:
-    """Exit code and report."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "flotilla_cli", "doctor", "-o", "json"),
-        f"--kubeconfig={flotilla.cluster.kubeconfig}",
-        f"--nats={flotilla.nats.url}",
-        env=environment(flotilla.nats),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await process.communicate()
-    assert output, errors.decode()
-    return process.returncode or 0, json.loads(output)
-
-
-def named(report: Json) -> set[tuple[str, str]]:
-    """What was found, and about what."""
-    return {(one["code"], one["about"]) for one in report["findings"]}
 
 
 async def test_nothing_is_found_where_all_is_well(flotilla: Fleet) -> None:
@@ -95,14 +74,6 @@ apiVersion: coordination.k8s.io/v1
 kind: Lease
 metadata: {name: kruise-manager, namespace: kruise-system}
 spec: {holderIdentity: kruise-1, leaseDurationSeconds: 600, renewTime: NOW}
----
-apiVersion: coordination.k8s.io/v1
-kind: Lease
-metadata:
-  name: flotilla-jobs-member-dead
-  namespace: kruise-system
-  labels: {flotilla.kruise.io/service: jobs, flotilla.kruise.io/role: member}
-spec: {holderIdentity: dead, leaseDurationSeconds: 15, renewTime: "2026-01-01T00:00:00.000000Z"}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -172,7 +143,6 @@ async def test_every_fault_is_named(flotilla: Fleet, tmp_path: Path) -> None:
         ("RightsTooBroad", "ServiceAccount flotilla-sidecar"),
         ("OpenKruiseRuns", f"Deployment kruise-controller-manager in {NAMESPACE}"),
         ("OpenKruiseRuns", "lease kruise-manager"),
-        ("MemberLeaseLeft", "lease flotilla-jobs-member-dead"),
         ("WebhookNobodyAnswers", "ValidatingWebhookConfiguration left-behind"),
         ("StreamSettings", f"stream {NODES}"),
         ("GatesDiffer", "feature gates"),

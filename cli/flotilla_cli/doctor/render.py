@@ -33,7 +33,8 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     findings = [finding for outcome in outcomes for finding in outcome.findings]
     for finding in findings:
         yield from _finding(finding)
-    yield f"{_count(findings)}. Looked at:"
+    left = sum(bool(outcome.not_checked) for outcome in outcomes)
+    yield f"{_count(findings)}{f'; {left} checks could not be made' if left else ''}. Looked at:"
     for outcome in outcomes:
         if not outcome.not_checked:
             mark = click.style("✗", fg="red") if outcome.findings else click.style("✓", fg="green")

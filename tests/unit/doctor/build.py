@@ -158,9 +158,10 @@ def lease(
     role: str = "shard",
     number: str = "1",
     ago: float = 1,
+    held: float = 3600,
     namespace: str = rbac.NAMESPACE,
 ) -> Json:
-    """One lease, renewed `ago` seconds before now."""
+    """One lease, renewed `ago` seconds before now, and acquired `held` seconds before."""
     labels = {f"flotilla.kruise.io/{key}": value for key, value in (("service", service), ("role", role))}
     metadata = {
         "name": f"flotilla-{service}-{shard}",
@@ -172,6 +173,7 @@ def lease(
         "holderIdentity": f"{service}-r1-abc" if holder is None else holder,
         "leaseDurationSeconds": 15,
         "renewTime": micro_time(NOW - timedelta(seconds=ago)),
+        "acquireTime": micro_time(NOW - timedelta(seconds=held)),
     }
     return {"metadata": metadata, "spec": spec}
 

@@ -445,6 +445,22 @@ HEALTHY: dict[str, Facts] = {
         leases=with_leases(lease("jobs", number="1"), lease("jobs", "7", number="8", holder="", version="1"))
     ),
     "a lease with long terms": well(leases=with_leases(lease("jobs", version="1", ago=10))),
+    "a dead member that will be forgotten": well(
+        leases=with_leases(
+            lease("jobs", held=20),
+            lease("jobs", "member-x", role="member", ago=600),
+            first=(lease("jobs", "member-x", role="member", ago=600),),
+        )
+    ),
+    "a lease of a resource that nobody reads": well(
+        leases=with_leases(lease("watcher", "daemonsets.apps", holder="", number=""))
+    ),
+    "a fake node": well(
+        heard=Fact(others("nodeagent")),
+        nodes=Fact(
+            [build.node("worker-1") | {"metadata": {"name": "worker-1", "annotations": {"kwok.x-k8s.io/node": "fake"}}}]
+        ),
+    ),
     "a mended member": well(leases=with_leases(lease("jobs", "member-x", role="member"))),
     "an upgrade of the chart": well(
         workloads=Fact([*CHART[1:], msgspec.json.decode(msgspec.json.encode(CHART[0] | {"status": {}}))]),

@@ -11,7 +11,7 @@ from flotilla_cli.doctor.expected import AGENT, agents_by_chart, component
 from flotilla_cli.doctor.facts import Facts, Heard, Stream
 from flotilla_cli.doctor.finding import WARNING, Finding
 from flotilla_cli.doctor.gather.bus import with_copies
-from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.bus.heartbeat import NODE_AGENT
 from flotilla_common.bus.subjects import inbox_node
 
@@ -29,7 +29,7 @@ def seen(facts: Facts) -> str:
 def check(facts: Facts) -> Iterator[Finding]:
     """Each agent that speaks, each that does not, and each node that should have one."""
     heard = _heard(facts)
-    ready = {_name(node): node for node in facts.nodes.get() if is_ready(node)}
+    ready = {_name(node): node for node in facts.nodes.get() if is_ready(node) and not _is_fake(node)}
     for node, one in heard.items():
         yield from _waiting(node, one)
     streams = [one for name, one in (facts.streams.found or {}).items() if one and name in with_copies()]
@@ -60,8 +60,8 @@ def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
     """The nodes that should have one that speaks, with what says so."""
     served = {node for stream in streams for node in stream.nodes}
     chart = agents_by_chart(facts)
-    pods = [pod for pod in facts.pods.found or () if component(pod) == AGENT]
-    placed = {text(member(pod, "spec").get("nodeName")) for pod in pods if not _is_going(pod)}
+    pods = [pod for pod in facts.pods.found or () if component(pod) == AGENT and is_ready(pod) and not _is_going(pod)]
+    placed = {text(member(pod, "spec").get("nodeName")) for pod in pods}
     if chart is not None:
         return dict.fromkeys(sorted(placed - {""}), "its pod is there")
     return dict.fromkeys(sorted(served), "it read the bus until lately") | dict.fromkeys(
@@ -103,6 +103,11 @@ def _tolerates(toleration: Json, taint: Json) -> bool:
     if toleration.get("operator") == "Exists":
         return toleration.get("key") in (None, "", taint.get("key"))
     return (toleration.get("key"), toleration.get("value") or "") == (taint.get("key"), taint.get("value") or "")
+
+
+def _is_fake(node: Json) -> bool:
+    """Nothing that is said to run on a node of kwok does."""
+    return any(key.startswith("kwok.x-k8s.io/") for key in strings(member(node, "metadata").get("annotations")))
 
 
 def _is_going(pod: Json) -> bool:

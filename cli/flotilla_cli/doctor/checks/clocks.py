@@ -43,9 +43,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         yield from _node(lease, ready, facts.now, server)
 
 
-def is_ready(node: Json) -> bool:
-    """Whether a Node is."""
-    conditions = mappings(member(node, "status").get("conditions"))
+def is_ready(live: Json) -> bool:
+    """Whether a Node, or a pod, is."""
+    conditions = mappings(member(live, "status").get("conditions"))
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 

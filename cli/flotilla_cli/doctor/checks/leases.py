@@ -16,11 +16,14 @@ from flotilla_cli.doctor.facts import Facts, Heard
 from flotilla_cli.doctor.finding import WARNING, Finding
 from flotilla_common.control.leases import FORGET_AFTER, Lease
 from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL
+from flotilla_common.installed import published
 
 LATE_SECONDS = 10.0
 """Somebody takes an expired lease over within two seconds, and then lists what he needs."""
 
 MEMBER, SHARD = "member", "shard"
+WATCHER = "watcher"
+"""Its shards are resources."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -29,6 +32,7 @@ class Seen(msgspec.Struct, frozen=True):
     lease: Lease
     alive: bool
     overdue: float  # seconds since it ended; negative before that
+    held: float  # seconds that its holder has had it
 
     @property
     def name(self) -> str:
@@ -61,7 +65,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Of each service that runs: one that is silent is said to be."""
     by_service: dict[str, list[Seen]] = defaultdict(list)
     for one in _ours(facts):
-        by_service[one.label(SERVICE_LABEL)].append(one)
+        if not _is_retired(one):
+            by_service[one.label(SERVICE_LABEL)].append(one)
     heard = facts.heard.found
     for service in services(facts):
         speaking = [one for one in heard or () if one.beat.service == service]
@@ -102,9 +107,11 @@ def _shard(one: Seen, speaking: list[Heard]) -> Iterator[Finding]:
 
 
 def _members(leases: list[Seen]) -> Iterator[Finding]:
+    """Those of the dead, whom a replica that has lived for long enough should have forgotten."""
+    longest = max((one.held for one in leases if one.alive), default=0.0)
     for one in leases:
-        lasts = one.lease.spec.lease_duration_seconds or 0
-        if one.label(ROLE_LABEL) == MEMBER and not one.alive and one.overdue > 2 * FORGET_AFTER * lasts:
+        patience = 2 * FORGET_AFTER * (one.lease.spec.lease_duration_seconds or 0)
+        if one.label(ROLE_LABEL) == MEMBER and not one.alive and min(one.overdue, longest) > patience:
             said = f"its replica is dead, it ended {span(one.overdue)} ago, and nobody has deleted it"
             advice = "the service may lack the right to delete leases; `kubectl delete lease` does no harm"
             yield Finding(code="MemberLeaseLeft", about=f"lease {one.name}", text=said, advice=advice, severity=WARNING)
@@ -121,6 +128,13 @@ def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
             said = f"{' and '.join(sorted(replicas))} both say that they serve it"
             advice = "they work in different namespaces or with different --shards: only one may stay"
             yield Finding(code="TwoHolders", about=f"{service} shard {shard}", text=said, advice=advice)
+
+
+def _is_retired(one: Seen) -> bool:
+    """A lease of the watcher for a resource that no service reads any more."""
+    resources = {f"flotilla-{WATCHER}-{each.plural}.{each.group or 'core'}" for each in published()}
+    watchers = one.label(SERVICE_LABEL) == WATCHER and one.label(ROLE_LABEL) == SHARD
+    return watchers and one.name not in resources
 
 
 def _number(service: str, leases: list[Seen]) -> str:
@@ -152,6 +166,8 @@ def _place(one: Lease) -> tuple[str, str]:
 def _seen(one: Lease, before: Lease | None, now: datetime, ahead: float) -> Seen:
     """Against the apiserver's clock, because the holder's is not known."""
     alive = before is None or before.metadata.resource_version != one.metadata.resource_version
-    renewed = datetime.fromisoformat(one.spec.renew_time) if one.spec.renew_time else now
-    since = (now - renewed).total_seconds() + ahead
-    return Seen(one, alive, since - (one.spec.lease_duration_seconds or 0))
+    renewed, acquired = (
+        (now - datetime.fromisoformat(stamp)).total_seconds() + ahead if stamp else 0.0
+        for stamp in (one.spec.renew_time, one.spec.acquire_time)
+    )
+    return Seen(one, alive, renewed - (one.spec.lease_duration_seconds or 0), acquired)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from flotilla_cli.adopt.found import is_served
 from flotilla_cli.doctor.checks.definitions import APPLY
 from flotilla_cli.doctor.expected import is_ours
 from flotilla_cli.doctor.facts import Facts
@@ -52,7 +53,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         yield from _complete(name, live[name], entries)
         yield from _backed(facts, name, live[name])
-    yield from _one_authority([*live.values(), *(facts.definitions.found or {}).values()])
+    definitions = filter(is_served, (facts.definitions.found or {}).values())
+    yield from _one_authority([*live.values(), *definitions])
     yield from _exempt(facts)
 
 

@@ -32,9 +32,11 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _silent(service: str, because: str, logs: Mapping[str, str]) -> Finding:
     said = f"no replica of it has said for {PATIENCE_SECONDS:.0f} s that it lives, and {because}"
-    advice = (
-        f"it does not run: `flotilla up` starts it again; its log is {logs[service]}" if service in logs else _START
-    )
+    advice = _START
+    if service in logs:
+        advice = f"it does not run: `flotilla up` starts it again; its log is {logs[service]}"
+    elif "lease" in because:
+        advice += "; if it is not to run any more, delete its leases"
     return Finding(code="ServiceSilent", about=service, text=said, advice=advice)
 
 

@@ -34,12 +34,14 @@ def check(facts: Facts) -> Iterator[Finding]:
     unserved = _unserved(facts)
     for name, stream in facts.streams.get().items():
         about = f"stream {name}"
-        if stream is not None:
-            yield from _settings(about, name, stream)
-            yield from _marker(facts, about, name, stream)
-            yield from _readers(about, stream)
-        elif name not in unserved:
+        if name in unserved:
+            continue
+        if stream is None:
             yield Finding(code="StreamMissing", about=about, text="there is no such stream", advice=_MAKE)
+            continue
+        yield from _settings(about, name, stream)
+        yield from _marker(facts, about, name, stream)
+        yield from _readers(about, stream)
 
 
 def _unserved(facts: Facts) -> set[str]:
