@@ -33,10 +33,11 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_NO_BUS = (
+NO_BUS = (
     "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
     "KUBECONFIG names the set's own kubeconfig, or nothing; that of `flotilla run` when KUBECONFIG is the same there"
 )
+"""What to do where no bus is known."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
     given = option or os.environ.get("FLOTILLA_NATS")
     if given:
         return given
-    found = _set_of(kubeconfig)
+    found = set_of(kubeconfig)
     if found:
         return found.nats
     noted = noted_buses.by_kubeconfig(_named(kubeconfig))
@@ -85,11 +86,11 @@ def required_nats_url(option: str) -> str:
     """The bus for a command that needs one. Raises click.ClickException when none is known."""
     url = nats_url_of(option)
     if not url:
-        raise click.ClickException(_NO_BUS)
+        raise click.ClickException(NO_BUS)
     return url
 
 
-def _set_of(kubeconfig: str) -> LocalSet | None:
+def set_of(kubeconfig: str) -> LocalSet | None:
     """The local set that this kubeconfig belongs to; the default one if none is named."""
     named = _named(kubeconfig)
     return _set_beside(Path(named)) if named else _default_set()
@@ -99,10 +100,10 @@ def _named(kubeconfig: str) -> str:
     return kubeconfig or os.environ.get("KUBECONFIG", "")
 
 
-def _bus_target(url: str, kubeconfig: str) -> BusTarget:
+def bus_target_of(url: str, kubeconfig: str = "") -> BusTarget:
     """FLOTILLA_NATS_CREDS and FLOTILLA_NATS_CA, else what the local set or the `flotilla run` with this bus has."""
     creds, authority = os.environ.get("FLOTILLA_NATS_CREDS", ""), os.environ.get("FLOTILLA_NATS_CA", "")
-    found, noted = _set_of(kubeconfig), noted_buses.by_url(url)
+    found, noted = set_of(kubeconfig), noted_buses.by_url(url)
     if found and found.nats == url:
         return BusTarget(url, creds or found.nats_creds, authority or found.nats_ca)
     if noted:
@@ -179,7 +180,7 @@ async def open_api(target: Target, timeout: float = 30.0) -> AsyncGenerator[Api]
 async def open_bus(url: str, kubeconfig: str = "") -> AsyncGenerator[NatsBus]:
     """The bus, closed at the end. It connects in the background: see `connected`."""
     _quiet()
-    bus = _bus(_bus_target(url, kubeconfig))
+    bus = _bus(bus_target_of(url, kubeconfig))
     try:
         yield bus
     finally:

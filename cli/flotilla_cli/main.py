@@ -21,6 +21,7 @@ VERBS = {  # the module of each, and what --help says of it without importing th
     "history": ("flotilla_cli.history.verb", "Tell a rollout: who changed what, each decision and write."),
     "tail": ("flotilla_cli.tail", "Follow what the services do, in time order."),
     "bus": ("flotilla_cli.buslook.verb", "Show the bus: streams, rates, who is behind, what is large."),
+    "doctor": ("flotilla_cli.doctor.verb", "Find out what is wrong with an installation, and what to do."),
     "bundle": ("flotilla_cli.bundle.verb", "Record a workload in a file, for support."),
     "replay": ("flotilla_cli.replay.verb", "Plan a recorded workload again, step by step."),
     "image": ("flotilla_cli.image.verbs", "Build the container image of all services, without Docker."),

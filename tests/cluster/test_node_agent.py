@@ -9,6 +9,8 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.clock import SystemClock
 from tests.cluster.conftest import Staffed
+from tests.support.cluster import eventually
+from tests.support.doctor import doctor, named
 from tests.support.stateful import IN_PLACE, statefulset
 from tests.support.workspace import Json, Workspace, cloneset, identity, new_namespace
 
@@ -215,6 +217,24 @@ async def test_an_image_that_is_not_there(space: Workspace, staffed: Staffed) ->
     space.until(lambda: space.read("imagepulljob", "missing").get("status", {}).get("failed") == 3, PATIENCE)
     entry = staffed.cluster.read("nodeimage", "real-0")["status"]["imageStatuses"]["never"]["tags"][0]
     assert "not found" in entry["message"]
+
+
+async def test_the_doctor_names_what_is_wrong_with_agents(staffed: Staffed) -> None:
+    cluster, on = staffed.cluster, staffed.agents
+    await on.kill("real-2")
+    await cluster.kill("real-1", "containerd")
+    async with on.wrong_clock("real-0") as put:
+        put(-300)
+        await eventually(lambda: "[-]runtime" in on.page("real-1", "readyz"))
+        _, report = await doctor(staffed.fleet)
+    await cluster.repair()
+    await on.start("real-2")
+    await on.ready("real-1")
+    assert named(report) == {
+        ("AgentSilent", "agent of real-2"),
+        ("RuntimeUnanswered", "agent of real-1"),
+        ("ClockOff", "nodeagent real-0"),
+    }
 
 
 async def test_an_idle_agent_uses_next_to_nothing(staffed: Staffed) -> None:

@@ -223,6 +223,9 @@ class AgentBus:
     def connected(self) -> bool:
         return self._hub.up
 
+    def publish_soon(self, subject: str, data: bytes) -> None:
+        """Heartbeats; nobody listens."""
+
     async def subscribe(self, subject: str, on_message: Any) -> "Subscription":
         self._hub.inboxes[subject] = (copy_context(), on_message)
         return Subscription(self._hub, subject)

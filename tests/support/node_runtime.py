@@ -114,6 +114,9 @@ class FakeRuntime:
     async def probe(self) -> None:
         await self._reach()
 
+    async def check(self) -> None:
+        await self.probe()
+
     async def holds_pods(self) -> bool:
         return True
 

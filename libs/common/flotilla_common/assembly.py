@@ -128,6 +128,8 @@ class Assembly:
         self._plan_again_when_kinds_come()
         context.vitals["shards"] = lambda: sorted(self.shards.serving)
         context.vitals["lag"] = lambda: round(max(map(self.mirror.lag, self.mirror.resources)), 1)
+        context.vitals["direct"] = lambda: [one.id for one in self.mirror.resources if self.mirror.is_direct(one)]
+        context.vitals["undecodable"] = self._undecodable
         context.vitals["planning"] = lambda: self._planning
         metrics.report_leadership(lambda: bool(self.shards.serving))
         await self._wait_for_kinds()
@@ -245,6 +247,10 @@ class Assembly:
             if resource.custom and self.mirror.waits_for(resource):
                 waiting = partial(context.health.ready, context.service, False)
                 await until_installed(context.api, context.clock, resource, waiting)
+
+    def _undecodable(self) -> dict[str, int]:
+        counts = {resource.id: len(self.mirror.undecodable(resource)) for resource in self.mirror.resources}
+        return {resource: count for resource, count in counts.items() if count}
 
     def _plan_again_when_kinds_come(self) -> None:
         """A kind that was missing may matter for everything that was planned without it."""

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -27,6 +26,7 @@ from structlog.contextvars import bind_contextvars
 from flotilla_common import health, logs
 from flotilla_common.bus import subjects
 from flotilla_common.bus.connection import OpenBusError
+from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, VERSION
 from flotilla_common.bus.interface import Bus
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.permissions import Permissions
@@ -50,14 +50,7 @@ GC_THRESHOLDS = (50_000, 20, 20)
 """Our data has no reference cycles to speak of, and mirrors hold many objects: looking for cycles after every 700 new
 ones, as is the default, is work for next to nothing."""
 
-HEARTBEAT_SECONDS = 5.0
-"""How often a replica says that it lives."""
-
-
 BUS_CONNECTED = Gauge("flotilla_bus_connected", "1 while a NATS server answers.")
-
-VERSION = version("flotilla-common")
-"""The release that runs."""
 
 _SETTINGS_HELP: Mapping[type[Exception], str] = {
     PortTaken: "a port cannot be had",
@@ -116,7 +109,11 @@ class Context:
                 "service": self.service,
                 "replica": self.replica,
                 "version": VERSION,
+                "at": self.clock.now(),
                 "waiting": self.health.waiting,
+                "holder": self.holder,
+                "gates": self.gates.changes(),
+                "kinds": self.settings.custom_resource_enable,
             }
             body |= {name: figure() for name, figure in self.vitals.items()}
             self.bus.publish_soon(subjects.heartbeat(self.service, self.replica), msgspec.json.encode(body))

@@ -5,6 +5,7 @@ It knows NATS and the container runtime, and nothing of Kubernetes but copies of
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from flotilla_common.api.core import Pod
@@ -14,6 +15,7 @@ from flotilla_common.api.resources import POD
 from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, Entropy
 from flotilla_common.settings import Settings
+from flotilla_nodeagent.beat import beat
 from flotilla_nodeagent.channel.channel import Channel
 from flotilla_nodeagent.channel.reporting import Reporter
 from flotilla_nodeagent.credentials.keyring import LoginSource
@@ -58,6 +60,7 @@ async def run(
     recreated = channel.copies(RECREATE_REQUEST, ContainerRecreateRequest)
     environments = Restarts(host, Stopper(clock, restarts))
     work = [
+        partial(beat, host),
         runtimes.run,
         channel.run,
         NodeImages(host, images, Puller(host, node_logins), settings.max_workers_for_pull_image).run,

@@ -75,7 +75,7 @@ async def run(context: Context) -> None:
         host=_host(settings),
         renew_before=timedelta(days=settings.certs_renew_before),
         registration=registration,
-        use=_using(certificate, metrics),
+        use=_using(certificate, metrics, context.vitals),
         clock=clock,
     )
     app = build(handlers, convert, metrics, clock)
@@ -113,12 +113,16 @@ def _store(context: Context) -> Store:
     return SecretStore(context.api, settings.namespace, settings.webhook_secret)
 
 
-def _using(certificate: tls.Certificate, metrics: Metrics) -> Callable[[Path], None]:
+def _using(
+    certificate: tls.Certificate, metrics: Metrics, vitals: dict[str, Callable[[], object]]
+) -> Callable[[Path], None]:
     """What takes the certificate of a directory into use, and tells when it ends."""
 
     def use(directory: Path) -> None:
         certificate.use(directory)
-        metrics.certificate_end.set(certificates.end((directory / "tls.crt").read_bytes()).timestamp())
+        end = certificates.end((directory / "tls.crt").read_bytes())
+        metrics.certificate_end.set(end.timestamp())
+        vitals["certificateEnd"] = lambda: end
 
     return use
 

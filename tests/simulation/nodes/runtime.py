@@ -49,6 +49,9 @@ class SimulatedRuntime(Runtime):
     async def probe(self) -> None:
         await self._call("Version", self._nothing)
 
+    async def check(self) -> None:
+        await self.probe()
+
     async def holds_pods(self) -> bool:
         return True
 

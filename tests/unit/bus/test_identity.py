@@ -98,7 +98,7 @@ def test_no_name_opens_more_than_a_node(name: str) -> None:
 
 def test_a_nodes_permissions() -> None:
     found = node_permissions("n1.example")
-    assert found.publish == ("report.v1.n1_example.>",)
+    assert found.publish == ("report.v1.n1_example.>", "heartbeat.v1.nodeagent.n1_example")
     assert found.subscribe == ("node.v1.n1_example.>", "_INBOX_node.n1_example.>")
     assert not found.answers
 
@@ -187,7 +187,7 @@ def test_a_servers_question_and_the_answer_for_it() -> None:
     assert (claims["aud"], claims["sub"]) == (server.public, "U1")
     user = msgspec.json.decode(verified(claims["nats"]["jwt"], issuer.public))
     assert (user["aud"], user["exp"] - user["iat"], user["name"]) == ("$G", 3600, "node/n1")
-    assert user["nats"]["pub"] == {"allow": ["report.v1.n1.>"]}
+    assert user["nats"]["pub"] == {"allow": ["report.v1.n1.>", "heartbeat.v1.nodeagent.n1"]}
     refused = msgspec.json.decode(claims_of(callout.refuse(asked, issuer, "because", NOW).decode()))
     assert refused["nats"]["error"] == "because"
     assert "jwt" not in refused["nats"]

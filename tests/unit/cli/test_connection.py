@@ -14,7 +14,7 @@ from flotilla_cli.cluster.components import Ports
 from flotilla_cli.cluster.layout import notes_dir, write_private
 from flotilla_cli.cluster.local_set import LocalSet
 from flotilla_cli.cluster.process import Process, boot_id
-from flotilla_cli.connection import BusTarget, Target, _bus, _bus_target, namespace_of, nats_url_of, target_of
+from flotilla_cli.connection import BusTarget, Target, _bus, bus_target_of, namespace_of, nats_url_of, target_of
 from flotilla_cli.main import main
 from flotilla_cli.noted_buses import NotedBus, _Note, _ourselves, noted
 
@@ -83,7 +83,7 @@ def test_the_bus_of_a_run_is_known_by_its_kubeconfig_and_its_credentials_by_its_
         assert nats_url_of("", "/run/kubeconfig") == "tls://run:4222"
         assert nats_url_of("", "/other/kubeconfig") == ""
         for url in ("tls://run:4222", "nats://other:4222"):
-            found = _bus_target(url, "")
+            found = bus_target_of(url, "")
             known = ("/run/users", "/run/ca") if url == NOTED.nats_url else ("", "")
             assert (found.nats_creds, found.nats_ca) == known
         [note] = notes_dir().iterdir()
@@ -106,7 +106,7 @@ def test_of_two_for_one_cluster_neither_is_guessed(state: Path):
     write_private(notes_dir() / "1.json", msgspec.json.encode(second))
     with noted(NOTED):
         assert nats_url_of("", "/run/kubeconfig") == ""
-        assert _bus_target("tls://run:4222", "").nats_creds == "/run/users"
+        assert bus_target_of("tls://run:4222", "").nats_creds == "/run/users"
 
 
 def test_where_nothing_can_be_noted_the_bus_works_all_the_same(monkeypatch: pytest.MonkeyPatch, state: Path):
@@ -119,10 +119,10 @@ def test_where_nothing_can_be_noted_the_bus_works_all_the_same(monkeypatch: pyte
 
 def test_credentials_of_a_set_unless_others_are_given(monkeypatch: pytest.MonkeyPatch, state: Path):
     remember(state)
-    assert _bus_target("nats://set:4222", "").nats_creds == "/set/users"
+    assert bus_target_of("nats://set:4222", "").nats_creds == "/set/users"
     monkeypatch.setenv("FLOTILLA_NATS_CREDS", "/mine")
     monkeypatch.setenv("FLOTILLA_NATS_CA", "/my-ca")
-    found = _bus_target("nats://set:4222", "")
+    found = bus_target_of("nats://set:4222", "")
     assert (found.nats_creds, found.nats_ca, found.allow_open_bus) == ("/mine", "/my-ca", True)
 
 

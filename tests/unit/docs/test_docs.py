@@ -93,6 +93,32 @@ def reason_codes() -> set[str]:
     return {code for code in found if re.fullmatch(r"([A-Z][a-z]+)+", code)}
 
 
+def finding_codes() -> set[str]:
+    """All codes of `flotilla doctor`: given by name, as the first argument of a check's own helper, or in a tuple."""
+    found: set[str] = set()
+    for path, tree in SOURCES.items():
+        if "doctor" in path.parts:
+            found |= {
+                one for one in strings_in(tree) if re.fullmatch(r"(CRD|[A-Z]+[a-z]+)([A-Z]+[a-z]+)+|Undecodable", one)
+            }
+    return found - _NO_FINDINGS
+
+
+_NO_FINDINGS = {
+    *(
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "RoleBinding",
+        "ServiceAccount",
+        "StatefulSet",
+        "DaemonSet",
+        "EndpointSlice",
+    ),
+    *("PodScheduled", "ContainerCreating", "PodInitializing", "ReplicaFailure", "NamesAccepted", "PreferNoSchedule"),
+}
+"""Words of Kubernetes in the same sources."""
+
+
 def metric_names() -> set[str]:
     """The names under which metrics are shown: the client library ends counters in _total."""
     found: set[str] = set()
@@ -253,3 +279,10 @@ def test_documents_name_no_machine():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert not re.search(r"/(root|work|home)/", text), named(page)
+
+
+def test_every_finding_of_the_doctor_is_explained():
+    explained = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|[^|]*\|", DOCS["doctor.md"], re.MULTILINE))))
+    codes = finding_codes()
+    assert len(codes) > 50
+    assert codes == {code for code in explained if code[0].isupper()}

@@ -1,8 +1,8 @@
 """Who may say and hear what on the bus (docs/adr/0007).
 
-A node's agent speaks on its own report subjects and hears its own copies and answers, and that is all: no JetStream
-API, which could be made to send anything anywhere, and no other node. A service publishes under its own name and reads
-streams. `*` and `>` come only from here: names are checked before they become part of a subject.
+A node's agent speaks on its own report subjects, says that it lives, hears its own copies and answers, and that is all:
+no JetStream API, which could be made to send anything anywhere, and no other node. A service publishes under its own
+name and reads streams. `*` and `>` come only from here: names are checked before they become part of a subject.
 """
 
 import re
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from flotilla_common.bus import reading, subjects
+from flotilla_common.bus.heartbeat import NODE_AGENT
 
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -40,7 +41,8 @@ def node_permissions(node: str) -> Permissions:
         raise ValueError(f"{node!r} is not the name of a node")
     own = subjects.token(node)
     return Permissions(
-        publish=(f"report.v1.{own}.>",), subscribe=(f"node.v1.{own}.>", f"{subjects.node_inbox(node)}.>")
+        publish=(f"report.v1.{own}.>", subjects.heartbeat(NODE_AGENT, node)),
+        subscribe=(f"node.v1.{own}.>", f"{subjects.node_inbox(node)}.>"),
     )
 
 

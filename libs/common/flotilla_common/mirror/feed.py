@@ -51,6 +51,11 @@ class Feed:
         return self._source is not self._bus
 
     @property
+    def fallen_back(self) -> bool:
+        """The apiserver is watched because the bus cannot be trusted."""
+        return self._bus is not None and self.direct
+
+    @property
     def synced(self) -> bool:
         """A source has delivered everything that existed."""
         return self._source.synced

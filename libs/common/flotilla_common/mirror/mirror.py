@@ -149,6 +149,11 @@ class Mirror:
         """Seconds since the last proof that the table is up to date."""
         return self._feeds[resource].lag
 
+    def is_direct(self, resource: Resource) -> bool:
+        """The apiserver is watched for want of a bus; what never goes over the bus does not count."""
+        feed = self._feeds[resource]
+        return isinstance(feed, Feed) and feed.fallen_back
+
     def undecodable(self, resource: Resource) -> Sequence[Undecodable]:
         """Objects that could not be decoded and are therefore in no table."""
         return list(self._intakes[resource].undecodable.values())

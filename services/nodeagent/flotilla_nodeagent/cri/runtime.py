@@ -51,6 +51,11 @@ class Runtime:
         """Check that it speaks version 1, and learn its name."""
         async with translated():
             await self._images.ImageFsInfo(wire.ImageFsInfoRequest(), timeout=PROBE_SECONDS)
+        await self.check()
+
+    async def check(self) -> None:
+        """Whether it still answers; as cheap as a call can be."""
+        async with translated():
             reply = await self._runtime.Version(wire.VersionRequest(version="v1"), timeout=CALL_SECONDS)
         self.name, self.version = reply.runtime_name, reply.runtime_version
 

@@ -13,11 +13,8 @@ from flotilla_nodeagent.cri.errors import CriError, Unavailable
 from flotilla_nodeagent.cri.runtime import Runtime
 from flotilla_nodeagent.cri.sockets import CANDIDATES, candidates
 
-LOOK_SECONDS = 5.0
-"""Between looks while no runtime answers."""
-
-CHECK_SECONDS = 60.0
-"""Between looks while one does: a second runtime may appear, or the first may go."""
+LOOK_SECONDS = 2.0
+"""Between looks: a runtime may appear, or one that answered may go. Asking for a version costs next to nothing."""
 
 Report = Callable[[bool, str], None]
 """Whether a runtime answers, and a sentence about it."""
@@ -60,7 +57,7 @@ class Runtimes:
         """Look for runtimes until cancelled."""
         while True:
             await self.look()
-            await self._clock.sleep(CHECK_SECONDS if self._answering else LOOK_SECONDS)
+            await self._clock.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
         """Try every candidate once."""
@@ -80,7 +77,7 @@ class Runtimes:
         """Why the runtime cannot be used; empty when it can."""
         runtime = self._known.get(path) or self._connect(path)
         try:
-            await runtime.probe()
+            await (runtime.check() if path in self._known else runtime.probe())
         except CriError as error:
             if path not in self._known:
                 runtime.close()

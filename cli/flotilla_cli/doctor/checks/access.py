@@ -1,0 +1,159 @@
+"""Rights: each service has what it uses, and no more.
+
+What it uses stands where `flotilla install` takes it from. What it has follows from all roles that are bound to its
+account, as the apiserver adds them up; so a right may also come from a role of somebody else's.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+
+import msgspec
+
+from flotilla_cli.doctor.checks.definitions import APPLY
+from flotilla_cli.doctor.expected import services
+from flotilla_cli.doctor.facts import Facts, Rights
+from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.install import lease_policy, rbac
+from flotilla_cli.install.kinds import name_of, namespace_of
+from flotilla_common.api.documents import Json, mappings, member, sequence, text
+
+_USERS_OWN = frozenset({"kruise-manager-role", rbac.CRD_PROTECTION})
+"""Roles that users extend."""
+
+_EVERYBODY = frozenset({"system:authenticated", "system:serviceaccounts"})
+ANY = "*"
+
+
+class Right(msgspec.Struct, frozen=True, order=True):
+    """One verb on one resource. `name`: of the one object; empty: all. `namespace`: the one; empty: everywhere."""
+
+    namespace: str
+    group: str
+    resource: str
+    name: str
+    verb: str
+
+    def __str__(self) -> str:
+        what = f"{self.resource}{f'.{self.group}' if self.group else ''}"
+        which = f" {self.name}" if self.name else ""
+        return f"{self.verb} {what}{which}{f' in {self.namespace}' if self.namespace else ''}"
+
+
+def seen(facts: Facts) -> str:
+    """What was looked at."""
+    rights = sum(len(_used(facts, service)) for service in services(facts))
+    return f"{rights} rights of {len(services(facts))} ServiceAccounts"
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Each service's account."""
+    live = facts.rights.get()
+    for service in services(facts):
+        account = _account(facts, service)
+        granted = _granted(live, account, facts.namespace)
+        lacking = sorted(right for right in _used(facts, service) if not any(_covers(one, right) for one in granted))
+        if lacking:
+            said = f"it may not {_some(lacking)}"
+            advice = f"its role {rbac.account(service)} or its binding was changed: {APPLY}"
+            yield Finding(code="RightsLacking", about=f"ServiceAccount {account}", text=said, advice=advice)
+        yield from _too_many(facts, service, account, granted)
+    if facts.policies.found is not None and facts.policies.found and lease_policy.NAME not in facts.policies.found:
+        said = f"there is no policy {lease_policy.NAME}: one service could write another's leases"
+        yield Finding(code="LeasePolicyMissing", about="leases", text=said, advice=APPLY, severity=WARNING)
+
+
+def _too_many(facts: Facts, service: str, account: str, granted: Collection[Right]) -> Iterator[Finding]:
+    """Rights of roles that are bound to the account by its name, beyond what any service in it uses."""
+    sharing = services(facts) if account == rbac.account(rbac.COMPACT) else (service,)
+    used = [right for one in sharing for right in _used(facts, one)]
+    named = _granted(facts.rights.get(), account, facts.namespace, by_name=True)
+    beyond = sorted(right for right in named if not _is_used(right, used))
+    if beyond and service == next(iter(sharing)):
+        said = f"it may {_some(beyond)}, which it has no use for"
+        advice = f"a role was changed, or another one bound to it: {APPLY}; your own rights go to kruise-manager-role"
+        yield Finding(
+            code="RightsTooBroad", about=f"ServiceAccount {account}", text=said, advice=advice, severity=WARNING
+        )
+
+
+def _is_used(right: Right, used: Sequence[Right]) -> bool:
+    """Whether it is one that is used, or only a part of one."""
+    return any(_covers(one, right) for one in used)
+
+
+def _used(facts: Facts, service: str) -> list[Right]:
+    """What the roles grant that an installation makes."""
+    moved = {rbac.NAMESPACE: facts.namespace}
+    installed = _installed().get(service, ())
+    return [msgspec.structs.replace(one, namespace=moved.get(one.namespace, one.namespace)) for one in installed]
+
+
+@cache
+def _installed() -> Mapping[str, Sequence[Right]]:
+    """The same for all services, in the usual namespace."""
+    wanted = rbac.objects()
+    made = Rights([one for one in wanted if "rules" in one], [one for one in wanted if "roleRef" in one])
+    return {one: sorted(_granted(made, rbac.account(one), rbac.NAMESPACE)) for one in rbac.services()}
+
+
+def _account(facts: Facts, service: str) -> str:
+    """Under which a service works: in the compact profile all do under one."""
+    compact = rbac.account(rbac.COMPACT)
+    names = {name_of(one) for one in facts.workloads.found or ()}
+    return compact if compact in names else rbac.account(service)
+
+
+def _granted(live: Rights, account: str, namespace: str, *, by_name: bool = False) -> set[Right]:
+    """What the bindings give the account; `by_name`: those that name it, without roles that users extend."""
+    roles = {(text(one.get("kind")), namespace_of(one), name_of(one)): one for one in live.roles}
+    found: set[Right] = set()
+    for binding in live.bindings:
+        where, reference = namespace_of(binding), member(binding, "roleRef")
+        kind, name = text(reference.get("kind")), text(reference.get("name"))
+        if not _is_bound(binding, account, namespace, by_name=by_name) or (by_name and name in _USERS_OWN):
+            continue
+        role = roles.get((kind, where if kind == "Role" else "", name), {})
+        found |= set(_rights(mappings(role.get("rules")), where))
+    return found
+
+
+def _is_bound(binding: Json, account: str, namespace: str, *, by_name: bool) -> bool:
+    for subject in mappings(binding.get("subjects")):
+        kind, name = subject.get("kind"), text(subject.get("name"))
+        if kind == "ServiceAccount" and (name, text(subject.get("namespace"))) == (account, namespace):
+            return True
+        if kind == "User" and name == f"system:serviceaccount:{namespace}:{account}":
+            return True
+        groups = _EVERYBODY | {f"system:serviceaccounts:{namespace}"}
+        if kind == "Group" and not by_name and name in groups:
+            return True
+    return False
+
+
+def _rights(rules: Sequence[Json], namespace: str) -> Iterator[Right]:
+    for rule in rules:
+        for group in sequence(rule.get("apiGroups")):
+            for resource in sequence(rule.get("resources")):
+                for name in sequence(rule.get("resourceNames")) or [""]:
+                    for verb in sequence(rule.get("verbs")):
+                        yield Right(namespace, group, resource, name, verb)
+
+
+def _covers(given: Right, wanted: Right) -> bool:
+    return (
+        given.namespace in ("", wanted.namespace)
+        and given.group in (ANY, wanted.group)
+        and given.verb in (ANY, wanted.verb)
+        and given.name in ("", wanted.name)
+        and (given.resource in (ANY, wanted.resource))
+    )
+
+
+def _some(rights: Sequence[Right]) -> str:
+    """Verbs together that go with the same resource."""
+    verbs: Mapping[Right, list[str]] = defaultdict(list)
+    for right in rights:
+        verbs[msgspec.structs.replace(right, verb="")].append(right.verb)
+    said = [str(msgspec.structs.replace(right, verb=", ".join(found))) for right, found in verbs.items()]
+    return "; ".join(said[:4]) + (f"; and {len(said) - 4} more" if len(said) > 4 else "")

@@ -1,0 +1,118 @@
+"""Node agents: in contact, with a container runtime, and on every node that they are meant for.
+
+An agent is expected where the chart has a pod for it, where credentials were made, and where the bus has copies for the
+node: there one has read them within ten minutes. Nodes that are not ready, or gone, are Kubernetes' business.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from flotilla_cli.doctor.checks.clocks import is_ready
+from flotilla_cli.doctor.expected import AGENT, agents_by_chart, component
+from flotilla_cli.doctor.facts import Facts, Heard, Stream
+from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.doctor.gather.bus import with_copies
+from flotilla_common.api.documents import Json, mappings, member, strings, text
+from flotilla_common.bus.heartbeat import NODE_AGENT
+from flotilla_common.bus.subjects import inbox_node
+
+RUNTIME = "runtime"
+"""How the agent's readiness names its container runtime."""
+
+_START = "see its pod or process and its log; `flotilla up` starts that of a local set (docs/nodeagent.md)"
+
+
+def seen(facts: Facts) -> str:
+    """What was looked at."""
+    return f"{len(_heard(facts))} node agents on {len(facts.nodes.get())} nodes"
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Each agent that speaks, each that does not, and each node that should have one."""
+    heard = _heard(facts)
+    ready = {_name(node): node for node in facts.nodes.get() if is_ready(node) and not _is_fake(node)}
+    for node, one in heard.items():
+        yield from _waiting(node, one)
+    streams = [one for name, one in (facts.streams.found or {}).items() if one and name in with_copies()]
+    reading = {inbox_node(reader.inbox) for stream in streams for reader in stream.consumers}
+    for node, because in _expected(facts, streams).items():
+        if node in ready and node not in heard:
+            yield _silent(node, because, reads=node in reading)
+    yield from _without(facts, ready)
+
+
+def _heard(facts: Facts) -> dict[str, Heard]:
+    return {one.beat.replica: one for one in facts.heard.get() if one.beat.service == NODE_AGENT}
+
+
+def _waiting(node: str, one: Heard) -> Iterator[Finding]:
+    about = f"agent of {node}"
+    if why := one.beat.waiting.get(RUNTIME):
+        said = f"it reaches no container runtime: {why}"
+        advice = "start the runtime, or name its socket (--cri-socket, `daemon.socketFile`)"
+        yield Finding(code="RuntimeUnanswered", about=about, text=said, advice=advice)
+    others = {part: why for part, why in one.beat.waiting.items() if part != RUNTIME}
+    if others:
+        said = "; ".join(f"{part}: {why}" for part, why in sorted(others.items()))
+        yield Finding(code="AgentWaits", about=about, text=f"it is not ready: {said}", advice=_START)
+
+
+def _expected(facts: Facts, streams: list[Stream]) -> Mapping[str, str]:
+    """The nodes that should have one that speaks, with what says so."""
+    served = {node for stream in streams for node in stream.nodes}
+    chart = agents_by_chart(facts)
+    pods = [pod for pod in facts.pods.found or () if component(pod) == AGENT and is_ready(pod) and not _is_going(pod)]
+    placed = {text(member(pod, "spec").get("nodeName")) for pod in pods}
+    if chart is not None:
+        return dict.fromkeys(sorted(placed - {""}), "its pod is there")
+    return dict.fromkeys(sorted(served), "it read the bus until lately") | dict.fromkeys(
+        sorted(facts.enrolled), "the node has credentials for it"
+    )
+
+
+def _silent(node: str, because: str, *, reads: bool) -> Finding:
+    """The bus keeps a reader for half a minute after its end."""
+    said = f"it does not say that it lives, and {because}: nothing is pulled or restarted there"
+    if reads:
+        said += "; it reads the bus, so it has only just ended, or is of an earlier release that says nothing"
+    return Finding(code="AgentSilent", about=f"agent of {node}", text=said, advice=_START)
+
+
+def _without(facts: Facts, ready: Mapping[str, Json]) -> Iterator[Finding]:
+    """Nodes that the chart's DaemonSet is meant for, and whose taints keep it away."""
+    chart = agents_by_chart(facts)
+    if chart is None:
+        return
+    spec = member(chart, "spec", "template", "spec")
+    if spec.get("affinity") or spec.get("nodeSelector"):
+        return  # somebody has chosen
+    tolerations = mappings(spec.get("tolerations"))
+    for node, document in ready.items():
+        taints = [
+            one for one in mappings(member(document, "spec").get("taints")) if one.get("effect") != "PreferNoSchedule"
+        ]
+        kept = [one for one in taints if not any(_tolerates(each, one) for each in tolerations)]
+        if kept:
+            said = f"no agent runs on it: taint {text(kept[0].get('key'))} is not tolerated"
+            advice = "add it to `daemon.tolerations`, or choose the nodes with `daemon.nodeSelector`"
+            yield Finding(code="NodeWithoutAgent", about=f"node {node}", text=said, advice=advice, severity=WARNING)
+
+
+def _tolerates(toleration: Json, taint: Json) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint.get("key"))
+    return (toleration.get("key"), toleration.get("value") or "") == (taint.get("key"), taint.get("value") or "")
+
+
+def _is_fake(node: Json) -> bool:
+    """Nothing that is said to run on a node of kwok does."""
+    return any(key.startswith("kwok.x-k8s.io/") for key in strings(member(node, "metadata").get("annotations")))
+
+
+def _is_going(pod: Json) -> bool:
+    return "deletionTimestamp" in member(pod, "metadata")
+
+
+def _name(document: Json) -> str:
+    return text(member(document, "metadata").get("name"))

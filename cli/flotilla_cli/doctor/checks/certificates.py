@@ -1,0 +1,89 @@
+"""Certificates: believed, and not about to end."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from cryptography import x509
+
+from flotilla_cli.ages import span
+from flotilla_cli.doctor.expected import is_ours
+from flotilla_cli.doctor.facts import Certificate, Facts
+from flotilla_cli.doctor.finding import BROKEN, WARNING, Finding
+from flotilla_cli.install.endpoint import clients
+
+SOON = timedelta(days=14)
+"""What ends within that time should have been renewed: ours is 180 days before, cert-manager's when a third is left."""
+
+OUTSIDE_SHARE = 0.25
+"""Of a certificate from outside, which may be made for days: less than this share of its time is left."""
+
+_WEBHOOK = (
+    "the running webhook renews its certificate by itself: see why it does not (its log). With EnableExternalCerts "
+    "somebody else does (cert-manager)"
+)
+_BUS = "restart the bus: its own certificate is made at each start; for servers of your own renew it there"
+
+
+def seen(facts: Facts) -> str:
+    """What was looked at."""
+    ends = [end for _, end in _webhook_ends(facts)]
+    bus = [one.certificate.end for one in facts.banners.found or () if one.certificate]
+    which = [f"webhook until {min(ends):%Y-%m-%d}"] if ends else []
+    which += [f"bus until {min(bus):%Y-%m-%d}"] if bus else []
+    return f"certificates: {', '.join(which) or 'none that can be seen from here'}"
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """The webhook's, as it is served and as it says itself, its authorities, and the bus's."""
+    served = facts.webhook_certificate.found
+    if served is not None and served.problem and not _has_ended(served, facts.now):
+        yield Finding(
+            code="CertificateUntrusted",
+            about="certificate of the webhook",
+            text=f"the caBundle of its entries does not believe it: {served.problem}",
+            advice=_WEBHOOK,
+        )
+    external = any("EnableExternalCerts=true" in (one.beat.gates or "") for one in facts.heard.found or ())
+    for about, end in _webhook_ends(facts):
+        begin = served.begin if served else None
+        yield from _ending(about, end, facts.now, _WEBHOOK, begin if external else None)
+    for one in facts.banners.found or ():
+        if one.certificate is not None:
+            yield from _ending(f"certificate of the bus at {one.url}", one.certificate.end, facts.now, _BUS)
+
+
+def _webhook_ends(facts: Facts) -> Iterator[tuple[str, datetime]]:
+    """When what the apiserver goes by ends: certificate and authorities."""
+    ends = [one.beat.certificate_end for one in facts.heard.found or () if one.beat.certificate_end]
+    ends += [facts.webhook_certificate.found.end] if facts.webhook_certificate.found else []
+    if ends:
+        yield "certificate of the webhook", min(ends)
+    bundles = {
+        client.get("caBundle", "") for one in facts.hooks.get() if is_ours(one) for client in clients(one).values()
+    }
+    last = [end for bundle in bundles for end in _authorities(bundle)]
+    if last:
+        yield "authority of the webhook", max(last)
+
+
+def _authorities(bundle: str) -> list[datetime]:
+    try:
+        return [one.not_valid_after_utc for one in x509.load_pem_x509_certificates(base64.b64decode(bundle))]
+    except (ValueError, binascii.Error):
+        return []  # that nobody believes it is seen elsewhere
+
+
+def _has_ended(certificate: Certificate, now: datetime) -> bool:
+    return certificate.end <= now
+
+
+def _ending(about: str, end: datetime, now: datetime, advice: str, begin: datetime | None = None) -> Iterator[Finding]:
+    left = end - now
+    if left <= timedelta(0):
+        said = f"it ended {span(-left.total_seconds())} ago, on {end:%Y-%m-%d %H:%M} UTC"
+        yield Finding(code="CertificateExpired", about=about, text=said, advice=advice, severity=BROKEN)
+    elif left < (SOON if begin is None else min(SOON, (end - begin) * OUTSIDE_SHARE)):
+        said = f"it ends in {span(left.total_seconds())}, on {end:%Y-%m-%d %H:%M} UTC"
+        yield Finding(code="CertificateEnds", about=about, text=said, advice=advice, severity=WARNING)

@@ -1,0 +1,173 @@
+"""Leases: each shard held by somebody who lives, by one only, and of one number of shards.
+
+Whether a holder lives is told from two looks at its lease some seconds apart: who renews it lives, whatever his clock
+says. One that has not changed between them may still be good for as long as it says.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.ages import span
+from flotilla_cli.doctor.expected import services
+from flotilla_cli.doctor.facts import Facts, Heard
+from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_common.control.leases import FORGET_AFTER, Lease
+from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL
+from flotilla_common.installed import published
+
+LATE_SECONDS = 10.0
+"""Somebody takes an expired lease over within two seconds, and then lists what he needs."""
+
+MEMBER, SHARD = "member", "shard"
+WATCHER = "watcher"
+"""Its shards are resources."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A lease, and how it is with it."""
+
+    lease: Lease
+    alive: bool
+    overdue: float  # seconds since it ended; negative before that
+    held: float  # seconds that its holder has had it
+
+    @property
+    def name(self) -> str:
+        return self.lease.metadata.name
+
+    @property
+    def holder(self) -> str:
+        return self.lease.spec.holder_identity or ""
+
+    def label(self, key: str) -> str:
+        """Empty without."""
+        return self.lease.metadata.labels.get(key, "")
+
+
+def all_of(facts: Facts) -> list[Seen]:
+    """All leases of Flotilla, whatever the namespace. Raises NotKnown."""
+    found = facts.leases.get()
+    before = {_place(one): one for one in _leases(found.first)}
+    ahead = facts.server.found.ahead if facts.server.found else 0.0
+    return [_seen(one, before.get(_place(one)), facts.now, ahead) for one in _leases(found.last)]
+
+
+def seen(facts: Facts) -> str:
+    """What was looked at."""
+    ours = _ours(facts)
+    return f"{len(ours)} leases, {sum(one.alive for one in ours)} of them renewed meanwhile"
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Of each service that runs: one that is silent is said to be."""
+    by_service: dict[str, list[Seen]] = defaultdict(list)
+    for one in _ours(facts):
+        if not _is_retired(one):
+            by_service[one.label(SERVICE_LABEL)].append(one)
+    heard = facts.heard.found
+    for service in services(facts):
+        speaking = [one for one in heard or () if one.beat.service == service]
+        if speaking or heard is None:
+            yield from _shards(service, by_service[service], speaking)
+            yield from _members(by_service[service])
+            yield from _twice(service, speaking)
+
+
+def _shards(service: str, leases: list[Seen], speaking: list[Heard]) -> Iterator[Finding]:
+    number = _number(service, leases)
+    for one in leases:
+        if one.label(ROLE_LABEL) == SHARD and one.label(NUMBER_LABEL) in ("", number):
+            yield from _shard(one, speaking)
+    numbers = {one.label(NUMBER_LABEL) for one in leases if one.alive and one.holder} - {""}
+    if len(numbers) > 1:
+        who = "; ".join(f"{count}: {', '.join(_holders(leases, count))}" for count in sorted(numbers))
+        said = f"its replicas know different numbers of shards ({who}): those of one number only stand by"
+        advice = "start all replicas with the same --shards; a rolling update ends it by itself"
+        yield Finding(code="ShardsDisagree", about=service, text=said, advice=advice)
+
+
+def _shard(one: Seen, speaking: list[Heard]) -> Iterator[Finding]:
+    about = f"lease {one.name}"
+    advice = "see the service's log: it may lack rights to leases, or not reach the apiserver"
+    if not one.holder:
+        said = "nobody holds it: the objects of this shard are not looked after"
+        yield Finding(code="ShardWithoutHolder", about=about, text=said, advice=advice)
+    elif not one.alive and one.overdue > LATE_SECONDS:
+        said = (
+            f"{one.holder} holds it and has not renewed it; it ended {span(one.overdue)} ago, and nobody took it over"
+        )
+        yield Finding(code="LeaseExpired", about=about, text=said, advice=advice)
+    elif one.alive and speaking and not any(_is_of(one.holder, beat) for beat in speaking):
+        said = f"{one.holder} renews it, and is not heard on this bus"
+        advice = "it is connected to another bus, or to none: compare --nats of both"
+        yield Finding(code="HolderNotHeard", about=about, text=said, advice=advice)
+
+
+def _members(leases: list[Seen]) -> Iterator[Finding]:
+    """Those of the dead, whom a replica that has lived for long enough should have forgotten."""
+    longest = max((one.held for one in leases if one.alive), default=0.0)
+    for one in leases:
+        patience = 2 * FORGET_AFTER * (one.lease.spec.lease_duration_seconds or 0)
+        if one.label(ROLE_LABEL) == MEMBER and not one.alive and min(one.overdue, longest) > patience:
+            said = f"its replica is dead, it ended {span(one.overdue)} ago, and nobody has deleted it"
+            advice = "the service may lack the right to delete leases; `kubectl delete lease` does no harm"
+            yield Finding(code="MemberLeaseLeft", about=f"lease {one.name}", text=said, advice=advice, severity=WARNING)
+
+
+def _twice(service: str, speaking: list[Heard]) -> Iterator[Finding]:
+    """Two replicas that both say that they serve a shard."""
+    serving: Mapping[str, list[str]] = defaultdict(list)
+    for one in speaking:
+        for shard in (*map(str, one.beat.shards), *one.beat.resources):
+            serving[shard].append(one.beat.replica)
+    for shard, replicas in serving.items():
+        if len(replicas) > 1:
+            said = f"{' and '.join(sorted(replicas))} both say that they serve it"
+            advice = "they work in different namespaces or with different --shards: only one may stay"
+            yield Finding(code="TwoHolders", about=f"{service} shard {shard}", text=said, advice=advice)
+
+
+def _is_retired(one: Seen) -> bool:
+    """A lease of the watcher for a resource that no service reads any more."""
+    resources = {f"flotilla-{WATCHER}-{each.plural}.{each.group or 'core'}" for each in published()}
+    watchers = one.label(SERVICE_LABEL) == WATCHER and one.label(ROLE_LABEL) == SHARD
+    return watchers and one.name not in resources
+
+
+def _number(service: str, leases: list[Seen]) -> str:
+    """How many shards count: the first shard decides."""
+    first = next((one for one in leases if one.name == f"flotilla-{service}-0"), None)
+    return first.label(NUMBER_LABEL) if first else ""
+
+
+def _holders(leases: list[Seen], number: str) -> list[str]:
+    return sorted({one.holder for one in leases if one.alive and one.label(NUMBER_LABEL) == number})
+
+
+def _is_of(holder: str, one: Heard) -> bool:
+    return holder == one.beat.holder or holder.startswith(f"{one.beat.replica}-")
+
+
+def _ours(facts: Facts) -> list[Seen]:
+    return [one for one in all_of(facts) if one.lease.metadata.namespace == facts.namespace]
+
+
+def _leases(documents: object) -> list[Lease]:
+    return msgspec.convert(documents, type=list[Lease])
+
+
+def _place(one: Lease) -> tuple[str, str]:
+    return one.metadata.namespace, one.metadata.name
+
+
+def _seen(one: Lease, before: Lease | None, now: datetime, ahead: float) -> Seen:
+    """Against the apiserver's clock, because the holder's is not known."""
+    alive = before is None or before.metadata.resource_version != one.metadata.resource_version
+    renewed, acquired = (
+        (now - datetime.fromisoformat(stamp)).total_seconds() + ahead if stamp else 0.0
+        for stamp in (one.spec.renew_time, one.spec.acquire_time)
+    )
+    return Seen(one, alive, renewed - (one.spec.lease_duration_seconds or 0), acquired)

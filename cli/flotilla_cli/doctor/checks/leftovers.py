@@ -1,0 +1,115 @@
+"""Who else is there: OpenKruise, a second Flotilla, webhooks that nobody answers, kinds that nobody serves."""
+
+from collections.abc import Iterator
+
+from flotilla_cli.adopt.leader import held_by
+from flotilla_cli.adopt.original import DAEMON, GROUPS, MANAGER, TAKEN, is_theirs
+from flotilla_cli.doctor.checks.leases import all_of
+from flotilla_cli.doctor.expected import is_ours
+from flotilla_cli.doctor.facts import Backend, Facts
+from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.install.kinds import name_of, namespace_of
+from flotilla_common.api.documents import Json, mappings, member, sequence, text
+from flotilla_common.api.webhooks import path_of
+from flotilla_common.control.shards import SERVICE_LABEL
+
+_KRUISE_PATHS = ("/mutate-apps-kruise-io", "/validate-apps-kruise-io", "/mutate-pod")
+"""What entries of OpenKruise and of Flotilla call."""
+
+_ADOPT = "`flotilla adopt` takes the cluster over from OpenKruise; two managers write the same pods"
+_DELETE = "delete the configuration if its owner is gone: `kubectl delete {kind} {name}`"
+
+
+def seen(facts: Facts) -> str:
+    """What was looked at."""
+    return (
+        f"{len(facts.hooks.get())} webhook configurations and {len(facts.workloads.get())} workloads of others and ours"
+    )
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    yield from _openkruise(facts)
+    yield from _second(facts)
+    for configuration in facts.hooks.get():
+        if not is_ours(configuration):
+            yield from _stranger(configuration, facts)
+    for name, count in (facts.foreign.found or {}).items():
+        if count:
+            said = f"there are {'100 or more' if count >= 100 else count} objects, and nobody acts on them"
+            advice = "Flotilla does not serve this kind: delete what is not needed (docs/taking-over.md)"
+            yield Finding(code="KindNotServed", about=f"CRD {name}", text=said, advice=advice, severity=WARNING)
+
+
+def _openkruise(facts: Facts) -> Iterator[Finding]:
+    """Its manager, its daemon, its lease."""
+    for live in facts.workloads.get():
+        if not is_theirs(live):
+            continue
+        place = (live["kind"], namespace_of(live), name_of(live))
+        if place == (MANAGER.resource.kind, MANAGER.namespace, MANAGER.name):
+            replicas = member(live, "spec").get("replicas", 1)
+            if replicas:
+                yield _finding("OpenKruiseRuns", str(MANAGER), f"its manager has {replicas} replicas", _ADOPT)
+        elif place == (DAEMON.resource.kind, DAEMON.namespace, DAEMON.name):
+            selector = member(live, "spec", "template", "spec", "nodeSelector")
+            wanted = member(live, "status").get("desiredNumberScheduled", 1)
+            if TAKEN not in selector and wanted:
+                yield _finding("OpenKruiseRuns", str(DAEMON), f"its daemon runs on {wanted} nodes", _ADOPT)
+    lease = facts.leader.found or {}
+    if lease and (holder := held_by(lease, facts.now)):
+        said = f"{holder} holds and renews it: a manager of OpenKruise works somewhere"
+        yield _finding("OpenKruiseRuns", "lease kruise-manager", said, _ADOPT)
+
+
+def _second(facts: Facts) -> Iterator[Finding]:
+    """Leases that somebody renews in another namespace, and a chart there."""
+    leases = all_of(facts) if facts.leases.found else []
+    elsewhere = {
+        one.lease.metadata.namespace
+        for one in leases
+        if one.alive and one.holder and one.label(SERVICE_LABEL) and one.lease.metadata.namespace != facts.namespace
+    }
+    charts = {namespace_of(one) for one in facts.workloads.get() if not is_theirs(one) or "flotilla" in name_of(one)}
+    for namespace in sorted(elsewhere | (charts - {facts.namespace, MANAGER.namespace})):
+        said = f"services of Flotilla work there and in {facts.namespace}: both act on all objects"
+        advice = "remove one of the two (`helm uninstall`, or end its `flotilla run`)"
+        yield _finding("SecondInstallation", f"namespace {namespace}", said, advice)
+
+
+def _stranger(configuration: Json, facts: Facts) -> Iterator[Finding]:
+    """The first of somebody else's entries that is about our kinds, or refuses pods because nobody answers."""
+    name, kind = name_of(configuration), text(configuration.get("kind"))
+    for entry in mappings(configuration.get("webhooks")):
+        if why := _in_the_way(entry, facts):
+            code, said = why
+            advice = _DELETE.format(kind=kind.lower(), name=name)
+            yield _finding(code, f"{kind} {name}", f"entry {text(entry.get('name'))} {said}", advice)
+            return
+
+
+def _in_the_way(entry: Json, facts: Facts) -> tuple[str, str] | None:
+    """Code and words."""
+    if _asks_about(entry, GROUPS, "") and path_of(entry).startswith(_KRUISE_PATHS):
+        return "ForeignWebhook", "is one of another installation of our kinds"
+    if entry.get("failurePolicy") == "Fail" and _is_dead(entry, facts) and _asks_about(entry, GROUPS, "pods"):
+        return "WebhookNobodyAnswers", "leads to a Service that does not exist, and what it is asked about is refused"
+    return None
+
+
+def _asks_about(entry: Json, groups: tuple[str, ...], pods: str) -> bool:
+    for rule in mappings(entry.get("rules")):
+        asked, resources = sequence(rule.get("apiGroups")), sequence(rule.get("resources"))
+        if set(asked) & set(groups) or (pods and {"", "*"} & set(asked) and {pods, "*", "*/*"} & set(resources)):
+            return True
+    return False
+
+
+def _is_dead(entry: Json, facts: Facts) -> bool:
+    service = member(entry, "clientConfig", "service")
+    place = text(service.get("namespace")), text(service.get("name"))
+    return bool(service) and not facts.backends.get().get(place, Backend(exists=True)).exists
+
+
+def _finding(code: str, about: str, said: str, advice: str) -> Finding:
+    return Finding(code=code, about=about, text=said, advice=advice)

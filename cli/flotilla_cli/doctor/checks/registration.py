@@ -1,0 +1,153 @@
+"""The webhook configurations and the CRDs' conversion: complete, of this release, and of one authority.
+
+The running webhook makes the entries of the annotation `template`, and those in the path of pods of its rules; so what
+an administrator has changed there is meant so. What nobody repairs is a template that lacks entries, and, while the
+webhook does not run, entries that differ from it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from flotilla_cli.adopt.found import is_served
+from flotilla_cli.doctor.checks.definitions import APPLY
+from flotilla_cli.doctor.expected import is_ours
+from flotilla_cli.doctor.facts import Facts
+from flotilla_cli.doctor.finding import WARNING, Finding
+from flotilla_cli.install.endpoint import TEMPLATE, clients
+from flotilla_common.api.documents import Json, mappings, member, sequence, strings, text
+from flotilla_common.api.podrules import RULES, decoded, pod_entries
+from flotilla_common.api.webhooks import (
+    MUTATING_CONFIGURATION,
+    NOT_OURS,
+    VALIDATING_CONFIGURATION,
+    mutating_entries,
+    path_of,
+    validating_entries,
+)
+from flotilla_common.gates import Gates
+
+_SWITCHED = frozenset({"vingress.kb.io", "vservice.kb.io"})
+"""Entries that a gate takes away."""
+
+_RUN = "the running webhook repairs this within seconds: start it"
+
+
+def seen(facts: Facts) -> str:
+    """What was looked at."""
+    entries = sum(len(mappings(one.get("webhooks"))) for one in facts.hooks.get() if is_ours(one))
+    return f"2 webhook configurations with {entries} entries"
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """Both configurations, what they lead to, and the namespace that has to be out of their way."""
+    live = {text(member(one, "metadata").get("name")): one for one in facts.hooks.get() if is_ours(one)}
+    wanted = {
+        MUTATING_CONFIGURATION: mutating_entries(),
+        VALIDATING_CONFIGURATION: [one for one in validating_entries(Gates.parse("")) if one["name"] not in _SWITCHED],
+    }
+    for name, entries in wanted.items():
+        if name not in live:
+            yield _finding("WebhookConfigurationMissing", name, "there is none: objects are not checked", APPLY)
+            continue
+        yield from _complete(name, live[name], entries)
+        yield from _backed(facts, name, live[name])
+    definitions = filter(is_served, (facts.definitions.found or {}).values())
+    yield from _one_authority([*live.values(), *definitions])
+    yield from _exempt(facts)
+
+
+def _complete(name: str, live: Json, wanted: list[Json]) -> Iterator[Finding]:
+    template, entries = _named(_template(live)), _named(mappings(live.get("webhooks")))
+    source = template or entries
+    if lacking := sorted(one["name"] for one in wanted if one["name"] not in source):
+        said = f"it lacks {', '.join(lacking)}: the kinds are not checked"
+        yield _finding("WebhookEntriesMissing", name, said, APPLY)
+    of_other_release = [
+        one["name"] for one in wanted if one["name"] in source and _asks(source[one["name"]]) != _asks(one)
+    ]
+    if of_other_release:
+        said = f"{', '.join(of_other_release)} are asked about other objects than this release wants"
+        yield _finding("WebhookEntriesOtherRelease", name, said, APPLY, WARNING)
+    should = {**template, **_named(pod_entries(decoded(_rules(live))))}
+    differing = sorted(key for key in should if key in entries and _bare(entries[key]) != _bare(should[key]))
+    absent = sorted(key for key in should if key not in entries and key not in _SWITCHED)
+    if differing or absent:
+        changed = f"changed: {', '.join(differing)}" if differing else ""
+        said = "; ".join(filter(None, (changed, f"absent: {', '.join(absent)}" if absent else "")))
+        yield _finding("WebhookEntriesChanged", name, f"entries are not as they were installed ({said})", _RUN)
+
+
+def _backed(facts: Facts, name: str, live: Json) -> Iterator[Finding]:
+    """The Services behind the entries, where there are such."""
+    places = {
+        (text(client["namespace"]), text(client["name"]))
+        for entry in mappings(live.get("webhooks"))
+        if (client := member(entry, "clientConfig", "service"))
+    }
+    for place in sorted(places):
+        backend = facts.backends.get()[place]
+        where = "/".join(place)
+        if not backend.exists:
+            yield _finding("WebhookServiceMissing", name, f"it leads to Service {where}, which does not exist", APPLY)
+        elif not backend.ready:
+            said = f"Service {where} has no endpoint that is ready"
+            yield _finding("WebhookServiceEmpty", name, said, "see why the webhook's pods are not ready")
+
+
+def _one_authority(documents: list[Json]) -> Iterator[Finding]:
+    """All entries bear the same caBundle, and one that can be read."""
+    bundles = {
+        f"{text(member(one, 'metadata').get('name'))} {entry}".strip(): text(client.get("caBundle"))
+        for one in documents
+        for entry, client in clients(one).items()
+    }
+    counted = Counter(bundles.values())
+    for bundle, _ in counted.most_common()[1:]:
+        which = sorted(name for name, held in bundles.items() if held == bundle)
+        what = "no caBundle" if not bundle else "another caBundle than the others"
+        said = f"{what}: {', '.join(which[:3])}{f' and {len(which) - 3} more' if len(which) > 3 else ''}"
+        yield _finding("CABundleDiffers", which[0], said, _RUN)
+
+
+def _exempt(facts: Facts) -> Iterator[Finding]:
+    """The installation's own pods have to start while the webhook is down."""
+    labels = strings(member(facts.home.get(), "metadata").get("labels"))
+    key, values = text(NOT_OURS["key"]), sequence(NOT_OURS["values"])
+    if facts.home.get() and labels.get(key) not in values:
+        said = f"it lacks the label {key}={values[0]}: its own pods may wait for the webhook"
+        yield Finding(
+            code="NamespaceNotExempt", about=f"namespace {facts.namespace}", text=said, advice=APPLY, severity=WARNING
+        )
+
+
+def _named(entries: list[Json]) -> dict[str, Json]:
+    return {text(entry.get("name")): entry for entry in entries}
+
+
+def _template(live: Json) -> list[Json]:
+    content = strings(member(live, "metadata").get("annotations")).get(TEMPLATE, "")
+    try:
+        return mappings(msgspec.json.decode(content)) if content else []
+    except msgspec.DecodeError:
+        return []
+
+
+def _rules(live: Json) -> str:
+    return strings(member(live, "metadata").get("annotations")).get(RULES, "")
+
+
+def _bare(entry: Json) -> Json:
+    """Without what the webhook fills in: where it is and whom to believe."""
+    return {key: value for key, value in entry.items() if key != "clientConfig"} | {"path": path_of(entry)}
+
+
+def _asks(entry: Json) -> list[Mapping[str, list[str]]]:
+    """What an entry is asked about."""
+    keys = ("apiGroups", "apiVersions", "resources", "operations")
+    return [{key: sorted(rule.get(key) or ()) for key in keys} for rule in mappings(entry.get("rules"))]
+
+
+def _finding(code: str, name: str, said: str, advice: str, severity: str = "broken") -> Finding:
+    return Finding(code=code, about=name, text=said, advice=advice, severity=severity)

@@ -1,0 +1,69 @@
+"""Which services an installation has to have, as far as one can tell; pure.
+
+A local set says it, and so does the chart. Otherwise a service is expected once it has run (its leases stay) and the
+webhook as soon as the apiserver is told to ask it: `flotilla run watcher cloneset` alone is nothing to complain about.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.doctor.facts import Facts
+from flotilla_cli.services import installed
+from flotilla_common.api.documents import Json, member, strings, text
+from flotilla_common.api.webhooks import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from flotilla_common.control.shards import SERVICE_LABEL
+
+COMPONENT = "app.kubernetes.io/component"
+COMPACT = "compact"
+BUS, AGENT = "bus", "nodeagent"
+ALL = tuple(installed())
+"""The services that are installed beside this command; the agent is none of them."""
+
+
+def services(facts: Facts) -> Mapping[str, str]:
+    """Each expected service, with what says that it is."""
+    if facts.local:
+        return dict.fromkeys(facts.local, "the local set has it")
+    deployed = _deployed(facts.workloads.found or ())
+    if deployed:
+        return deployed
+    found: dict[str, str] = {}
+    for lease in facts.leases.found.last if facts.leases.found else ():
+        meta = member(lease, "metadata")
+        service = strings(meta.get("labels")).get(SERVICE_LABEL, "")
+        if text(meta.get("namespace")) == facts.namespace and service in ALL:
+            found[service] = f"its lease {text(meta.get('name'))} is there"
+    if any(map(is_ours, facts.hooks.found or ())):
+        found["webhook"] = "the webhook configurations are there"
+    return found
+
+
+def named(local: LocalSet | None, workloads: Sequence[Json], hooks: Sequence[Json]) -> set[str]:
+    """The services that are surely expected before leases have been looked at for long."""
+    if local is not None:
+        return set() if local.bare else set(local.services)
+    return set(_deployed(workloads)) | ({"webhook"} if any(map(is_ours, hooks)) else set())
+
+
+def agents_by_chart(facts: Facts) -> Json | None:
+    """The chart's DaemonSet."""
+    found = facts.workloads.found or ()
+    return next((one for one in found if one["kind"] == "DaemonSet" and component(one) == AGENT), None)
+
+
+def component(workload: Json) -> str:
+    """Which part of the chart it is."""
+    return strings(member(workload, "metadata").get("labels")).get(COMPONENT, "")
+
+
+def _deployed(workloads: Sequence[Json]) -> dict[str, str]:
+    deployments = [one for one in workloads if one["kind"] == "Deployment"]
+    found = {component(one): text(member(one, "metadata").get("name")) for one in deployments}
+    if COMPACT in found:
+        return dict.fromkeys(ALL, f"Deployment {found[COMPACT]} is there")
+    return {service: f"Deployment {name} is there" for service, name in found.items() if service in ALL}
+
+
+def is_ours(configuration: Json) -> bool:
+    """Whether a webhook configuration is one of Flotilla's, by its name."""
+    return text(member(configuration, "metadata").get("name")) in (MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION)

@@ -1,0 +1,169 @@
+"""What is known of an installation after one look at it.
+
+A fact may be missing: the right to read it, the bus, an answer in time. Whoever asks for a missing one raises NotKnown
+with the reason, and the check that asked counts as not made.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Generic, TypeVar
+
+import msgspec
+
+from flotilla_cli.cluster.status import Health
+from flotilla_common.api.documents import Json
+from flotilla_common.bus.heartbeat import Heartbeat
+from flotilla_common.bus.subjects import Marker
+
+T = TypeVar("T")
+
+
+class NotKnown(Exception):
+    """A fact is missing; the text says why."""
+
+
+class Fact(msgspec.Struct, Generic[T], frozen=True):
+    """Something that was found out, or why it was not."""
+
+    found: T | None = None
+    why: str = ""
+
+    def get(self) -> T:
+        """Raises NotKnown."""
+        if self.found is None:
+            raise NotKnown(self.why)
+        return self.found
+
+
+class Server(msgspec.Struct, frozen=True):
+    """The apiserver. `ahead`: seconds by which its clock is ahead of this machine's."""
+
+    version: str
+    ahead: float
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """A dry run that the webhook has to answer: what the apiserver said. `code` 0: nothing in time."""
+
+    name: str
+    code: int
+    message: str = ""
+    body: Json = {}
+
+
+class Backend(msgspec.Struct, frozen=True):
+    """A Service that a webhook configuration names. `ready`: endpoints that are."""
+
+    exists: bool
+    ready: int = 0
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """A certificate that is served, and by which authorities it was judged. `problem`: why these do not believe it."""
+
+    begin: datetime
+    end: datetime
+    problem: str = ""
+
+
+class Rights(msgspec.Struct, frozen=True):
+    """Roles and bindings, cluster-wide and of Flotilla's namespaces."""
+
+    roles: Sequence[Json]
+    bindings: Sequence[Json]
+
+
+class Leases(msgspec.Struct, frozen=True):
+    """Flotilla's leases in all namespaces, at the beginning of the look and some seconds later."""
+
+    first: Sequence[Json]
+    last: Sequence[Json]
+
+
+class Banner(msgspec.Struct, frozen=True):
+    """What a NATS server says to whoever connects, before any login."""
+
+    url: str
+    version: str = ""
+    users_needed: bool = True
+    jetstream: bool = True
+    certificate: Certificate | None = None
+    trouble: str = ""  # why there is none
+
+
+class Account(msgspec.Struct, frozen=True):
+    """What JetStream uses and may use, in bytes; a limit of -1 is none."""
+
+    storage: int = 0
+    storage_limit: int = -1
+
+
+class Consumer(msgspec.Struct, frozen=True):
+    """Who reads a stream. `pending`: messages that it has not been sent yet."""
+
+    name: str
+    inbox: str
+    pending: int
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream as the server has it. Times are the server's own."""
+
+    config: Json
+    now: datetime
+    offline: Sequence[str] = ()  # replicas of the stream that are away
+    marker: Marker | None = None
+    marked: datetime | None = None  # when the marker was published
+    consumers: Sequence[Consumer] = ()
+    nodes: frozenset[str] = frozenset()  # of a stream with copies: the nodes that get some
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """The last heartbeat of a replica. `ahead`: seconds by which its clock is ahead of this machine's; None: it does
+    not say. `ago`: seconds since it came."""
+
+    beat: Heartbeat
+    ahead: float | None
+    ago: float
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Some objects of a resource, compared some seconds later with the bus: names of those that it lacks, that it has
+    in an older version, and that it has although they are gone. `version`: the apiserver's, after all that."""
+
+    compared: int
+    missing: Sequence[str] = ()
+    stale: Sequence[str] = ()
+    ghosts: Sequence[str] = ()
+    version: str = ""
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """One look. Documents are as the apiserver has them."""
+
+    now: datetime  # by this machine's clock
+    namespace: str  # of the installation
+    server: Fact[Server]
+    definitions: Fact[Mapping[str, Json]]  # CRDs of the groups of OpenKruise, by name
+    hooks: Fact[Sequence[Json]]  # all webhook configurations
+    backends: Fact[Mapping[tuple[str, str], Backend]]  # by namespace and name
+    home: Fact[Json]  # the installation's namespace
+    probes: Fact[Sequence[Probe]]
+    rights: Fact[Rights]
+    policies: Fact[frozenset[str]]  # names of admission policies
+    leases: Fact[Leases]
+    leader: Fact[Json]  # OpenKruise's lease; empty: there is none
+    nodes: Fact[Sequence[Json]]
+    node_leases: Fact[Sequence[Json]]
+    workloads: Fact[Sequence[Json]]  # Deployments, DaemonSets, StatefulSets of Flotilla and OpenKruise
+    pods: Fact[Sequence[Json]]  # of Flotilla's chart
+    foreign: Fact[Mapping[str, int]]  # objects of kinds of OpenKruise that Flotilla does not serve, by CRD
+    webhook_certificate: Fact[Certificate]
+    banners: Fact[Sequence[Banner]]
+    account: Fact[Account]
+    streams: Fact[Mapping[str, Stream | None]]  # by name; None: there is none
+    heard: Fact[Sequence[Heard]]
+    samples: Fact[Mapping[str, Sample]]  # by resource
+    processes: Sequence[Health] = ()  # of the local set, if it is one
+    local: Sequence[str] = ()  # the services of the local set
+    enrolled: frozenset[str] = frozenset()  # nodes that have credentials for the bus

@@ -1,0 +1,65 @@
+"""Asking for one fact: within a deadline, with the reason when it cannot be had."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+
+from flotilla_cli.doctor.facts import Fact, NotKnown
+from flotilla_common.api.documents import Json
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus.interface import BusError
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+T = TypeVar("T")
+
+SECONDS = 8.0
+"""How long one fact may take, unless it says otherwise."""
+
+PAGE = 500
+
+
+async def fact(asking: Coroutine[Any, Any, T], seconds: float = SECONDS) -> Fact[T]:
+    """What comes of it; raises nothing that has to do with cluster or bus."""
+    try:
+        async with asyncio.timeout(seconds):
+            return Fact(await asking)
+    except TimeoutError:
+        return Fact(why=f"no answer within {seconds:g} s")
+    except ApiError as error:
+        return Fact(why=f"{'not allowed: ' if error.code == 403 else ''}{error.message}")
+    except Unreachable as error:
+        return Fact(why=f"the apiserver does not answer: {error}")
+    except BusError as error:
+        return Fact(why=f"the bus does not answer: {error}")
+    except NotKnown as error:
+        return Fact(why=str(error))
+    except OSError as error:
+        return Fact(why=str(error))
+
+
+async def listed(api: Api, resource: Resource, namespace: str = "", selector: str = "") -> list[Json]:
+    """All objects of a resource. Raises ApiError, Unreachable."""
+    return [one async for one in _each(api, resource, namespace, selector)]
+
+
+async def read(api: Api, resource: Resource, namespace: str, name: str) -> Json:
+    """An object; empty when there is none. Raises ApiError, Unreachable."""
+    try:
+        return msgspec.json.decode(await api.get(resource, namespace, name), type=Json)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return {}
+
+
+async def _each(api: Api, resource: Resource, namespace: str, selector: str) -> AsyncIterator[Json]:
+    token = ""
+    while True:
+        page = await api.list(resource, namespace, label_selector=selector, limit=PAGE, token=token)
+        for raw in page.items:
+            yield msgspec.json.decode(raw, type=Json)
+        token = page.next_token
+        if not token:
+            return

@@ -1,0 +1,145 @@
+"""What the apiserver holds: the installation's objects, and what stands beside them."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from flotilla_cli.adopt.found import get, is_served, resource_of
+from flotilla_cli.adopt.original import DAEMON, DAEMON_SET, DEPLOYMENT, GROUPS, LEADER, MANAGER
+from flotilla_cli.doctor.facts import Backend, Leases, Rights, Server
+from flotilla_cli.doctor.gather.asking import listed, read
+from flotilla_cli.install.kinds import OPTIONAL, SERVICE, name_of, namespace_of
+from flotilla_cli.install.rbac import SECRETS_NAMESPACE
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.resources import CRD, LEASE, MUTATING, POD, VALIDATING, Resource
+from flotilla_common.clock import Clock
+from flotilla_common.control.shards import SERVICE_LABEL
+from flotilla_common.kube.interface import Api, ApiError
+
+CHARTS = "app.kubernetes.io/part-of=flotilla"
+
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = tuple(
+    Resource(_RBAC, "v1", f"{kind.lower()}s", kind, namespaced=not kind.startswith("Cluster"))
+    for kind in ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+)
+CLUSTER_ROLE_BINDING = _ROLES[2]
+_STATEFUL_SET = Resource("apps", "v1", "statefulsets", "StatefulSet")
+_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+_REVIEW = b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'
+_REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+async def server(api: Api, clock: Clock) -> Server:
+    """Its version, and its clock, which stands in what it makes: in a review of who we are, which is stored nowhere."""
+    version = msgspec.json.decode(await api.raw("GET", "/version"), type=Json)
+    before = clock.now()
+    review = await api.raw("POST", _REVIEWS, _REVIEW, {"Content-Type": "application/json"})
+    middle = before + (clock.now() - before) / 2
+    made = msgspec.json.decode(review, type=Json)["metadata"]["creationTimestamp"]
+    at = msgspec.convert(made, type=type(middle), strict=False)
+    # The stamp has whole seconds: half of one is right on average.
+    return Server(text(version.get("gitVersion")), (at - middle).total_seconds() + 0.5)
+
+
+async def definitions(api: Api) -> Mapping[str, Json]:
+    """The CRDs of OpenKruise's groups, by name."""
+    found = {text(member(one, "metadata").get("name")): one for one in await listed(api, CRD)}
+    return {name: one for name, one in found.items() if text(member(one, "spec").get("group")) in GROUPS}
+
+
+async def hooks(api: Api) -> Sequence[Json]:
+    """All webhook configurations."""
+    kinds = (MUTATING, VALIDATING)
+    found = await asyncio.gather(*(listed(api, kind) for kind in kinds))
+    return [one | {"kind": kind.kind} for kind, all_of_it in zip(kinds, found, strict=True) for one in all_of_it]
+
+
+async def backends(api: Api, configurations: Sequence[Json]) -> Mapping[tuple[str, str], Backend]:
+    """The Services that entries of webhook configurations name."""
+    named = {
+        (text(client["namespace"]), text(client["name"]))
+        for one in configurations
+        for entry in mappings(one.get("webhooks"))
+        if (client := member(entry, "clientConfig", "service"))
+    }
+    return {place: await _backend(api, *place) for place in sorted(named)}
+
+
+async def _backend(api: Api, namespace: str, name: str) -> Backend:
+    if not await read(api, SERVICE, namespace, name):
+        return Backend(exists=False)
+    slices = await listed(api, _SLICES, namespace, f"kubernetes.io/service-name={name}")
+    endpoints = [one for found in slices for one in mappings(found.get("endpoints"))]
+    return Backend(True, sum(member(one, "conditions").get("ready") is not False for one in endpoints))
+
+
+async def rights(api: Api, namespace: str) -> Rights:
+    """Roles and bindings: all cluster-wide ones, and those of Flotilla's namespaces."""
+    cluster_roles, roles, cluster_bindings, bindings = _ROLES
+    places = (
+        (cluster_roles, ""),
+        (cluster_bindings, ""),
+        *((kind, where) for where in (namespace, SECRETS_NAMESPACE) for kind in (roles, bindings)),
+    )
+    found = await asyncio.gather(*(listed(api, kind, where) for kind, where in places))
+    all_of_it = [one | {"kind": kind.kind} for (kind, _), part in zip(places, found, strict=True) for one in part]
+    is_binding = [one for one in all_of_it if "roleRef" in one]
+    return Rights([one for one in all_of_it if "roleRef" not in one], is_binding)
+
+
+async def policies(api: Api) -> frozenset[str]:
+    """The names of all admission policies, as far as the apiserver serves such."""
+    found: set[str] = set()
+    for kind in OPTIONAL:
+        try:
+            found |= {text(member(one, "metadata").get("name")) for one in await listed(api, kind)}
+        except ApiError as error:
+            if error.code != 404:
+                raise
+    return frozenset(found)
+
+
+async def leases(api: Api, over: asyncio.Event) -> Leases:
+    """Flotilla's leases now, and once more when the look is `over`."""
+    first = await listed(api, LEASE, selector=SERVICE_LABEL)
+    await over.wait()
+    return Leases(first, await listed(api, LEASE, selector=SERVICE_LABEL))
+
+
+async def leader(api: Api) -> Json:
+    """OpenKruise's lease."""
+    return await read(api, LEASE, LEADER.namespace, LEADER.name)
+
+
+async def workloads(api: Api) -> Sequence[Json]:
+    """What the chart runs, wherever that is, and OpenKruise's own."""
+    kinds = (DEPLOYMENT, DAEMON_SET, _STATEFUL_SET)
+    found = await asyncio.gather(*(listed(api, kind, selector=CHARTS) for kind in kinds))
+    ours: list[Json] = [one | {"kind": kind.kind} for kind, part in zip(kinds, found, strict=True) for one in part]
+    known = {(text(one.get("kind")), namespace_of(one), name_of(one)) for one in ours}
+    for place in (MANAGER, DAEMON):
+        live = await get(api, place)
+        if live is not None and (place.resource.kind, place.namespace, place.name) not in known:
+            ours.append(live)
+    return ours
+
+
+async def pods(api: Api) -> Sequence[Json]:
+    """The pods of the chart."""
+    return await listed(api, POD, selector=CHARTS)
+
+
+async def foreign(api: Api, known: Mapping[str, Json]) -> Mapping[str, int]:
+    """How many objects there are, at least, of kinds that Flotilla does not serve. What cannot be read counts as none:
+    who converts it is gone."""
+    counts: dict[str, int] = {}
+    for name, definition in known.items():
+        if not is_served(definition):
+            try:
+                counts[name] = len((await api.list(resource_of(definition), limit=100)).items)
+            except ApiError as error:
+                if error.code == 403:
+                    raise
+    return counts

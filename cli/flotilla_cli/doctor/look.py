@@ -1,0 +1,201 @@
+"""One look at an installation: all facts, side by side, each within its own deadline.
+
+What needs time runs through the whole look: heartbeats are listened for, leases read twice, and objects that were
+listed at the beginning are compared with the bus at the end.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from flotilla_cli import connection
+from flotilla_cli.cluster.local_set import LocalSet
+from flotilla_cli.connection import BusTarget
+from flotilla_cli.doctor import expected
+from flotilla_cli.doctor.facts import Banner, Certificate, Fact, Facts, Heard, NotKnown, Sample, Stream
+from flotilla_cli.doctor.gather import bus as bus_facts
+from flotilla_cli.doctor.gather import cluster, heartbeats, machine, probes, samples, tls
+from flotilla_cli.doctor.gather.asking import SECONDS, fact, listed, read
+from flotilla_cli.install.rbac import NAMESPACE, account
+from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.resources import LEASE, NODE
+from flotilla_common.api.resources import NAMESPACE as NAMESPACES
+from flotilla_common.bus.interface import BusError
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.clock import Clock
+from flotilla_common.installed import published
+from flotilla_common.kube.interface import Api, ApiError, Unreachable
+
+LONG_SECONDS = heartbeats.PATIENCE_SECONDS + SECONDS
+"""For what runs through the whole look."""
+
+NODE_LEASES = "kube-node-lease"
+
+
+class Places(msgspec.Struct, frozen=True):
+    """What is looked at. `local`: the local set, if the cluster is one."""
+
+    api: Api
+    bus: NatsBus | None
+    target: BusTarget | None
+    local: LocalSet | None
+    clock: Clock
+
+
+async def look(places: Places) -> Facts:
+    """All that can be found out."""
+    return await _Look(places).facts()
+
+
+class _Look:
+    """The questions of one look; some wait for the answers to others."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._api = places.api
+        self._clock = places.clock
+        self._asked: dict[str, asyncio.Task[Fact[Any]]] = {}
+        self._home = asyncio.ensure_future(_namespace(places.api))
+        self._over = asyncio.Event()
+
+    async def facts(self) -> Facts:
+        """Ask everything at once, and wait for all answers."""
+        questions = {**self._of_cluster(), **self._of_bus()}
+        self._asked = {name: asyncio.ensure_future(fact(*question)) for name, question in questions.items()}
+        processes = await machine.processes(self._places.local, self._clock)
+        found = {name: await task for name, task in self._asked.items()}
+        target, local = self._places.target, self._places.local
+        return Facts(
+            now=self._clock.now(),
+            namespace=await self._home,
+            **found,
+            processes=processes,
+            local=tuple(local.services) if local and not local.bare else (),
+            enrolled=machine.enrolled(target.nats_creds) if target else frozenset(),
+        )
+
+    def _of_cluster(self) -> Mapping[str, tuple[Coroutine[Any, Any, object], float]]:
+        api, clock = self._api, self._clock
+        quick: dict[str, Coroutine[Any, Any, object]] = {
+            "server": cluster.server(api, clock),
+            "definitions": cluster.definitions(api),
+            "hooks": cluster.hooks(api),
+            "backends": self._backends(),
+            "home": self._namespace_object(),
+            "rights": self._rights(),
+            "policies": cluster.policies(api),
+            "leader": cluster.leader(api),
+            "nodes": listed(api, NODE),
+            "node_leases": listed(api, LEASE, NODE_LEASES),
+            "workloads": cluster.workloads(api),
+            "pods": cluster.pods(api),
+            "foreign": self._foreign(),
+            "webhook_certificate": self._webhook_certificate(),
+        }
+        long = {"probes": probes.probes(api, clock), "leases": cluster.leases(api, self._over)}
+        return {name: (asking, SECONDS) for name, asking in quick.items()} | {
+            name: (asking, LONG_SECONDS) for name, asking in long.items()
+        }
+
+    def _of_bus(self) -> Mapping[str, tuple[Coroutine[Any, Any, object], float]]:
+        return {
+            "banners": (self._banners(), SECONDS),
+            "account": (self._account(), SECONDS),
+            "heard": (self._heard(), LONG_SECONDS),
+            "streams": (self._streams(), LONG_SECONDS),
+            "samples": (self._samples(), LONG_SECONDS),
+        }
+
+    async def _answer(self, name: str) -> Any:
+        """What another question brought. Raises NotKnown."""
+        return (await asyncio.shield(self._asked[name])).get()
+
+    async def _backends(self) -> object:
+        return await cluster.backends(self._api, await self._answer("hooks"))
+
+    async def _namespace_object(self) -> Json:
+        return await read(self._api, NAMESPACES, "", await self._home)
+
+    async def _rights(self) -> object:
+        return await cluster.rights(self._api, await self._home)
+
+    async def _foreign(self) -> Mapping[str, int]:
+        return await cluster.foreign(self._api, await self._answer("definitions"))
+
+    async def _webhook_certificate(self) -> Certificate:
+        """Of a webhook outside the cluster, where we can try what the apiserver does."""
+        clients = [member(entry, "clientConfig") for entry in _entries(await self._answer("hooks"))]
+        client = next((one for one in clients if one.get("url") and one.get("caBundle")), None)
+        if client is None:
+            raise NotKnown("the webhook is behind a Service, and only the apiserver gets there")
+        try:
+            return await tls.shown(text(client.get("url")), text(client.get("caBundle")))
+        except (OSError, TimeoutError) as error:
+            host = urlsplit(text(client.get("url"))).netloc
+            raise NotKnown(f"{host} cannot be reached from here: {error or 'no answer'}") from error
+
+    async def _banners(self) -> Sequence[Banner]:
+        servers = [url.strip() for url in self._target().nats_url.split(",") if url.strip()]
+        return await asyncio.gather(*map(tls.banner, servers))
+
+    async def _account(self) -> object:
+        return await bus_facts.account(await self._bus())
+
+    async def _heard(self) -> Sequence[Heard]:
+        """Ends the look, also where nothing can be heard: leases are read a second time then."""
+        try:
+            bus = await self._bus()
+            needed = asyncio.ensure_future(self._expected())
+            return await heartbeats.heard(bus, self._clock, lambda known: needed.done() and needed.result() <= known)
+        except (BusError, NotKnown):
+            await self._clock.sleep(heartbeats.LISTEN_SECONDS)
+            raise
+        finally:
+            self._over.set()
+
+    async def _expected(self) -> set[str]:
+        """The services that have to be heard, as far as objects tell that may be read."""
+        hooks, workloads = await self._asked["hooks"], await self._asked["workloads"]
+        return expected.named(self._places.local, workloads.found or (), hooks.found or ())
+
+    async def _streams(self) -> Mapping[str, Stream | None]:
+        bus = await self._bus()
+        await self._over.wait()
+        return await bus_facts.streams(bus, tuple(bus_facts.wanted()))
+
+    async def _samples(self) -> Mapping[str, Sample]:
+        bus = await self._bus()
+        listings = await samples.listing(self._api, published())
+        await self._over.wait()
+        return await samples.compared(self._api, bus, listings)
+
+    def _target(self) -> BusTarget:
+        if self._places.target is None:
+            raise NotKnown(connection.NO_BUS)
+        return self._places.target
+
+    async def _bus(self) -> NatsBus:
+        """The connected bus. Raises NotKnown, BusError."""
+        self._target()
+        assert self._places.bus is not None
+        await connection.connected(self._places.bus, self._clock)
+        return self._places.bus
+
+
+async def _namespace(api: Api) -> str:
+    """Where the installation is, by its own binding; where it should be, if that does not tell."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            binding = await read(api, cluster.CLUSTER_ROLE_BINDING, "", account("webhook"))
+    except (ApiError, Unreachable, TimeoutError):
+        return NAMESPACE
+    subjects = mappings(binding.get("subjects"))
+    return next((text(one.get("namespace")) for one in subjects if one.get("namespace")), NAMESPACE)
+
+
+def _entries(configurations: Sequence[Json]) -> list[Json]:
+    """Of our own configurations."""
+    return [entry for one in configurations if expected.is_ours(one) for entry in mappings(one.get("webhooks"))]

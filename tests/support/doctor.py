@@ -1,0 +1,29 @@
+"""`flotilla doctor` as a user runs it."""
+
+import asyncio
+import json
+import sys
+
+from flotilla_common.api.documents import Json
+from tests.support.broker import environment
+from tests.support.fleet import Fleet
+
+
+async def doctor(flotilla: Fleet) -> tuple[int, Json]:
+    """Exit code and report."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "flotilla_cli", "doctor", "-o", "json"),
+        f"--kubeconfig={flotilla.cluster.kubeconfig}",
+        f"--nats={flotilla.nats.url}",
+        env=environment(flotilla.nats),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+    assert output, errors.decode()
+    return process.returncode or 0, json.loads(output)
+
+
+def named(report: Json) -> set[tuple[str, str]]:
+    """What was found, and about what."""
+    return {(one["code"], one["about"]) for one in report["findings"]}
