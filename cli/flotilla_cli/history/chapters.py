@@ -1,11 +1,12 @@
 """Cuts what is known of an object into chapters, each from one change of its spec to the next.
 
-The webhook tells of most changes. A generation that is decided on, and of which it told nothing, came past it: through
-the scale subresource, or before the record begins. It is a chapter all the same.
+The webhook tells of most changes, and of creations that were refused. A generation that is decided on, and of which it
+told nothing, came past it: through the scale subresource, or before the record begins. It is a chapter all the same.
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import zip_longest
 
 import msgspec
 
@@ -32,16 +33,16 @@ class Chapter(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Start(msgspec.Struct, frozen=True):
     at: datetime
-    life: Life
+    life: Life  # of which decisions belong to it; none where nothing came of it
     wish: Act | None
 
 
 def chapters(record: Record) -> list[Chapter]:
     """All of them, in order; none of an object of which nothing is known."""
     starts = _starts(record)
-    ends: Sequence[datetime | None] = [*(start.at for start in starts[1:]), None]
     made: list[Chapter] = []
-    for start, end in zip(starts, ends, strict=True):
+    for start, following in zip_longest(starts, starts[1:]):
+        end = following.at if following else None
         decisions = tuple(one for one in record.decisions if (one.uid, one.generation) == start.life)
         before = [one.numbers for one in record.decisions if one.at and one.at < start.at and one.numbers]
         made.append(
@@ -63,6 +64,8 @@ def _starts(record: Record) -> list[_Start]:
     found: dict[Life, _Start] = {}
     for wish in record.wishes:
         life = (wish.uid, wish.generation)
+        if not wish.ok and wish.action == "create":
+            found[str(wish.at), 0] = _Start(wish.at, ("", 0), wish)
         if wish.ok and (wish.action == "delete" or life not in found) and _changes_spec(wish):
             found[(wish.uid, -1) if wish.action == "delete" else life] = _Start(wish.at, life, wish)
     for life, at in _decided(record.decisions):

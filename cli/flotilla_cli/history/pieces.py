@@ -33,11 +33,13 @@ class Piece(msgspec.Struct, kw_only=True):
     began: datetime
     last: datetime
     ended: datetime | None = None
+    pod: Pod | None = None  # what it tells of itself, if that is about this piece
 
     @property
     def lasts(self) -> bool:
-        """Whether it is done only when the pod is."""
-        return self.kind == "Pod" and (self.action == "create" or self.cause.startswith(IN_PLACE))
+        """Whether it is done only when the pod is, and that is known."""
+        made = self.action == "create" and self.pod is not None
+        return self.kind == "Pod" and (made or self.cause.startswith(IN_PLACE))
 
     @property
     def seconds(self) -> float | None:
@@ -78,7 +80,8 @@ def pieces(writes: Iterable[Act], own: str, pods: Mapping[str, Pod]) -> list[Pie
             open_ones[where] = piece = _piece(write)
             made.append(piece)
     for piece in made:
-        _close(piece, pods.get(piece.name))
+        piece.pod = pods.get(piece.name)
+        _close(piece)
     return made
 
 
@@ -94,12 +97,13 @@ def _piece(write: Act) -> Piece:
     )
 
 
-def _close(piece: Piece, pod: Pod | None) -> None:
+def _close(piece: Piece) -> None:
     """A creation ends when the pod is ready, which the pod tells in whole seconds, without the rest."""
     if not piece.lasts:
         piece.ended = piece.last
-    elif piece.action == "create" and pod is not None and pod.ready is not None:
-        piece.ended = max(pod.ready, piece.ended or piece.last)
+    elif piece.action == "create":
+        ready = piece.pod.ready if piece.pod else None
+        piece.ended = max(ready, piece.ended or piece.last) if ready else None
 
 
 def waves(found: Sequence[Piece], most: int = WAVES) -> list[Wave]:

@@ -47,7 +47,7 @@ def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
     if first is not None and first.at is not None:
         numbers = ", ".join(f"{name} {first.numbers[name]}" for name in WISHED if name in first.numbers)
         work = [reason.message for reason in first.reasons if reason.code.startswith(WORK)]
-        text = f"decided{f' ({numbers})' if numbers else ''}: {'; '.join(work) or 'nothing to be done yet'}"
+        text = f"decided{f' ({numbers})' if numbers else ''}{': ' if work else ''}{'; '.join(work)}"
         yield Step(at=first.at, tone="decision", text=text)
 
 
@@ -71,19 +71,19 @@ def _work(wave: Wave) -> str:
 
 
 def _wave(wave: Wave, many: str) -> str:
-    one, done = wave.pieces[0], [piece for piece in wave.pieces if piece.ended is not None]
+    one, lasting = wave.pieces[0], [piece for piece in wave.pieces if piece.lasts]
     kind = "" if one.kind == "Pod" else f"{one.kind}: "
-    whole = f"; {_until_whole(one, done, len(wave.pieces))}" if one.lasts else ""
+    whole = f"; {_until_whole(lasting)}" if lasting else ""
     return f"{kind}{one.cause}: {named([piece.name for piece in wave.pieces])}{many}{whole}"
 
 
-def _until_whole(one: Piece, done: Sequence[Piece], count: int) -> str:
-    again = "ready again" if one.cause.startswith(IN_PLACE) else "ready"
-    took = sorted(piece.seconds or 0 for piece in done)
+def _until_whole(lasting: Sequence[Piece]) -> str:
+    again = "ready again" if lasting[0].cause.startswith(IN_PLACE) else "ready"
+    took = sorted(piece.seconds for piece in lasting if piece.seconds is not None)
     if not took:
         return f"not {again} yet"
     low, high = f"{took[0]:.1f}", f"{took[-1]:.1f}"
-    missing = f", {count - len(done)} not yet" if len(done) < count else ""
+    missing = f", {len(lasting) - len(took)} not yet" if len(took) < len(lasting) else ""
     return f"{again} after {low if low == high else f'{low}-{high}'} s{missing}"
 
 

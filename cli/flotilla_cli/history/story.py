@@ -102,6 +102,8 @@ def _untouched(record: Record) -> Mapping[str, Pod]:
 
 def _title(chapter: Chapter, changes: Sequence[str], writers: Sequence[Writer]) -> str:
     wish = chapter.wish
+    if wish is not None and not wish.ok:
+        return f"creation refused to {who(wish)}"
     if wish is not None:
         verb = {"create": "created", "delete": "deleted"}.get(wish.action, "changed")
         return f"{verb} by {who(wish)}"
@@ -118,7 +120,7 @@ def _title(chapter: Chapter, changes: Sequence[str], writers: Sequence[Writer]) 
 def _changes(chapter: Chapter) -> list[str]:
     """What the webhook tells, else which of the wished numbers are others than before."""
     if chapter.wish is not None:
-        return changed(chapter.wish)
+        return changed(chapter.wish) if chapter.wish.ok else [chapter.wish.message]
     after: Mapping[str, int] = chapter.decisions[0].numbers if chapter.decisions else {}
     before = chapter.numbers
     both = [name for name in WISHED if name in before and name in after and before[name] != after[name]]

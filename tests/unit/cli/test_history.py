@@ -140,9 +140,10 @@ def test_a_pod_that_is_not_ready_again_is_named_by_its_wave() -> None:
 
 
 def test_a_created_pod_is_ready_when_it_says_so_unless_it_was_updated_since() -> None:
-    pods = {"a": Pod(ready=at(7)), "b": Pod(ready=at(50))}
-    (made,) = told(wish(0), write(1, "a"), write(1, "b"), *in_place(40, "b"), pods=pods).chapters
-    assert "scale up: a, b (2 pods); ready after 6.0 s, 1 not yet" in lines(made)
+    pods = {"a": Pod(ready=at(7)), "b": Pod(ready=at(50)), "c": Pod()}
+    made = [write(1, name) for name in ("a", "b", "c", "d")]
+    (chapter,) = told(wish(0), *made, *in_place(40, "b"), pods=pods).chapters
+    assert "scale up: a, b, c, d (4 pods); ready after 6.0 s, 1 not yet" in lines(chapter)
 
 
 def test_a_reason_that_comes_and_goes_is_one_wait() -> None:
@@ -241,3 +242,12 @@ def test_a_story_is_one_json_document() -> None:
     document = json.loads(msgspec.json.encode(story(recorded(), at(100))))
     assert document["chapters"][1]["totals"]["podWrites"] == 18
     assert document["chapters"][1]["steps"][0]["tone"] == "decision"
+
+
+def test_a_creation_that_was_refused_is_a_chapter_of_its_own() -> None:
+    refused = wish(0, 1, "create", outcome="Denied", message="spec.selector: Required value", uid="")
+    again = told(refused, wish(5, 1, "create"), decision(6, "Complete: done", generation=1))
+    first, second = again.chapters
+    assert (first.title, first.changes) == ("creation refused to jane with kubectl", ["spec.selector: Required value"])
+    assert (first.done, second.done) == (None, at(6))
+    assert told().chapters == []
