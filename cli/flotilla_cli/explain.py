@@ -1,4 +1,4 @@
-"""`flotilla explain`: why an object stands where it stands, in the words of the service that planned it last."""
+"""`flotilla explain`: what stands in an object's way, in one sentence, and why it stands where it stands."""
 
 import asyncio
 import contextlib
@@ -12,140 +12,155 @@ from rich.text import Text
 
 from flotilla_cli.ages import age, span
 from flotilla_cli.connection import (
+    Target,
     bus_option,
-    connected,
+    cluster_options,
     namespace_of,
     namespace_option,
     nats_url_of,
     open_api,
     open_bus,
     reported,
-    required_nats_url,
     target_of,
 )
+from flotilla_cli.diagnosis.diagnose import Diagnosis, diagnose, from_record
+from flotilla_cli.diagnosis.verdict import STYLES
 from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.plain import printed
 from flotilla_cli.podstory import verb as podstory
-from flotilla_cli.tree.why import Why, last_why
-from flotilla_common.api.kinds import catalogue
+from flotilla_cli.tree.why import Why
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import Resource
-from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock, SystemClock
-
-HEARTBEAT_SECONDS = 6.0
-"""Services show a heartbeat every 5 seconds."""
+from flotilla_common.control.plan import Json, Reason
+from flotilla_common.kube.credentials import ConfigError
+from flotilla_common.kube.interface import ApiError, Unreachable
 
 
 @click.command()
 @object_argument
 @namespace_option
+@cluster_options
 @bus_option
-@click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published.")
-def explain(words: tuple[str, ...], namespace: str, nats: str, output: str | None) -> None:
-    """Tell what an object waits for and why: the last plan's reasons and numbers. Of a pod: why it has the sidecars
-    that it has, and which containers wait for others."""
-    clock = SystemClock()
+@click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published, and the causes.")
+def explain(
+    words: tuple[str, ...], namespace: str, kubeconfig: str, context: str, nats: str, output: str | None
+) -> None:
+    """Tell what an object waits for and why: the root cause first, then the last plan's reasons and numbers. Of a pod:
+    why it does not serve, why it has the sidecars that it has, and which containers wait for others."""
+    clock, target, url = SystemClock(), target_of(kubeconfig, context), nats_url_of(nats, kubeconfig)
     if (kind_and_name := "/".join(words).partition("/"))[0].lower() in podstory.WORDS:
         with reported():
-            place = namespace_of(namespace, target_of("", ""))
-            told = asyncio.run(_explain_pod(nats_url_of(nats), place, kind_and_name[2], clock))
+            place = namespace_of(namespace, target)
+            told = asyncio.run(_explain_pod(target, url, place, kind_and_name[2], clock))
         if output == "json":
             click.echo(msgspec.json.encode(told))
         else:
             printed(told.text(), Console(highlight=False))
         return
     resource, name = find_object(words)
-    url = required_nats_url(nats)
-    namespace = namespace_of(namespace, target_of("", "")) if resource.namespaced else ""
+    namespace = namespace_of(namespace, target) if resource.namespaced else ""
     with reported():
-        why, parts = asyncio.run(_explain(url, resource, namespace, name, clock))
-        without = asyncio.run(_without(name)) if resource == SIDECAR_SET else []
+        found, without = asyncio.run(_explain(target, url, resource, namespace, name, clock))
     if output == "json":
-        click.echo(msgspec.json.encode(why))
+        click.echo(msgspec.json.encode(document(found)))
     else:
-        printed(render(why, clock.now(), parts, without), Console(highlight=False))
+        printed(render(found, clock.now(), without), Console(highlight=False))
 
 
-async def _explain_pod(url: str, namespace: str, name: str, clock: Clock) -> podstory.Story:
-    async with open_api(target_of("", "")) as api:
-        return await podstory.story(api, url, namespace, name, clock)
+async def _explain_pod(target: Target, url: str, namespace: str, name: str, clock: Clock) -> podstory.Story:
+    async with open_api(target) as api:
+        try:
+            return await podstory.story(api, url, namespace, name, clock)
+        except ApiError as failure:
+            if failure.code != 404:
+                raise
+            raise click.ClickException(f"pod {namespace}/{name} does not exist") from failure
 
 
-async def _without(name: str) -> list[str]:
-    """Pods that a SidecarSet selects and does not have. Only the apiserver knows them."""
-    async with open_api(target_of("", "")) as api:
-        return await podstory.uninjected(api, name)
+async def _explain(
+    target: Target, url: str, resource: Resource, namespace: str, name: str, clock: Clock
+) -> tuple[Diagnosis, Sequence[str]]:
+    """(what was found, which pods a SidecarSet selects and does not have)."""
+    async with contextlib.AsyncExitStack() as stack:
+        bus = await stack.enter_async_context(open_bus(url, target.kubeconfig)) if url else None
+        try:
+            api = await stack.enter_async_context(open_api(target))
+            found = await diagnose(api, bus, clock, resource, namespace, name)
+            return found, await podstory.uninjected(api, name) if resource == SIDECAR_SET else ()
+        except (ApiError, ConfigError, Unreachable) as failure:
+            place = f"{namespace}/{name}" if namespace else name
+            if isinstance(failure, ApiError) and failure.code == 404:
+                raise click.ClickException(f"{resource.kind} {place} does not exist") from failure
+            known = await from_record(bus, clock, resource, namespace, name, str(failure)) if bus else None
+            if known is None:
+                raise
+            return known, ()
 
 
-async def _explain(url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> tuple[Why, Sequence[Why]]:
-    """The record of the object, and those of the parts that it waits for."""
-    async with open_bus(url) as bus:
-        await connected(bus, clock)
-        why = await last_why(bus, resource, namespace, name)
-        if why is None:
-            raise click.ClickException(await _nothing(bus, resource, namespace, name, clock))
-        return why, await _parts(bus, resource, why)
+def document(found: Diagnosis) -> Json:
+    """The record as it was published, with what was found out beside it."""
+    meta, why = found.metadata, found.record.why
+    record: Json = msgspec.to_builtins(why) if why is not None else {}
+    object_: Json = {"kind": found.resource.kind, "namespace": meta.namespace, "name": meta.name, "uid": meta.uid}
+    found_out: Json = {
+        "verdict": found.verdict.word.value,
+        "sentence": found.verdict.sentence,
+        "causes": msgspec.to_builtins(found.verdict.causes),
+        "notes": list(found.notes),
+    }
+    return {**object_, **record, **found_out}
 
 
-async def _parts(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
-    """Reasons may name objects of another kind, which know more."""
-    names = dict.fromkeys(name for reason in why.reasons for name in reason.objects)
-    parts = catalogue.kind_of(resource).parts
-    found = [await last_why(bus, part, why.namespace, name) for part in parts for name in names]
-    return [one for one in found if one is not None]
-
-
-async def _nothing(bus: Bus, resource: Resource, namespace: str, name: str, clock: Clock) -> str:
-    """The sentence for an object that nothing was published about: it depends on whether the service lives."""
-    service, kind = catalogue.kind_of(resource).service, resource.kind.lower()
-    place = f"{namespace}/{name}" if namespace else name
-    beat = asyncio.Event()
-    await bus.subscribe(f"heartbeat.v1.{service}.*", lambda _: beat.set())
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(HEARTBEAT_SECONDS):
-            await beat.wait()
-    what = f"nothing was published about {kind} {place}"
-    if beat.is_set():
-        return f"{what}, though the {service} service runs: no such object, or not planned since the bus was wiped"
-    return f"{what}, and the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
-
-
-def render(why: Why, now: datetime, parts: Sequence[Why] = (), without: Sequence[str] = ()) -> Text:
-    """The record for people, why the parts stand where they stand, and which pods are `without` it."""
-    place = f"{why.namespace}/{why.name}" if why.namespace else why.name
-    text = Text(f"{why.kind} {place}", style="bold")
-    text.append(
-        f"  generation {why.generation}, planned {age(why.at, now)} ago by {why.service}/{why.replica}\n", "default"
-    )
-    if not why.reasons and not why.errors:
-        text.append("nothing to wait for\n", style="green")
-    _append_reasons(text, why, "  ")
+def render(found: Diagnosis, now: datetime, without: Sequence[str] = ()) -> Text:
+    """For people: the sentence, the reasons, why the parts stand where they stand, and which pods are `without` it."""
+    meta, why = found.metadata, found.record.why
+    text = Text(f"{found.verdict.word}:", style=STYLES.get(found.verdict.word, "bold green"))
+    text.append(f" {found.verdict.sentence}\n", "default")
+    place = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    text.append(f"{found.resource.kind} {place}", "bold").append(f"  generation {meta.generation}", "default")
+    text.append(f", {_planned(why, meta.generation, now)}\n", "default")
+    for note in found.notes:
+        text.append("  ! ", style="red").append(f"{note}\n", "default")
+    _append_reasons(text, (*found.verdict.causes, *found.reasons), "  ")
     for line in without:
-        text.append("  • ", style="yellow").append(f"{line}\n")
-    for part in parts:
+        text.append("  • ", style="yellow").append(f"{line}\n", "default")
+    for part in found.record.parts:
         text.append(f"    {part.kind} {part.name}\n", style="bold")
-        _append_reasons(text, part, "      ")
-    for failure in why.errors:
-        phase = f"{failure.phase}: " if failure.phase else ""
-        text.append("  ✗ ", style="red").append(f"{phase}{failure.message}\n")
-    _append_facts(text, why, now)
+        _append_reasons(text, part.reasons, "      ")
+    if why is not None:
+        _append_errors(text, why)
+        _append_facts(text, why, now)
     return text
 
 
-def _append_reasons(text: Text, why: Why, indent: str) -> None:
-    for reason in why.reasons:
-        text.append(f"{indent}• ", style="yellow").append(reason.message).append(f"  [{reason.code}]\n", style="dim")
+def _planned(why: Why | None, generation: int, now: datetime) -> str:
+    if why is None:
+        return "no record of a plan"
+    which = "" if why.generation == generation else f"generation {why.generation} "
+    return f"{which}planned {age(why.at, now)} ago by {why.service}/{why.replica}"
+
+
+def _append_reasons(text: Text, reasons: Sequence[Reason], indent: str) -> None:
+    for reason in reasons:
+        text.append(f"{indent}• ", style="yellow").append(reason.message, "default")
+        text.append(f"  [{reason.code}]\n", style="dim")
+
+
+def _append_errors(text: Text, why: Why) -> None:
+    for failure in why.errors:
+        phase = f"{failure.phase}: " if failure.phase else ""
+        text.append("  ✗ ", style="red").append(f"{phase}{failure.message}\n", "default")
 
 
 def _append_facts(text: Text, why: Why, now: datetime) -> None:
     writes = ", ".join(f"{count} {verb}" for verb, count in why.actions.items() if count) or "none"
-    text.append(f"writes planned: {writes}\n")
+    text.append(f"writes planned: {writes}\n", "default")
     if why.wake_at is not None:
         seconds = (why.wake_at - now).total_seconds()
-        text.append(f"looks again by itself {f'in {span(seconds)}' if seconds > 0 else 'now'}\n")
+        text.append(f"looks again by itself {f'in {span(seconds)}' if seconds > 0 else 'now'}\n", "default")
     width = max((len(name) for name in why.numbers), default=0)
     if why.numbers:
-        text.append("numbers:\n")
+        text.append("numbers:\n", "default")
     for name, number in why.numbers.items():
-        text.append(f"  {name:<{width}}  {number}\n")
+        text.append(f"  {name:<{width}}  {number}\n", "default")

@@ -5,7 +5,7 @@ import io
 import click
 from rich.console import Console, RenderableType
 
-PLAIN_WIDTH = 400
+PLAIN_WIDTH = 4000
 """Columns of plain text: nothing is ever cut or wrapped in a pipe."""
 
 

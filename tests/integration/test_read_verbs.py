@@ -108,10 +108,16 @@ async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tm
     text = said("get", "clone", "web", nats, f"--kubeconfig={cluster.kubeconfig}")
     assert text.startswith("CloneSet default/web  3 desired, 3 exist, 3 ready, 1 of 1 updated")
 
-    why = json.loads(said("explain", "clone", "web", "-o", "json", nats))
+    where = f"--kubeconfig={cluster.kubeconfig}"
+    why = json.loads(said("explain", "clone", "web", "-o", "json", nats, where))
     assert (why["kind"], why["name"], why["service"]) == ("CloneSet", "web", "cloneset")
     assert why["generation"] == cluster.read("clone", "web")["metadata"]["generation"]
-    assert "CloneSet default/web" in said("explain", "clone", "web", nats)
+    text = said("explain", "clone", "web", nats, where)
+    assert re.match(r"on hold: 1 of 3 pods updated, partition .*\nCloneSet default/web  generation \d, planned ", text)
+    nobody = f"--kubeconfig={tmp_path / 'none'}"
+    alone = said("explain", "clone", "web", nats, nobody).splitlines()
+    assert alone[0] == text.splitlines()[0]
+    assert alone[2].startswith("  ! only what its service said is known: ")
 
 
 @pytest.mark.timeout(300)
@@ -123,7 +129,7 @@ async def test_pods_with_numbers_have_a_tree_and_can_be_recorded(flotilla: Fleet
     assert tree[0].startswith("StatefulSet default/db  2 desired, 2 exist, 2 ready, 2 of 2 updated")
     assert tree[1] == "├── reserved ordinals: 1"
     assert re.findall(r"(db-\d) +Running", "\n".join(tree)) == ["db-0", "db-2"]
-    assert "2 of 2 pods updated" in said("explain", "asts", "db", nats)
+    assert "2 of 2 pods updated" in said("explain", "asts", "db", nats, f"--kubeconfig={cluster.kubeconfig}")
     bundle = str(tmp_path / "db.jsonl")
     said("bundle", "asts", "db", "-o", bundle, nats)
     assert "all 1 decisions are those of the service" in said("replay", bundle)
@@ -138,7 +144,8 @@ def test_a_tree_without_the_bus_says_that_it_knows_less(flotilla: Fleet):
 
 
 def test_explain_says_when_there_is_no_such_object(flotilla: Fleet):
-    line = command("explain", "clone", "nothing", f"--nats={flotilla.nats.url}")
+    where = (f"--nats={flotilla.nats.url}", f"--kubeconfig={flotilla.cluster.kubeconfig}")
+    line = command("explain", "clone", "nothing", *where)
     reply = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
     assert reply.returncode == 1
-    assert "nothing was published about cloneset default/nothing, though the cloneset service runs" in reply.stderr
+    assert "CloneSet default/nothing does not exist" in reply.stderr

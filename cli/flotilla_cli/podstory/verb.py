@@ -7,8 +7,10 @@ import msgspec
 from rich.text import Text
 
 from flotilla_cli.connection import connected, open_bus
+from flotilla_cli.diagnosis.verdict import STYLES, Word
 from flotilla_cli.podstory.launch import launch_story
 from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story, why_not
+from flotilla_cli.podstory.state import cause_now
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_common.api.core import Pod
 from flotilla_common.api.errors import ApiError
@@ -37,13 +39,19 @@ class Story(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     reasons: list[str]
+    verdict: Word = Word.DONE
+    sentence: str = "it serves"
+    code: str = ""  # of the cause, if there is one
     kind: str = "Pod"
 
     def text(self) -> Text:
         """For people."""
-        text = Text(f"Pod {self.namespace}/{self.name}\n", style="bold")
+        text = Text(f"{self.verdict}:", style=STYLES.get(self.verdict, "bold green"))
+        text.append(f" {self.sentence}", "default").append(f"  [{self.code}]\n" if self.code else "\n", "dim")
+        text.append(f"Pod {self.namespace}/{self.name}\n", style="bold")
         if not self.reasons:
-            text.append("nothing of Flotilla's concerns it: there is no SidecarSet, and its containers start at once\n")
+            told = "nothing of Flotilla's concerns it: there is no SidecarSet, and its containers start at once\n"
+            text.append(told, "default")
         for line in self.reasons:
             text.append("  • ", style="yellow").append(f"{line}\n", style="default")
         return text
@@ -55,7 +63,14 @@ async def story(api: Api, url: str, namespace: str, name: str, clock: Clock) -> 
     labels = metadata_of(await api.get(NAMESPACE, "", namespace)).labels
     whys = await _whys(url, injected(pod.metadata.annotations), clock)
     around = Surroundings(labels, await _sidecar_sets(api), whys)
-    return Story(namespace, name, [*launch_story(pod), *sidecar_story(pod, around)])
+    word, cause, denied = await cause_now(api, pod, clock.now())
+    told = [*launch_story(pod), *sidecar_story(pod, around)]
+    told += (
+        [f"you may not read {', '.join(sorted(denied))}: the cause may be known no closer than this"] if denied else []
+    )
+    if cause is None:
+        return Story(namespace, name, told)
+    return Story(namespace, name, told, verdict=word, sentence=cause.text, code=cause.code)
 
 
 async def uninjected(api: Api, name: str) -> list[str]:

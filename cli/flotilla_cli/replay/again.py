@@ -198,4 +198,5 @@ def _memory(plan: Plan, acts: tuple[Act, ...]) -> Memory:
             if (action.name, action.resource.kind, action.cause) == (act.name, act.kind, act.cause):
                 report.add(action, Outcome(kind=kind, message=act.message))
                 break
-    return Memory({**dict(plan.errors), **report.failures}, tuple(report.unconfirmed))
+    errors = {**dict(plan.errors), **report.failures}
+    return Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()))

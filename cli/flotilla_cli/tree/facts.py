@@ -1,53 +1,35 @@
-"""The little about a pod that the tree shows and the services never read: why its containers wait or ended."""
+"""A pod of the tree, with what is known around it."""
 
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.meta import Model
-
-
-class _Why(Model):
-    reason: str = ""
-    message: str = ""
-
-
-class _State(Model):
-    waiting: _Why | None = None
-    terminated: _Why | None = None
-
-
-class _ContainerStatus(Model):
-    state: _State = _State()
-
-
-class _Status(Model):
-    reason: str = ""
-    init_container_statuses: list[_ContainerStatus] = []
-    container_statuses: list[_ContainerStatus] = []
-
-
-class _Outline(Model):
-    status: _Status = _Status()
+from flotilla_common.workload.causes import Around, Cause, cause_of
 
 
 class PodFacts(msgspec.Struct, frozen=True):
-    """A pod, and the reason that its containers or the kubelet give for its state; empty if none."""
+    """A pod, and what surrounds it."""
 
     pod: Pod
-    reason: str = ""
+    around: Around = Around()
+
+    @property
+    def cause(self) -> Cause | None:
+        """Why it does not serve; None if nothing is known against it."""
+        return cause_of(self.pod, self.around)
+
+    @property
+    def reason(self) -> str:
+        """The word that its kubelet or its containers have for their state; empty if there is none."""
+        status = self.pod.status
+        if status.reason:
+            return status.reason
+        for container in (*status.init_container_statuses, *status.container_statuses):
+            found = container.state.waiting or container.state.terminated
+            if found is not None and found.reason not in ("", "Completed"):
+                return found.reason
+        return ""
 
 
 def read_pod(raw: bytes | msgspec.Raw) -> PodFacts:
     """Decode a pod as it came from the apiserver."""
-    status = msgspec.json.decode(raw, type=_Outline).status
-    return PodFacts(msgspec.json.decode(raw, type=Pod), _reason(status))
-
-
-def _reason(status: _Status) -> str:
-    if status.reason:
-        return status.reason
-    for container in (*status.init_container_statuses, *status.container_statuses):
-        found = container.state.waiting or container.state.terminated
-        if found is not None and found.reason not in ("", "Completed"):
-            return found.reason
-    return ""
+    return PodFacts(msgspec.json.decode(raw, type=Pod))

@@ -7,18 +7,25 @@ from datetime import datetime
 import msgspec
 from rich.console import RenderableType
 
+from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.findings import worth_a_look
+from flotilla_cli.diagnosis.scope import basis_of
 from flotilla_cli.picture import Gone, Picture
-from flotilla_cli.tree.facts import PodFacts, read_pod
+from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.render import render
 from flotilla_cli.tree.view import SetView, view
 from flotilla_cli.tree.workload import Reader, Workload
-from flotilla_common.api.core import ControllerRevision
+from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.workload.causes import Around
 
 PAGE = 500
+
+LOOK_SECONDS = 5.0
+"""Between two looks at events and nodes."""
 
 Take = Callable[[bytes | msgspec.Raw], None]
 
@@ -30,24 +37,29 @@ class LiveTree(Picture):
         super().__init__(api, clock, resource, namespace, name)
         self._reader = reader
         self._set: Workload | None = None
-        self._pods: dict[str, PodFacts] = {}
+        self._pods: dict[str, Pod] = {}
+        self._basis = Around()
+        self._arounds: dict[str, Around] = {}  # of the pods that were looked at closely
         self._revisions: dict[str, ControllerRevision] = {}
 
     async def load(self) -> None:
         self._take_set(await self._api.get(self._resource, self._namespace, self._name))
         await self._list(POD, self._take_pod, self._pods.clear)
         await self._list(REVISION, self._take_revision, self._revisions.clear)
+        await self._look_closer()
 
     async def keep(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow(self._resource, self._take_set, lambda: None))
             group.create_task(self._follow(POD, self._take_pod, self._pods.clear))
             group.create_task(self._follow(REVISION, self._take_revision, self._revisions.clear))
+            group.create_task(self._keep_looking())
 
     def view(self) -> SetView:
         if self._set is None:
             raise Gone
-        return view(self._set, list(self._pods.values()), list(self._revisions.values()), self.why)
+        pods = [PodFacts(pod, self._arounds.get(name, self._basis)) for name, pod in self._pods.items()]
+        return view(self._set, pods, list(self._revisions.values()), self.why)
 
     @property
     def parts(self) -> int:
@@ -56,6 +68,23 @@ class LiveTree(Picture):
 
     def drawing(self, now: datetime, lines: int = 0) -> RenderableType:
         return render(self.view(), now, lines)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            try:
+                await self._look_closer()
+            except Unreachable:
+                continue  # whoever follows the objects says so
+            self.changed.set()
+
+    async def _look_closer(self) -> None:
+        """What surrounds a few of the pods that do not serve; what may not be read is done without."""
+        surveyor, now = Surveyor(self._api), self._clock.now()
+        self._basis = msgspec.structs.replace(self._basis, now=now, silent=await surveyor.silent_nodes(now))
+        looked = worth_a_look(list(self._pods.values()), self._basis)
+        arounds = await asyncio.gather(*(surveyor.around(pod, self._basis) for pod in looked))
+        self._arounds = {pod.metadata.name: around for pod, around in zip(looked, arounds, strict=True)}
 
     async def _list(self, resource: Resource, take: Take, clear: Callable[[], None]) -> str:
         token, first = "", True
@@ -87,11 +116,13 @@ class LiveTree(Picture):
     def _take_set(self, raw: bytes | msgspec.Raw) -> None:
         if metadata_of(raw).name == self._name:
             self._set = self._reader(raw)
+            basis = basis_of(self._resource, bytes(raw), self._clock.now())
+            self._basis = msgspec.structs.replace(basis, silent=self._basis.silent)
 
     def _take_pod(self, raw: bytes | msgspec.Raw) -> None:
         meta = metadata_of(raw)
         if self._owns(meta):
-            self._pods[meta.name] = read_pod(raw)
+            self._pods[meta.name] = msgspec.json.decode(raw, type=Pod)
         else:
             self._pods.pop(meta.name, None)
 

@@ -16,9 +16,11 @@ def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
     tree = Tree(_title(view, now), guide_style="dim")
     for detail in view.details:
         tree.add(detail)
+    for line in view.causes:
+        tree.add(Text(line, style="red"))
     for line in view.waiting_for:
-        tree.add(Text(f"waiting for {line}" if view.told_by == "status" else line, style="yellow"))
-    if not view.waiting_for:
+        tree.add(Text(line, style="yellow"))
+    if not view.waiting_for and not view.causes:
         tree.add(Text("nothing to wait for", style="green"))
     for revision in view.revisions:
         branch = tree.add(_revision(revision))
@@ -81,7 +83,7 @@ def _pods(pods: Sequence[PodView], now: datetime) -> Table:
 
 def _waiting(pod: PodView, now: datetime) -> str:
     if pod.waiting_for:
-        return f"waits for {pod.waiting_for}"
+        return pod.waiting_for
     rest = 0.0 if pod.available_at is None else (pod.available_at - now).total_seconds()
     return f"available in {span(rest)} (minReadySeconds)" if rest > 0 else ""
 

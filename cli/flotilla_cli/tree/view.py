@@ -12,6 +12,7 @@ from flotilla_cli.tree.workload import Numbers, Workload
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.meta import IntOrString
+from flotilla_common.workload.causes import grouped
 from flotilla_common.workload.predicates import is_serving, max_restarts
 
 
@@ -59,6 +60,7 @@ class SetView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     partition: IntOrString  # as it is written
     numbers: Numbers
     details: tuple[str, ...]  # what else is said of the kind
+    causes: tuple[str, ...]  # why pods do not serve
     waiting_for: tuple[str, ...]
     told_by: str  # bus: the service's own reasons; status: computed from the object
     revisions: tuple[RevisionView, ...]
@@ -71,7 +73,8 @@ def view(
     """The tree of a set. Pods of a revision that is gone stand under what their label says."""
     meta = workload.metadata
     fresh = why if why is not None and why.generation >= meta.generation else None
-    told = fresh.told if fresh else ()
+    known = [(facts.pod.metadata.name, cause) for facts in pods if (cause := facts.cause) is not None]
+    told = fresh.told_besides({cause.code for _, cause in known}) if fresh else ()
     shown = _group(workload, pods, revisions)
     return SetView(
         kind=workload.kind,
@@ -83,7 +86,8 @@ def view(
         partition=workload.partition,
         numbers=workload.numbers,
         details=workload.details,
-        waiting_for=told or waits_for(workload, pods),
+        causes=tuple(group.sentence for group in grouped(known)),
+        waiting_for=told or tuple(reason.message for reason in waits_for(workload)),
         told_by="bus" if told else "status",
         revisions=shown,
         older_revisions=len(revisions) - sum(any(one.name == it.metadata.name for one in shown) for it in revisions),

@@ -1,5 +1,6 @@
 """The record of a last plan, as it is published on why.v1."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 import msgspec
@@ -39,7 +40,12 @@ class Why(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     @property
     def told(self) -> tuple[str, ...]:
         """What the object waits for and what was impossible, as sentences."""
-        return tuple(one.message for one in (*self.reasons, *self.errors))
+        return self.told_besides(())
+
+    def told_besides(self, codes: Collection[str]) -> tuple[str, ...]:
+        """Likewise, without reasons of these codes."""
+        reasons = [reason for reason in self.reasons if reason.code not in codes]
+        return tuple(one.message for one in (*reasons, *self.errors))
 
 
 def decode_why(data: bytes) -> Why | None:

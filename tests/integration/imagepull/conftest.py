@@ -111,8 +111,7 @@ class PullSpace(Workspace):
     def flotilla(self, *arguments: str) -> str:
         """What a verb of `flotilla` prints about an object of the namespace."""
         bus, cluster = f"--nats={self.agents.server.url}", f"--kubeconfig={self.cluster.kubeconfig}"
-        flags = [bus] if arguments[0] == "explain" else [bus, cluster]
-        command = [sys.executable, "-m", "flotilla_cli", *arguments, "-n", self.name, *flags]
+        command = [sys.executable, "-m", "flotilla_cli", *arguments, "-n", self.name, bus, cluster]
         env = environment(self.agents.server)
         reply = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
         assert reply.returncode == 0, reply.stderr

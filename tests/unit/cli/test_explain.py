@@ -2,14 +2,20 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
-from flotilla_cli.explain import explain, render
+from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
+from flotilla_cli.diagnosis.verdict import Verdict, Word
+from flotilla_cli.explain import document, explain, render
 from flotilla_cli.plain import plain
 from flotilla_cli.tree.why import decode_why
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.control.plan import Reason
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
@@ -46,18 +52,29 @@ PART = RECORD | {
 }
 
 
+META = ObjectMeta(name="web", namespace="shop", uid="u", generation=3)
+IMAGE = Reason(code="ErrImagePull", message="web-3, web-5: image shop:2 cannot be pulled", objects=("web-3", "web-5"))
+STUCK = Verdict(word=Word.STUCK, sentence=IMAGE.message, causes=(IMAGE,))
+
+
+def diagnosis(record: dict[str, Any] | None, *parts: dict[str, Any], **more: Any) -> Diagnosis:
+    whys = [decode_why(msgspec.json.encode(one)) for one in (record, *parts) if one is not None]
+    assert all(whys)
+    why, rest = (whys[0], whys[1:]) if record is not None else (None, whys)
+    given = {"metadata": META, "verdict": STUCK, "reasons": why.reasons if why else (), "notes": ()} | more
+    return Diagnosis(resource=CLONE_SET, record=Record(why, [one for one in rest if one]), **given)
+
+
+def shown(found: Diagnosis) -> list[str]:
+    return plain(render(found, NOW)).splitlines()
+
+
 def test_record():
-    why = decode_why(msgspec.json.encode(RECORD))
-    assert why is not None
-    assert plain(render(why, NOW)) == (GOLDEN / "explain.txt").read_text(encoding="utf-8")
+    assert plain(render(diagnosis(RECORD), NOW)) == (GOLDEN / "explain.txt").read_text(encoding="utf-8")
 
 
 def test_the_parts_that_it_waits_for_say_why():
-    why, part = decode_why(msgspec.json.encode(RECORD)), decode_why(msgspec.json.encode(PART))
-    assert why is not None
-    assert part is not None
-    lines = plain(render(why, NOW, [part])).splitlines()
-    assert lines[2:5] == [
+    assert shown(diagnosis(RECORD, PART))[4:7] == [
         "  • web-4 counts as available in 12s  [MinReadySeconds]",
         "    ImagePullJob list-a",
         "      • waiting: 1 node at work: n1  [WaitingForNodes]",
@@ -65,11 +82,42 @@ def test_the_parts_that_it_waits_for_say_why():
 
 
 def test_record_without_reasons():
-    why = decode_why(
-        msgspec.json.encode(RECORD | {"reasons": [], "errors": [], "numbers": {}, "wakeAt": None, "actions": {}})
-    )
-    assert why is not None
-    assert plain(render(why, NOW)).splitlines()[1:] == ["nothing to wait for", "writes planned: none"]
+    record = RECORD | {"reasons": [], "errors": [], "numbers": {}, "wakeAt": None, "actions": {}}
+    done = Verdict(word=Word.DONE, sentence="nothing to wait for")
+    assert shown(diagnosis(record, verdict=done)) == [
+        "done: nothing to wait for",
+        "CloneSet shop/web  generation 3, planned 30s ago by cloneset/a1b2c3d4e5",
+        "writes planned: none",
+    ]
+
+
+def test_a_record_of_an_earlier_generation_is_called_so():
+    behind = msgspec.structs.replace(META, generation=4)
+    lines = shown(diagnosis(RECORD, metadata=behind, notes=["generation 4 is not planned yet"]))
+    assert lines[1:3] == [
+        "CloneSet shop/web  generation 4, generation 3 planned 30s ago by cloneset/a1b2c3d4e5",
+        "  ! generation 4 is not planned yet",
+    ]
+
+
+def test_without_a_record_the_causes_are_told():
+    assert shown(diagnosis(None, notes=["the bus does not answer"])) == [
+        "stuck: web-3, web-5: image shop:2 cannot be pulled",
+        "CloneSet shop/web  generation 3, no record of a plan",
+        "  ! the bus does not answer",
+        "  • web-3, web-5: image shop:2 cannot be pulled  [ErrImagePull]",
+    ]
+
+
+def test_the_document_is_the_record_and_what_was_found_out():
+    found = document(diagnosis(RECORD, notes=["n"]))
+    assert {name: found[name] for name in RECORD if name != "reasons"} == {
+        name: value for name, value in msgspec.to_builtins(diagnosis(RECORD).record.why).items() if name != "reasons"
+    }
+    assert (found["verdict"], found["sentence"], found["notes"]) == ("stuck", IMAGE.message, ["n"])
+    assert found["causes"] == ({"code": "ErrImagePull", "message": IMAGE.message, "objects": ("web-3", "web-5")},)
+    bare = document(diagnosis(None))
+    assert (bare["kind"], bare["namespace"], bare["name"], bare["verdict"]) == ("CloneSet", "shop", "web", "stuck")
 
 
 def test_record_survives_the_way_to_json_and_back():
@@ -80,14 +128,6 @@ def test_record_survives_the_way_to_json_and_back():
 @pytest.mark.parametrize("data", [b"", b"no json", b'{"generation": "x"}'], ids=["empty", "text", "wrong type"])
 def test_unreadable_record_is_none(data: bytes):
     assert decode_why(data) is None
-
-
-def test_no_bus_is_said_plainly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("FLOTILLA_STATE", str(tmp_path))
-    monkeypatch.delenv("FLOTILLA_NATS", raising=False)
-    result = CliRunner().invoke(explain, ["cloneset", "web"])
-    assert result.exit_code == 1
-    assert "no bus is known for this cluster: give --nats URL" in result.output
 
 
 def test_unknown_kind_names_the_known_ones():

@@ -76,13 +76,6 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         (),
     ),
     (
-        "failed",
-        lambda: planned(cloneset(), "2n", failures={"scale": "exceeded quota"}),
-        "WriteFailed",
-        "the last scale failed and is tried again: exceeded quota",
-        (),
-    ),
-    (
         "unreadable number",
         lambda: planned(cloneset().max_unavailable("a lot"), "3n"),
         "InvalidNumber",
@@ -220,8 +213,12 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
             cloneset().replicas(2).in_place().hook("inPlaceUpdate"), held("inPlaceUpdate", *pods("2o:PreparingUpdate"))
         ),
         "WaitingForHook",
-        "waiting: the inPlaceUpdate hook holds sample-o1",
-        names("o1"),
+        (
+            "sample-o1, sample-o2: PreparingUpdate: nobody has answered the inPlaceUpdate hook: whoever is "
+            "to answer it has to take off "
+            "label hold=inPlaceUpdate"
+        ),
+        names("o1", "o2"),
     ),
     (
         "kept",
@@ -248,7 +245,11 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "hook holds the deletion",
         lambda: planned(cloneset().replicas(1).hook("preDelete"), held("preDelete", *pods("1n 1n^"))),
         "WaitingForHook",
-        "waiting: the preDelete hook holds sample-n2",
+        (
+            "sample-n2: PreparingDelete: nobody has answered the preDelete hook: whoever is to answer it "
+            "has to take off label "
+            "hold=preDelete"
+        ),
         names("n2"),
     ),
     (
@@ -315,21 +316,29 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
         "no node yet",
         lambda: planned(cloneset(), [*pods("2n"), pod("x", state="PreparingNormal", ready=False, node="")]),
         "WaitingForScheduling",
-        "waiting for nodes: sample-x",
+        "sample-x: scheduler default-scheduler has not looked at it yet",
         names("x"),
     ),
     (
         "not started by its hook",
         lambda: planned(cloneset().hook("preNormal"), [*pods("2n"), pod("x", state="PreparingNormal", ready=False)]),
         "WaitingForHook",
-        "waiting: sample-x must get all of the preNormal hook first",
+        (
+            "sample-x: PreparingNormal: nobody has answered the preNormal hook: whoever is to answer it "
+            "has to put on label "
+            "hold=preNormal"
+        ),
         names("x"),
     ),
     (
         "hook not back",
         lambda: planned(cloneset().in_place().hook("inPlaceUpdate"), [*pods("2n"), pod("x", state="Updated")]),
         "WaitingForHook",
-        "waiting: sample-x must get the inPlaceUpdate hook back",
+        (
+            "sample-x: Updated: nobody has answered the inPlaceUpdate hook: whoever is to answer it has to "
+            "put on label "
+            "hold=inPlaceUpdate"
+        ),
         names("x"),
     ),
     (

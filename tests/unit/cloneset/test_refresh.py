@@ -121,7 +121,10 @@ def test_grace_period() -> None:
 def test_a_pod_that_has_to_be_hooked_again_says_so() -> None:
     result = planned(rolling(1).hook("inPlaceUpdate"), [pod("x", state="Updated")])
     (reason,) = [reason for reason in result.reasons if reason.code == "WaitingForHook"]
-    assert reason.message == "waiting: sample-x must get the inPlaceUpdate hook back"
+    assert reason.message == (
+        "sample-x: Updated: nobody has answered the inPlaceUpdate hook: "
+        "whoever is to answer it has to put on label hold=inPlaceUpdate"
+    )
 
 
 def test_messages_name_a_handful_of_pods() -> None:

@@ -234,11 +234,6 @@ def test_specs_that_stop_everything_are_told_in_an_event(change: dict[str, Any])
     assert event.message.startswith("nothing is done: spec.")
 
 
-def test_refused_writes_are_among_the_reasons() -> None:
-    reasons = planned(cloneset(), "2o", failures={"scale": "exceeded quota: few"}).reasons
-    assert any(one.code == "WriteFailed" and "scale failed" in one.message and "few" in one.message for one in reasons)
-
-
 AVAILABLE = ("True", "CloneSetAvailable", "CloneSet is available")
 PROGRESSING = ("True", "CloneSetUpdated", "CloneSet is progressing")
 

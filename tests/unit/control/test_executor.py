@@ -258,6 +258,8 @@ async def test_users_hear_of_success_and_failure(world: World) -> None:
         (403, "Forbidden", "", OutcomeKind.DENIED),
         (429, "TooManyRequests", "", OutcomeKind.THROTTLED),
         (500, "", 'admission webhook "x" denied the request: no', OutcomeKind.DENIED),
+        (500, "InternalError", 'failed calling webhook "x": failed to call webhook: Post: EOF', OutcomeKind.DENIED),
+        (500, "InternalError", "conversion webhook for a/v1, Kind=A failed: Post: EOF", OutcomeKind.UNKNOWN),
         (500, "InternalError", "etcd timeout", OutcomeKind.UNKNOWN),
         (503, "ServiceUnavailable", "", OutcomeKind.UNKNOWN),
     ],

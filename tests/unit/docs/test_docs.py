@@ -47,7 +47,7 @@ SOURCES = {
 }
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_REASONS = ("reason", "_refused", "_reason_in", "_reason_failed", "Reason")
+_REASONS = ("reason", "_refused", "_reason_in", "_reason_failed", "Reason", "Cause")
 _METRICS = ("Counter", "Gauge", "Histogram", "BareCounter")
 
 

@@ -16,6 +16,7 @@ from flotilla_cloneset.cloneset.controller import CONTROLLER as CLONE_SETS
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Outcome, OutcomeKind
+from flotilla_common.control.refusals import refusal_of
 from tests.unit.replay.recorder import Recording
 
 Json = dict[str, Any]
@@ -150,8 +151,11 @@ def test_after_a_failure_the_rest_of_a_plan_is_held_back():
 def test_a_failure_is_remembered_for_the_next_pass():
     made = recording()
     refused = Outcome(kind=OutcomeKind.DENIED, message="exceeded quota")
-    made.heard += made.say(*made.plan(), outcomes={1: refused, 2: refused})
-    made.say(*made.plan(Memory(failures={"scale": "exceeded quota"})), outcomes={0: refused, 1: refused})
+    subject, plan = made.plan()
+    made.heard += made.say(subject, plan, outcomes={1: refused, 2: refused})
+    [first, *_] = [action for stage in plan.stages for (action,) in stage.chains if action.phase]
+    remembered = Memory({"scale": "exceeded quota"}, refused=(refusal_of(first, refused),))
+    made.say(*made.plan(remembered), outcomes={0: refused, 1: refused})
     told = steps(made.bundle())
     assert [step.differences for step in told[:2]] == [(), ()]
     assert "WriteFailed" in [reason.code for reason in told[1].plan.reasons]

@@ -39,11 +39,11 @@ def test_what_a_snapshot_holds() -> None:
     wiring.put(NAMESPACES, namespace("b"))
     wiring.put(REVISIONS, revision(side(), 1), revision(side("C"), 2, "side-x", owned=False))
     wiring.put(REVISIONS, with_version(revision(side(), 1, "web-1", **{"kruise.io/sidecarset-name": "web"}), 1))
-    found = gatherer.gather(KEY, Memory(failures={"update": "no"}))
+    found = gatherer.gather(KEY, Memory())
     assert found is not None
     assert [one.metadata.name for one in found.pods] == ["one", "two"]
     assert [one.metadata.name for one in found.revisions] == [revision(side(), 1).metadata.name, "side-x"]
-    assert (found.failures, found.options) == ({"update": "no"}, Options(system_namespace="flotilla"))
+    assert found.options == Options(system_namespace="flotilla")
     assert found.namespaces == (), "no selector asks for them"
     assert (found.subject.key, found.subject.generation) == ("side", 3)
     assert gatherer.gather(("", "gone"), Memory()) is None

@@ -212,7 +212,7 @@ def test_a_pod_whose_annotations_cannot_be_merged_is_passed_over() -> None:
     assert reason.objects == ("bad",)
     assert "annotation json cannot be merged" in reason.message
     assert result.errors == (("update", reason.message),), "it is tried again: its repair wakes nobody"
-    again = planned(side("B").set(patchPodMetadata=METADATA), [bad], failures=dict(result.errors))
+    again = planned(side("B").set(patchPodMetadata=METADATA), [bad])
     assert codes(again) == {"PodUnreadable"}
 
 

@@ -18,8 +18,10 @@ def with_status(pod: Pod, **status: object) -> Pod:
     return msgspec.convert(document, Pod)
 
 
-def condition(kind: str, message: str) -> Doc:
-    return {"type": kind, "status": "False", "message": message}
+def on_a_node(pod: Pod) -> Pod:
+    document: Doc = msgspec.to_builtins(pod)
+    document["spec"]["nodeName"] = "n1"
+    return msgspec.convert(document, Pod)
 
 
 def waiting(reason: str, message: str = "") -> list[Doc]:
@@ -27,58 +29,53 @@ def waiting(reason: str, message: str = "") -> list[Doc]:
     return [{"name": "main", "state": state, "ready": False, "restartCount": 0}]
 
 
-NO_NODE = "0/3 nodes are available: 3 Insufficient cpu."
-PULL = 'Back-off pulling image "shop:A"'
+PULL = 'Back-off pulling image "shop:A": ErrImagePull: rpc error: code = NotFound desc = shop:A: not found'
+NO_NODE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient cpu."}
 ROWS: list[tuple[str, Doc, str]] = [
-    ("image", {"containerStatuses": waiting("ImagePullBackOff", PULL)}, f"main: ImagePullBackOff: {PULL}"),
-    ("init", {"initContainerStatuses": waiting("CrashLoopBackOff")}, "main: CrashLoopBackOff"),
     (
-        "unscheduled",
-        {
-            "containerStatuses": [],
-            "conditions": [condition("PodScheduled", "0/3 nodes are available: 3 Insufficient cpu.")],
-        },
-        "PodScheduled: 0/3 nodes are available: 3 Insufficient cpu.",
+        "image",
+        {"containerStatuses": waiting("ImagePullBackOff", PULL)},
+        "cannot be pulled (ErrImagePull): shop:A: not found",
     ),
     (
-        "probe",
-        {"conditions": [condition("ContainersReady", "containers with unready status: [main]")]},
-        "ContainersReady: containers with unready status: [main]",
+        "init",
+        {"initContainerStatuses": waiting("RunContainerError", "exec: no")},
+        "init container main cannot be started: exec: no",
     ),
-    (
-        "starting",
-        {
-            "containerStatuses": waiting("ContainerCreating"),
-            "conditions": [condition("ContainersReady", "containers with unready status: [main]")],
-        },
-        "ContainersReady: containers with unready status: [main]",
-    ),
+    ("starting", {"containerStatuses": waiting("ContainerCreating")}, "container main is being created"),
 ]
 
 
 @pytest.mark.parametrize(("status", "expected"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
 def test_the_pod_that_is_waited_for(status: Doc, expected: str) -> None:
     (pod,) = pods("0AP")
-    result = planned(sts(2, "A").ordered(), [with_status(pod, **status)])
-    text = f"waiting: w-0 is Pending ({expected}); podManagementPolicy OrderedReady goes on when it is available"
-    assert told(result, "WaitingForPod") == text
+    result = planned(sts(2, "A").ordered(), [on_a_node(with_status(pod, **status))])
+    text = told(result, "WaitingForPod")
+    assert text.startswith("waiting: w-0: ")
+    assert text.endswith(f"{expected}; podManagementPolicy OrderedReady goes on when it is available")
+
+
+def test_a_pod_without_a_node() -> None:
+    (pod,) = pods("0AP")
+    result = planned(sts(2, "A").ordered(), [with_status(pod, containerStatuses=[], conditions=[NO_NODE])])
+    assert told(result, "Unschedulable") == "w-0: no node takes it: 0/3 nodes are available: 3 Insufficient cpu"
 
 
 @pytest.mark.parametrize(
     ("there", "code", "text"),
     [
-        ("0A 1AT", "WaitingForPod", "w-1 is terminating"),
-        ("0A:PreparingNormal", "WaitingForPod", "w-0 is in lifecycle state PreparingNormal"),
-        ("0A@4 1A", "WaitingForPod", "w-0 is ready, and available at 12:00:06 (minReadySeconds 10)"),
+        ("0A 1AT", "WaitingForPod", "w-1: terminating"),
+        ("0A:PreparingNormal", "WaitingForPod", "w-0: about to become available"),
+        ("0A@4 1A", "WaitingForPod", "w-0: ready, and available after minReadySeconds 10 (at 12:00:06)"),
     ],
 )
 def test_other_things_that_are_waited_for(there: str, code: str, text: str) -> None:
     result = planned(sts(2, "A").ordered().rolling(minReadySeconds=10), there)
-    assert told(result, code).startswith(f"waiting: {text}; ")
+    assert told(result, code).startswith(f"waiting: {text}")
 
 
 def test_who_uses_the_budget_up() -> None:
     result = planned(sts(6).m(2), "0A 1A! 2A 3A 4A 5A")
-    used = "w-1 is not ready (ContainersReady: False); 1 pod of this pass"
-    text = f"waiting: w-4, w-3, w-2, w-1, w-0; maxUnavailable 2 is used: {used}"
+    text = "waiting: w-4, w-3, w-2, w-1, w-0; maxUnavailable 2 is used: w-1: it is not Ready; 1 pod of this pass"
     assert told(result, "WaitingForMaxUnavailable") == text
+    assert told(result, "NotReady") == "w-1: it is not Ready"

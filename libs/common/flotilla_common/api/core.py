@@ -46,6 +46,28 @@ class ResizePolicy(Model):
     restart_policy: str = ""
 
 
+class HttpGet(Model):
+    path: str = ""
+    port: int | str = ""
+
+
+class PortAction(Model):
+    port: int | str = ""
+
+
+class ExecAction(Model):
+    command: list[str] = []
+
+
+class Probe(Model):
+    """What the kubelet asks a container; one of these."""
+
+    http_get: HttpGet | None = None
+    tcp_socket: PortAction | None = None
+    grpc: PortAction | None = None
+    exec: ExecAction | None = None
+
+
 class Container(Model):
     name: str = ""
     image: str = ""
@@ -53,10 +75,16 @@ class Container(Model):
     resources: Resources = Resources()
     resize_policy: list[ResizePolicy] = []
     restart_policy: str = ""  # Always on an init container makes it a restartable sidecar
+    readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
 
 
 class ReadinessGate(Model):
     condition_type: str = ""
+
+
+class SchedulingGate(Model):
+    name: str = ""
 
 
 class ClaimSource(Model):
@@ -70,6 +98,8 @@ class Volume(Model):
 
 class PodSpec(Model):
     node_name: str = ""
+    scheduler_name: str = ""
+    scheduling_gates: list[SchedulingGate] = []
     restart_policy: str = ""  # Always, OnFailure, Never
     volumes: list[Volume] = []
     containers: list[Container] = []
@@ -88,6 +118,11 @@ class WaitingState(Model):
 
 class TerminatedState(Model):
     exit_code: int = 0
+    signal: int = 0  # few runtimes tell; most say 128 + signal as exit code
+    reason: str = ""  # Error, Completed, OOMKilled, StartError …
+    message: str = ""  # what the container left in its termination message file, or why it could not be started
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
 
 
 class ContainerState(Model):
@@ -102,14 +137,18 @@ class ContainerStatus(Model):
     image_id: str = msgspec.field(default="", name="imageID")
     container_id: str = msgspec.field(default="", name="containerID")
     ready: bool = False
+    started: bool | None = None  # its startup probe succeeded, or it has none and runs
     restart_count: int = 0
     resources: Resources | None = None
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()  # of the container before this one
 
 
 class PodStatus(Model):
     observed_generation: int = 0  # of the spec that the kubelet had when it wrote this; 0 before Kubernetes 1.34
     phase: str = ""
+    reason: str = ""  # why the kubelet let it fail: Evicted, OutOfcpu, NodeAffinity …
+    message: str = ""
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []

@@ -45,7 +45,8 @@ class ObjectMeta(Model):
     resource_version: str = ""
     generation: int = 0
     creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None  # when the grace period is over
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     finalizers: list[str] = []

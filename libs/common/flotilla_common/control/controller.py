@@ -24,6 +24,7 @@ from flotilla_common.control.journal import Journal
 from flotilla_common.control.plan import Event, Outcome, OutcomeKind, Patch, Plan, Reason
 from flotilla_common.control.priority import PriorityOrder
 from flotilla_common.control.queue import Backoff, KeyedQueue
+from flotilla_common.control.refusals import Refusal, with_refusals
 from flotilla_common.control.shards import Shards, shard_of
 from flotilla_common.control.statusthrottle import StatusThrottle
 from flotilla_common.control.subject import Subject
@@ -57,6 +58,7 @@ class Memory(msgspec.Struct, frozen=True):
 
     failures: Mapping[str, str] = {}  # error texts by phase
     unconfirmed: tuple[tuple[Resource, str], ...] = ()  # creates of unknown outcome: to be tried again before new ones
+    refused: tuple[Refusal, ...] = ()  # writes that failed, to be told of
 
 
 class Snapshot(Protocol):
@@ -198,12 +200,13 @@ class Controller(Generic[S]):
         """What is to be done for the object, and the seconds that planning took; None when it does not exist. One that
         cannot be gathered or planned gets a reason and an event, and stops nobody else."""
         subject, started = None, self._clock.monotonic()
+        memory = self._memory.get(key, Memory())
         try:
-            snapshot = self._gather(key, self._memory.get(key, Memory()))
+            snapshot = self._gather(key, memory)
             if snapshot is None:
                 return None
             subject, started = snapshot.subject, self._clock.monotonic()
-            plan = self._plan(snapshot, self._clock.now())
+            plan = with_refusals(self._plan(snapshot, self._clock.now()), memory.refused)
         except Exception as error:
             subject = subject or self._subject_of(key)
             if subject is None:
@@ -272,7 +275,7 @@ class Controller(Generic[S]):
     def _settle(self, key: Key, plan: Plan, report: Report) -> str:
         """When to look at the object again."""
         errors = {**dict(plan.errors), **report.failures}
-        self._memory[key] = Memory(errors, tuple(report.unconfirmed))
+        self._memory[key] = Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()))
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:

@@ -18,6 +18,7 @@ from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Action, Chain, Create, Delete, Json, Outcome, OutcomeKind, Patch, Plan, Stage
+from flotilla_common.control.refusals import Refusal, refusal_of
 from flotilla_common.control.spans import write_context
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
@@ -33,6 +34,10 @@ _BY_CODE = {
 }
 
 
+_NO_VERDICT = "failed calling webhook"
+"""What the apiserver says when a webhook whose failurePolicy is Fail does not answer."""
+
+
 class Envelope(Model):
     """The part of a reply that the executor reads."""
 
@@ -46,6 +51,7 @@ class Report:
     def __init__(self) -> None:
         self.counts: dict[OutcomeKind, int] = {}
         self.failures: dict[str, str] = {}  # by phase, the first error text of each
+        self.refused: dict[str, Refusal] = {}  # likewise, also of writes without a phase
         self.unknown = False
         self.unconfirmed: list[tuple[Resource, str]] = []  # creates that may or may not have happened
         self.retry_after = 0.0  # seconds that the apiserver asked us to wait, the longest
@@ -63,8 +69,10 @@ class Report:
             if isinstance(action, Create):
                 self.unconfirmed.append((action.resource, action.name))
         self.retry_after = max(self.retry_after, outcome.retry_after)
-        if is_failure(outcome) and action.phase:
-            self.failures.setdefault(action.phase, outcome.message)
+        if is_failure(outcome):
+            self.refused.setdefault(action.phase, refusal_of(action, outcome))
+            if action.phase:
+                self.failures.setdefault(action.phase, outcome.message)
 
 
 def is_failure(outcome: Outcome) -> bool:
@@ -74,7 +82,8 @@ def is_failure(outcome: Outcome) -> bool:
 
 
 def classify(error: ApiError) -> OutcomeKind:
-    """The outcome that an error answer stands for. A 5xx may come after the commit, so its outcome is unknown."""
+    """The outcome that an error answer stands for. A 5xx may come after the commit, so its outcome is unknown, unless
+    admission said it: webhooks are called before anything is written."""
     if error.code == 409:
         return OutcomeKind.ALREADY_EXISTS if error.reason == "AlreadyExists" else OutcomeKind.CONFLICT
     if error.code == 422 and _meets_namesake(error):
@@ -83,7 +92,7 @@ def classify(error: ApiError) -> OutcomeKind:
         return _BY_CODE[error.code]
     if error.code >= 500:
         refused = "admission webhook" in error.message and "denied the request" in error.message
-        return OutcomeKind.DENIED if refused else OutcomeKind.UNKNOWN
+        return OutcomeKind.DENIED if refused or _NO_VERDICT in error.message else OutcomeKind.UNKNOWN
     return OutcomeKind.INVALID
 
 

@@ -18,6 +18,7 @@ from flotilla_common.clock import Clock
 from flotilla_common.control.controller import Key, Memory, failed_plan
 from flotilla_common.control.inbox import Inbox
 from flotilla_common.control.plan import Plan
+from flotilla_common.control.refusals import with_refusals
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch
@@ -78,7 +79,7 @@ class OfflineController:
         if snapshot is None:
             return None
         try:
-            return Decision(snapshot.subject, self._spec.plan(snapshot, now))
+            return Decision(snapshot.subject, with_refusals(self._spec.plan(snapshot, now), memory.refused))
         except Exception as error:  # noqa: BLE001 - as in the controller: the decision is that planning failed
             return Decision(snapshot.subject, failed_plan(error))
 

@@ -9,6 +9,7 @@ are a dozen groups, whatever the number of pods.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.causes import LOOKED_AT
 from flotilla_common.workload.lifecycle import NORMAL, PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.predicates import is_serving, is_settled
 from flotilla_common.workload.recipe import short_hash
@@ -79,6 +81,7 @@ class Classification(msgspec.Struct, kw_only=True):
     specified: list[Pod] = []  # the user or a recreate update wants them deleted
     specified_uids: set[str] = set()
     unavailable: set[str] = set()  # uids of active pods that are not available
+    first_unavailable: list[Pod] = []  # some of each group of them, to be looked at closely
     unsettled: list[Pod] = []  # active pods that a refresh has to look at
     new_side: Side = Side()
     old_side: Side = Side()
@@ -147,6 +150,8 @@ def _enter(found: Classification, kind: Traits, pods: list[Pod], criteria: Crite
     found.active += pods
     (found.new if updated else found.old).extend(pods)
     found.unavailable |= unavailable
+    if unavailable:
+        found.first_unavailable += islice((pod for pod in pods if pod.metadata.uid in unavailable), LOOKED_AT)
     found.specified += specified
     found.specified_uids |= uids
     if not kind.settled:

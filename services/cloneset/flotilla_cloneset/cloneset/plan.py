@@ -5,6 +5,7 @@ pods as they were found. Scaling and updating never happen in the same pass. Not
 random numbers: the same snapshot gives the same plan.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from flotilla_cloneset.cloneset.claims import clean_up, own_claims
@@ -18,12 +19,14 @@ from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_nu
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_cloneset.cloneset.status import Facts, StatusPlan, plan_status
+from flotilla_cloneset.cloneset.why import explain_unavailable
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Event, Plan, Reason, Stage
 from flotilla_common.control.writes import patch_of
+from flotilla_common.workload.causes import Group, root_cause
 from flotilla_common.workload.ownership import adopt, owner_reference, release
 from flotilla_common.workload.revisions import RevisionChoice
 
@@ -51,11 +54,8 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
         _forget_history(context, draft)
     else:
         draft.reason("Terminating", "the CloneSet is being deleted: its pods are left to garbage collection")
-    for phase, text in snapshot.failures.items():
-        if (phase, text) in draft.errors:
-            continue  # this pass met it again, before any write, and has said so
-        draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
-    return _finish(context, draft, _status(context, now))
+    causes = explain_unavailable(context, draft)
+    return _finish(context, draft, _status(context, now, causes))
 
 
 def _refused(code: str, text: str) -> Plan:
@@ -130,7 +130,7 @@ def _forget_history(context: PlanContext, draft: Draft) -> None:
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
-def _status(context: PlanContext, now: datetime) -> StatusPlan:
+def _status(context: PlanContext, now: datetime, causes: Sequence[Group]) -> StatusPlan:
     want, revisions = context.targets, context.revisions
     facts = Facts(
         counts=context.pods.counts,
@@ -141,6 +141,7 @@ def _status(context: PlanContext, now: datetime) -> StatusPlan:
         collision_count=revisions.collision_count,
         label_selector=str(context.selector),
         failures=context.snapshot.failures,
+        cause=root_cause(causes, context.snapshot.failures),
     )
     return plan_status(context.snapshot.cloneset, facts, now)
 

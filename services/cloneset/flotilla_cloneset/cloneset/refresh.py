@@ -18,7 +18,6 @@ from flotilla_common.control.plan import Chain
 from flotilla_common.control.wording import named
 from flotilla_common.workload.inplace import InPlaceContext, Refresh, refresh
 from flotilla_common.workload.inplace.refresh import IDLE
-from flotilla_common.workload.lifecycle import PREPARING_NORMAL, UPDATED
 from flotilla_common.workload.recipe import belongs, short_hash
 
 _MEMO = "cloneset_refresh_idle"
@@ -49,21 +48,6 @@ def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int 
     draft.stage(chains, stop_on_failure=False, at=at)
     if in_grace:
         draft.reason("WaitingForGracePeriod", f"waiting for the grace period of {named(in_grace)} to end", in_grace)
-    _explain_waiting(context, draft)
-
-
-def _explain_waiting(context: PlanContext, draft: Draft) -> None:
-    """Name the pods that only the scheduler or the user's hooks can bring forward."""
-    idle = [pod for pod in context.pods.unsettled if pod.metadata.uid not in draft.touched]
-    unscheduled = [pod for pod in idle if pod.state == PREPARING_NORMAL and not pod.spec.node_name]
-    if unscheduled:
-        draft.reason("WaitingForScheduling", f"waiting for nodes: {named(unscheduled)}", unscheduled)
-    starting = [pod for pod in idle if pod.state == PREPARING_NORMAL and pod.spec.node_name]
-    if starting:
-        draft.reason("WaitingForHook", f"waiting: {named(starting)} must get all of the preNormal hook first", starting)
-    updated = [pod for pod in idle if pod.state == UPDATED]
-    if updated:
-        draft.reason("WaitingForHook", f"waiting: {named(updated)} must get the inPlaceUpdate hook back", updated)
 
 
 def _refresh(context: PlanContext, in_place: InPlaceContext, pod: Pod, direction: int) -> Refresh:

@@ -55,6 +55,7 @@ class Facts(Frozen):
     collision_count: int
     label_selector: str
     failures: Mapping[str, str]
+    cause: str = ""  # why it does not get on, for the condition of a rollout that takes too long
 
 
 class StatusPlan(Frozen):
@@ -172,7 +173,8 @@ def _verdict(
     if facts.expected_updated < replicas and facts.expected_updated <= counts.updated_available:
         return "True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
     if stored is not None and (stored.reason == EXCEEDED or _timed_out(stored, overdue)):
-        return "False", EXCEEDED, f"CloneSet revision {facts.update_revision} has timed out progressing"
+        text = f"CloneSet revision {facts.update_revision} has timed out progressing"
+        return "False", EXCEEDED, f"{text}: {facts.cause}" if facts.cause else text
     return "True", UPDATING, "CloneSet is progressing"
 
 

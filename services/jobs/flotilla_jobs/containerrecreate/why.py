@@ -15,6 +15,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     RecreateState,
 )
 from flotilla_common.control.plan import Reason
+from flotilla_common.workload.causes import Around, cause_of
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.silence import ANSWERS_WITHIN, TO_DO, no_agent
 
@@ -49,7 +50,7 @@ def reasons(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, 
         others = ", ".join(snapshot.ahead) or "another request"
         text = f"waiting for {others}: the agent works on one request of a pod at a time"
         return (Reason(code="WaitingForOtherRequest", message=text, objects=snapshot.ahead),)
-    return tuple(_under_way(snapshot, status))
+    return (*_under_way(snapshot, status), *_pod_trouble(snapshot, now))
 
 
 def _finished(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus, now: datetime) -> Iterator[Reason]:
@@ -79,6 +80,22 @@ def _under_way(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatu
             yield _container(state, "WaitingForStop", f"container {state.name} has not been stopped yet{detail}")
         elif state.phase == RECREATING:
             yield _recreating(state, seen.get(state.name), snapshot.request.spec.strategy.min_started_seconds)
+
+
+def _pod_trouble(snapshot: RecreateSnapshot, now: datetime) -> Iterator[Reason]:
+    """Why the pod does not come back, if somebody has to do something about it. That it is held back and its containers
+    ended is what was asked for: only a kubelet that puts off the next start of one tells of more."""
+    pod = snapshot.pod
+    cause = cause_of(pod, Around(now=now)) if pod is not None else None
+    if pod is None or cause is None or not cause.stuck:
+        return
+    put_off = any((one := status.state.waiting) and one.reason == _PUT_OFF for status in pod.status.container_statuses)
+    if put_off or cause.code not in _ASKED_FOR:
+        yield Reason(code=cause.code, message=f"{pod.metadata.name}: {cause.text}", objects=(pod.metadata.name,))
+
+
+_PUT_OFF = "CrashLoopBackOff"
+_ASKED_FOR = (_PUT_OFF, "ContainerCompleted", "ReadinessGate")
 
 
 def _recreating(state: RecreateState, new: ContainerSnapshot | None, least: int) -> Reason:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from flotilla_common.api.core import Node
 from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
@@ -12,6 +13,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Action, Plan, Stage
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
+from flotilla_common.workload.causes import Around, node_trouble
 from flotilla_jobs.nodeimage.clean import Cleaner
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.status import PullTimeouts, reported
@@ -79,6 +81,7 @@ def _with_status(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, d
     status = timeouts.applied(status)
     draft.events += timeouts.events
     _give_reasons(msgspec.structs.replace(image, status=status), now, draft)
+    _explain_node(snapshot.node, draft)
     draft.waits.not_before(now + SOONEST)
     final = (status.succeeded, status.failed) != (image.status.succeeded, image.status.failed)
     counts = ("desired", "succeeded", "failed", "pulling", "waiting")
@@ -109,6 +112,13 @@ def _give_reasons(image: NodeImage, now: datetime, draft: Draft) -> None:
     if open_tags:
         message = f"the node has {len(open_tags)} images to pull, the first is {open_tags[0]}"
         draft.reason("PullingImages", message, open_tags)
+
+
+def _explain_node(node: Node | None, draft: Draft) -> None:
+    """A node that is not ready pulls nothing."""
+    name = node.metadata.name if node is not None else ""
+    if trouble := node_trouble(name, Around(nodes={name: node} if node is not None else {})):
+        draft.reason("NodeNotReady", trouble, [name])
 
 
 def _single(action: Action) -> Plan:

@@ -90,7 +90,6 @@ class Gatherer:
             namespaces=list(self._namespaces) if sidecar_set.spec.namespace_selector is not None else (),
             revisions=list(self._revisions.by_index(CALLED, name)),
             options=self._options,
-            failures=memory.failures,
         )
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:

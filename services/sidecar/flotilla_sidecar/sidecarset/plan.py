@@ -21,7 +21,7 @@ from flotilla_sidecar.sidecarset.rollout import plan_rollout
 from flotilla_sidecar.sidecarset.snapshot import SidecarSetSnapshot
 from flotilla_sidecar.sidecarset.status import plan_status
 from flotilla_sidecar.sidecarset.wanted import wanted_of
-from flotilla_sidecar.sidecarset.why import explain_progress
+from flotilla_sidecar.sidecarset.why import explain_progress, explain_unready
 
 
 def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
@@ -39,11 +39,8 @@ def plan(snapshot: SidecarSetSnapshot, now: datetime) -> Plan:
     draft.stage((context.revisions.writes,))
     plan_rollout(context, draft)
     explain_progress(context, draft)
+    explain_unready(context, draft)
     draft.stage(bookkeeping(context), stop_on_failure=False)
-    for phase, text in snapshot.failures.items():
-        if (phase, text) in draft.errors:
-            continue  # this pass met it again, before any write, and has said so
-        draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
     return _finish(context, draft)
 
 

@@ -1,6 +1,6 @@
 """Everything that planning one SidecarSet needs to know, gathered before and frozen (DESIGN: plans are values)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import msgspec
 
@@ -24,7 +24,6 @@ class SidecarSetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: Collection[Namespace] = ()  # all; needed only for a namespaceSelector
     revisions: Collection[ControllerRevision] = ()  # of the system namespace: with its label, or named like its own
     options: Options = Options()
-    failures: Mapping[str, str] = {}  # error text of the previous pass by phase
 
     @property
     def subject(self) -> Subject:

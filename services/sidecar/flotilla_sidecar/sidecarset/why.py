@@ -1,8 +1,13 @@
 """How far a rollout is, and what keeps the rest of the pods on older sidecars, for people and scripts."""
 
+from collections.abc import Iterator
+
+from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.wording import named, pods_word
+from flotilla_common.workload.causes import Around, explain_pods
 from flotilla_sidecar.sidecarset.context import PlanContext
+from flotilla_sidecar.sidecarset.look import look
 
 
 def explain_progress(context: PlanContext, draft: Draft) -> None:
@@ -44,3 +49,19 @@ def _explain_rest(context: PlanContext, far: str, draft: Draft) -> None:
     if pods.candidates and len(pods.candidates) <= partition:
         kept = len(pods.candidates)
         draft.reason("PartitionReached", f"{far}, partition {partition} keeps {pods_word(kept)} on older sidecars")
+
+
+def explain_unready(context: PlanContext, draft: Draft) -> None:
+    """Why pods that have its sidecars are not ready: those that were updated first, for the rollout waits for them."""
+    explain_pods(draft, _unready(context), Around(now=context.now), namespaced=True)
+
+
+def _unready(context: PlanContext) -> Iterator[Pod]:
+    pods = context.pods
+    yield from pods.restarting
+    if pods.ready < pods.matched:
+        known = {pod.metadata.uid for pod in pods.restarting}
+        for pod in pods.matching:
+            seen = look(pod, context.wanted)
+            if seen is not None and not seen.serving and pod.metadata.uid not in known:
+                yield pod

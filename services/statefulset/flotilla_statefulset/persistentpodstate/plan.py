@@ -13,6 +13,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.control.writes import status_patch
+from flotilla_common.workload.causes import Around, explain_pods
 from flotilla_statefulset.persistentpodstate.generate import generate
 from flotilla_statefulset.persistentpodstate.records import KEEPS_ALL, Records, records, topology_keys
 from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
@@ -27,7 +28,7 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
         return draft.plan()
     if generate(snapshot, draft) or state is None:
         return draft.plan()
-    remembered = _remembered(snapshot, state, draft)
+    remembered = _remembered(snapshot, state, now, draft)
     if remembered is None:
         return draft.plan()
     status = PersistentPodStateStatus(observed_generation=state.metadata.generation, pod_states=remembered)
@@ -39,7 +40,9 @@ def plan(snapshot: StateSnapshot, now: datetime) -> Plan:
     )
 
 
-def _remembered(snapshot: StateSnapshot, state: PersistentPodState, draft: Draft) -> dict[str, PodState] | None:
+def _remembered(
+    snapshot: StateSnapshot, state: PersistentPodState, now: datetime, draft: Draft
+) -> dict[str, PodState] | None:
     """The records as they must be; None while that cannot be said."""
     held, what = state.status.pod_states, called(state.spec.target_ref)
     if snapshot.unfollowed:
@@ -55,11 +58,11 @@ def _remembered(snapshot: StateSnapshot, state: PersistentPodState, draft: Draft
         draft.reason("TargetTerminating", f"{what} is being deleted; nothing is recorded any more")
         return {}
     found = records(snapshot, held, state.spec)
-    _explain(snapshot, state, found, draft)
+    _explain(snapshot, state, found, now, draft)
     return found.states
 
 
-def _explain(snapshot: StateSnapshot, state: PersistentPodState, found: Records, draft: Draft) -> None:
+def _explain(snapshot: StateSnapshot, state: PersistentPodState, found: Records, now: datetime, draft: Draft) -> None:
     if found.states:
         names = sorted(found.states)
         draft.reason("Recorded", f"{pods_word(len(names))} recorded: {named(names)}", names)
@@ -67,6 +70,7 @@ def _explain(snapshot: StateSnapshot, state: PersistentPodState, found: Records,
         draft.reason("Dropped", f"records of pods that are no longer wanted go: {named(dropped)}", dropped)
     if found.not_ready:
         draft.reason("WaitingForReady", f"no record until they are ready: {named(found.not_ready)}", found.not_ready)
+        explain_pods(draft, (pod for pod in snapshot.pods if pod.metadata.name in found.not_ready), Around(now=now))
     for pod, node in sorted(found.unknown_nodes.items())[:1]:
         others = named(sorted(found.unknown_nodes))
         draft.reason("NodeUnknown", f"not recorded anew: {others}; {pod} runs on node {node}, which is not there")

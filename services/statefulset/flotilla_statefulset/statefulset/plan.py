@@ -29,7 +29,7 @@ from flotilla_statefulset.statefulset.revisions import choose, orphans, surplus
 from flotilla_statefulset.statefulset.rollout import plan_update
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 from flotilla_statefulset.statefulset.status import StatusPlan, is_complete, plan_status
-from flotilla_statefulset.statefulset.why import explain_progress
+from flotilla_statefulset.statefulset.why import explain_progress, explain_unavailable
 
 
 def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
@@ -59,9 +59,7 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
         _forget_history(context, draft)
     else:
         draft.reason("Terminating", "the StatefulSet is being deleted: its pods are left to garbage collection")
-    for phase, text in snapshot.failures.items():
-        if (phase, text) not in draft.errors:
-            draft.reason("WriteFailed", f"the last {phase} failed and is tried again: {text}")
+    explain_unavailable(context, draft)
     return _finish(context, draft, plan_status(context, {**snapshot.failures, **dict(draft.errors)}))
 
 

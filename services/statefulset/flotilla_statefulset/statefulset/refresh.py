@@ -17,7 +17,6 @@ from flotilla_common.control.plan import Chain
 from flotilla_common.control.wording import named
 from flotilla_common.workload.inplace import Refresh, refresh
 from flotilla_common.workload.inplace.refresh import IDLE
-from flotilla_common.workload.lifecycle import PREPARING_NORMAL, UPDATED
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.due import may_be_updated
 
@@ -48,17 +47,6 @@ def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
     draft.stage(chains, stop_on_failure=False, at=at)
     if in_grace:
         draft.reason("WaitingForGracePeriod", f"waiting for the grace period of {named(in_grace)} to end", in_grace)
-    _explain_hooks(idle, draft)
-
-
-def _explain_hooks(idle: list[Pod], draft: Draft) -> None:
-    """Name the pods that only the user's hooks can bring forward."""
-    starting = [pod for pod in idle if pod.state == PREPARING_NORMAL]
-    if starting:
-        draft.reason("WaitingForHook", f"waiting: {named(starting)} must get all of the preNormal hook first", starting)
-    updated = [pod for pod in idle if pod.state == UPDATED]
-    if updated:
-        draft.reason("WaitingForHook", f"waiting: {named(updated)} must get the inPlaceUpdate hook back", updated)
 
 
 def _refresh(context: PlanContext, ordinal: int, pod: Pod) -> Refresh:

@@ -1,59 +1,37 @@
-"""Why a pod is not available, in Kubernetes' own words."""
+"""Why pods are not available, and how far the update is."""
+
+from collections.abc import Iterator
+from heapq import nsmallest
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.meta import Condition
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.wording import pods_word
-from flotilla_common.workload.lifecycle import NORMAL
+from flotilla_common.workload.causes import LOOKED_AT, Around, cause_of, explain_pods, lingers
 from flotilla_statefulset.statefulset.context import PlanContext
-from flotilla_statefulset.statefulset.pods import traits
-
-_ON_ITS_WAY = ("", "ContainerCreating", "PodInitializing")
-
-LONGEST = 200
-"""Characters of a kubelet's message that are told: the first of them name the image, or the back-off."""
 
 
 def state_of(context: PlanContext, pod: Pod) -> str:
-    """ "web-1 is Pending (PodScheduled: 0/3 nodes are available …)"."""
-    name, kind = pod.metadata.name, traits(pod)
-    if kind.terminating:
-        return f"{name} is terminating"
-    if kind.state not in ("", NORMAL):
-        return f"{name} is in lifecycle state {kind.state}"
-    if not kind.ready:
-        return f"{name} is {_phase(pod)}{_told(pod)}"
-    if (until := _available_at(context, pod)) is not None:
-        return f"{name} is ready, and available at {until} (minReadySeconds {context.targets.min_ready_seconds})"
-    return f"{name} has not finished its in-place update"
+    """ "web-1: image nginx:nope of container web: ErrImagePull: … not found"."""
+    cause = cause_of(pod, _around(context))
+    return f"{pod.metadata.name}: {cause.text if cause is not None else 'about to become available'}"
 
 
-def _phase(pod: Pod) -> str:
-    return "not ready" if pod.status.phase == "Running" else pod.status.phase or "not seen by anyone yet"
+def explain_unavailable(context: PlanContext, draft: Draft) -> None:
+    """Give the root causes of wanted pods that are not available, and of others that do not go."""
+    explain_pods(draft, _pods(context), _around(context))
 
 
-def _told(pod: Pod) -> str:
-    """What holds a container up, or what the first of these conditions says, if it is false."""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        waiting = status.state.waiting
-        if waiting is not None and waiting.reason not in _ON_ITS_WAY:
-            return f" ({status.name}: {waiting.reason}{': ' if waiting.message else ''}{waiting.message[:LONGEST]})"
-    for kind in ("PodScheduled", "InPlaceUpdateReady", "ContainersReady", "Ready"):
-        condition = pod.conditions.get(kind)
-        if condition is not None and condition.status == "False":
-            return f" ({kind}: {_text(condition)})"
-    return ""
+def _around(context: PlanContext) -> Around:
+    lifecycle = context.statefulset.spec.lifecycle or Lifecycle()
+    return Around(now=context.now, lifecycle=lifecycle, min_ready_seconds=context.targets.min_ready_seconds)
 
 
-def _text(condition: Condition) -> str:
-    return condition.message or condition.reason or "False"
-
-
-def _available_at(context: PlanContext, pod: Pod) -> str | None:
-    for ordinal, moment in context.pods.waiting.items():
-        if context.pods.by_ordinal.get(ordinal) is pod:
-            return moment.strftime("%H:%M:%S")
-    return None
+def _pods(context: PlanContext) -> Iterator[Pod]:
+    pods = context.pods
+    there = (one for one in pods.unavailable if one in pods.by_ordinal)
+    yield from (pods.by_ordinal[one] for one in nsmallest(LOOKED_AT, there))
+    yield from (pod for one in pods.condemned if lingers(pod := pods.by_ordinal[one], context.now))
 
 
 def explain_progress(context: PlanContext, draft: Draft) -> None:

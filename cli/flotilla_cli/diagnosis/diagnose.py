@@ -1,0 +1,177 @@
+"""All that is known of one object, put together: what the apiserver and the bus say, as far as they answer."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from flotilla_cli.connection import connected
+from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.findings import Findings, find
+from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
+from flotilla_cli.diagnosis.scope import scope_of
+from flotilla_cli.diagnosis.verdict import Verdict, verdict
+from flotilla_cli.renderers.cloneset import clone_set
+from flotilla_cli.renderers.statefulset import stateful_set
+from flotilla_cli.tree.waiting import waits_for
+from flotilla_cli.tree.why import Why, last_why
+from flotilla_cli.tree.workload import Workload
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.meta import ObjectMeta, metadata_of
+from flotilla_common.api.resources import Resource
+from flotilla_common.bus.interface import Bus, BusError
+from flotilla_common.bus.nats import NatsBus
+from flotilla_common.clock import Clock
+from flotilla_common.control.plan import Reason
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.workload.causes import Around, Cause, Group, node_trouble
+
+HEARTBEAT_SECONDS = 6.0
+"""Services show a heartbeat every 5 seconds."""
+
+NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what is said comes from the objects"
+NO_BUS = "no bus is known for this cluster, so the service's own reasons are missing (--nats URL, FLOTILLA_NATS)"
+
+_READERS: dict[Resource, Callable[[bytes], Workload]] = {CLONE_SET: clone_set, STATEFUL_SET: stateful_set}
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What the bus has."""
+
+    why: Why | None = None
+    parts: Sequence[Why] = ()  # of the objects that it waits for
+    heard: bool | None = None  # whether its service showed a heartbeat; None if nobody listened
+    note: str = ""
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """What `explain` tells of an object."""
+
+    resource: Resource
+    metadata: ObjectMeta
+    record: Record
+    verdict: Verdict
+    reasons: Sequence[Reason]  # of the service, without what was found out better
+    notes: Sequence[str]
+
+
+async def diagnose(
+    api: Api, bus: NatsBus | None, clock: Clock, resource: Resource, namespace: str, name: str
+) -> Diagnosis:
+    """What the apiserver and the bus know. Raises ApiError (404: there is no such object; 403: it may not be read) and
+    Unreachable."""
+    raw = await api.get(resource, namespace, name)
+    meta, service = metadata_of(raw), catalogue.kind_of(resource).service
+    leases = await leases_of(api, service)
+    record = await _record(bus, clock, resource, meta, namespace, name)
+    planning = planning_of(service, meta, record.why, leases, record.heard, clock.now())
+    findings, told, denied = await _look(api, clock, resource, raw)
+    if bus is None or record.note:
+        planning = msgspec.structs.replace(planning, behind="")  # nobody knows
+    mine = record.why is not None and record.why.uid == meta.uid
+    reasons = [one for one in record.why.reasons if one.code not in findings.codes] if record.why and mine else []
+    return Diagnosis(
+        resource=resource,
+        metadata=meta,
+        record=record,
+        verdict=verdict(meta, record.why, findings, planning, told),
+        reasons=reasons,
+        notes=list(_notes(record, planning, denied)),
+    )
+
+
+async def from_record(
+    bus: NatsBus, clock: Clock, resource: Resource, namespace: str, name: str, trouble: str
+) -> Diagnosis | None:
+    """What the bus alone knows; None if that is nothing. `trouble`: why the apiserver is not asked. Raises BusError."""
+    await connected(bus, clock)
+    why = await last_why(bus, resource, namespace, name)
+    if why is None:
+        return None
+    meta = ObjectMeta(namespace=namespace, name=name, uid=why.uid, generation=why.generation)
+    return Diagnosis(
+        resource=resource,
+        metadata=meta,
+        record=Record(why, await parts_of(bus, resource, why)),
+        verdict=verdict(meta, why, Findings(), Planning(service=why.service)),
+        reasons=why.reasons,
+        notes=[f"only what its service said is known: {trouble}"],
+    )
+
+
+async def _record(
+    bus: NatsBus | None, clock: Clock, resource: Resource, meta: ObjectMeta, namespace: str, name: str
+) -> Record:
+    """What the bus tells, if it does."""
+    if bus is None:
+        return Record(note=NO_BUS)
+    try:
+        await connected(bus, clock)
+        why = await last_why(bus, resource, namespace, name)
+        current = why is not None and (why.uid, why.generation) >= (meta.uid, meta.generation)
+        heard = None if current else await heartbeat(bus, catalogue.kind_of(resource).service)
+        if heard and not current:  # it may just have been planned
+            why = await last_why(bus, resource, namespace, name)
+        return Record(why, await parts_of(bus, resource, why) if why is not None else (), heard)
+    except BusError as error:
+        return Record(note=f"{NO_REASONS} ({bus.trouble or error})")
+
+
+async def parts_of(bus: Bus, resource: Resource, why: Why) -> Sequence[Why]:
+    """Reasons may name objects of another kind, which know more."""
+    names = dict.fromkeys(name for reason in why.reasons for name in reason.objects)
+    parts = catalogue.kind_of(resource).parts
+    found = [await last_why(bus, part, why.namespace, name) for part in parts for name in names]
+    return [one for one in found if one is not None]
+
+
+async def heartbeat(bus: Bus, service: str) -> bool:
+    """Whether a replica of the service lives, and uses this bus."""
+    beat = asyncio.Event()
+    await bus.subscribe(f"heartbeat.v1.{service}.*", lambda _: beat.set())
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(HEARTBEAT_SECONDS):
+            await beat.wait()
+    return beat.is_set()
+
+
+async def _look(api: Api, clock: Clock, resource: Resource, raw: bytes) -> tuple[Findings, Sequence[Reason], set[str]]:
+    """(what is known against its pods and nodes, what the object itself says, what may not be read)."""
+    now = clock.now()
+    try:
+        scope = await scope_of(api, resource, raw, now)
+    except ApiError as failure:
+        if failure.code not in (401, 403):
+            raise
+        return Findings(), _told(resource, raw), {"pods"}
+    surveyor = Surveyor(api)
+    basis = msgspec.structs.replace(scope.basis, silent=await surveyor.silent_nodes(now))
+    findings = await find(scope.pods, basis, surveyor, namespaced=scope.namespaced)
+    nodes = [group for name in scope.nodes if (group := await _node(surveyor, name, basis)) is not None]
+    return (
+        msgspec.structs.replace(findings, groups=(*nodes, *findings.groups)),
+        _told(resource, raw),
+        surveyor.denied,
+    )
+
+
+async def _node(surveyor: Surveyor, name: str, basis: Around) -> Group | None:
+    trouble = node_trouble(name, msgspec.structs.replace(basis, nodes=await surveyor.nodes(name)))
+    return Group(Cause(code="NodeNotReady", message=trouble), (name,)) if trouble else None
+
+
+def _told(resource: Resource, raw: bytes) -> Sequence[Reason]:
+    reader = _READERS.get(resource)
+    return waits_for(reader(raw)) if reader is not None else ()
+
+
+def _notes(record: Record, planning: Planning, denied: set[str]) -> Iterator[str]:
+    """What makes less of it certain."""
+    if record.note:
+        yield record.note
+    yield from filter(None, (planning.nobody, planning.behind))
+    if denied:
+        yield f"you may not read {', '.join(sorted(denied))}: the cause may be known no closer than this"

@@ -1,0 +1,93 @@
+"""Whether anybody plans the object: which service holds the lease of its shard, and whether it has planned what the
+spec says now."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.resources import LEASE
+from flotilla_common.control.leases import Lease
+from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL, shard_of
+from flotilla_common.kube.interface import Api, ApiError
+
+SLACK = timedelta(seconds=5)
+"""Of clocks: a lease is called expired so long after it is."""
+
+
+class Planning(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the object's service."""
+
+    service: str
+    nobody: str = ""  # why nobody plans; empty if somebody does, or if that is not known
+    behind: str = ""  # how the record lags behind the object; empty if it does not
+
+
+async def leases_of(api: Api, service: str) -> Sequence[Lease] | None:
+    """The leases of the service's shards; None if they may not be read. Raises Unreachable."""
+    selector = f"{SERVICE_LABEL}={service},{ROLE_LABEL}=shard"
+    try:
+        page = await api.list(LEASE, label_selector=selector)
+    except ApiError:
+        return None
+    return [msgspec.json.decode(item, type=Lease) for item in page.items]
+
+
+def planning_of(
+    service: str, meta: ObjectMeta, why: Why | None, leases: Sequence[Lease] | None, heard: bool | None, now: datetime
+) -> Planning:
+    """`heard`: whether a heartbeat of the service came over the bus; None if nobody listened."""
+    nobody = nobody_plans(service, meta, leases, now) if leases is not None else ""
+    return Planning(
+        service=service,
+        nobody=nobody or (_unheard(service, leases) if heard is False else ""),
+        behind=_behind(meta, why),
+    )
+
+
+def nobody_plans(service: str, meta: ObjectMeta, leases: Sequence[Lease], now: datetime) -> str:
+    """Why nobody may plan the object, as the leases tell; empty if somebody may."""
+    what = f"no {service} service holds the lease"
+    if not leases:
+        return f"{what}: none was ever started here, or all have ended"
+    newest = max(leases, key=lambda one: one.spec.renew_time or "")
+    number = int(newest.metadata.labels.get(NUMBER_LABEL) or len(leases))
+    name = f"flotilla-{service}-{shard_of(meta.namespace, meta.name, number)}"
+    lease = next((one for one in leases if one.metadata.name == name), None)
+    if lease is None:
+        return f"{what} {name}: there is none"
+    spec, place = lease.spec, f"{lease.metadata.namespace}/{name}"
+    if not spec.holder_identity:
+        return f"{what} {place}: the last one has given it up, and none runs now"
+    renewed = run_out(lease, now)
+    if renewed is None:
+        return ""
+    return f"{what} {place}: {spec.holder_identity} has not renewed it since {renewed:%H:%M:%S}; it is down, or cut off"
+
+
+def run_out(lease: Lease, now: datetime) -> datetime | None:
+    """When the lease was renewed last, if it has run out since; None if it has not, or was never held."""
+    if not lease.spec.renew_time:
+        return None
+    renewed = datetime.fromisoformat(lease.spec.renew_time)
+    lasts = timedelta(seconds=lease.spec.lease_duration_seconds or 0)
+    return renewed if now > renewed + lasts + SLACK else None
+
+
+def _unheard(service: str, leases: Sequence[Lease] | None) -> str:
+    if leases:
+        rest = "it has just ended, or uses another bus"
+        return f"the {service} service holds its lease, and shows no heartbeat here: {rest}"
+    return f"the {service} service shows no heartbeat: it is down, or uses another bus (flotilla status)"
+
+
+def _behind(meta: ObjectMeta, why: Why | None) -> str:
+    if why is None:
+        return f"generation {meta.generation} was not planned yet, as far as the bus tells"
+    if why.uid != meta.uid:
+        return "what was said last is about an earlier object of this name"
+    if why.generation < meta.generation:
+        return f"generation {meta.generation} is not planned yet, the last one planned is {why.generation}"
+    return ""

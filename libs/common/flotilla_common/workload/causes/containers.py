@@ -1,0 +1,156 @@
+"""Containers that are not made, not started, crash, or are not ready."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import msgspec
+
+from flotilla_common.api.core import Container, ContainerStatus, Pod, TerminatedState, WaitingState
+from flotilla_common.workload.causes import images
+from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.exits import exit_cause
+from flotilla_common.workload.causes.probes import probe_result, restart_cause, unready_cause
+from flotilla_common.workload.causes.starting import ON_ITS_WAY, waits_for_turn
+from flotilla_common.workload.causes.updating import update_of
+from flotilla_common.workload.causes.wording import bare, clock
+
+RECENT = timedelta(minutes=10)
+"""A container that has run for so long since it was restarted has recovered: kubelets forget their back-off then."""
+
+_WHAT_FAILED = {
+    "CreateContainerConfigError": "cannot be made",
+    "CreateContainerError": "cannot be made",
+    "RunContainerError": "cannot be started",
+    "PostStartHookError": "is stopped, its postStart hook failed",
+}
+
+
+def containers_cause(pod: Pod, around: Around) -> Cause | None:
+    """The first container that somebody has to do something about, else the first that is on its way."""
+    return min(_looks(pod, around), key=lambda cause: not cause.stuck, default=None)
+
+
+def _looks(pod: Pod, around: Around) -> Iterator[Cause]:
+    specs = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
+    for status in pod.status.init_container_statuses:
+        spec = specs.get(status.name)
+        look = _Look(pod, spec, status, around)
+        cause = look.sidecar() if spec is not None and spec.restart_policy == "Always" else look.init()
+        if cause is not None:
+            yield cause
+    for status in pod.status.container_statuses:
+        cause = _Look(pod, specs.get(status.name), status, around).container()
+        if cause is not None:
+            yield cause
+
+
+class _Look:
+    """One container of a pod."""
+
+    def __init__(self, pod: Pod, spec: Container | None, status: ContainerStatus, around: Around) -> None:
+        self._pod = pod
+        self._spec = spec
+        self._status = status
+        self._around = around
+        self._name = f"container {status.name}"
+
+    def container(self) -> Cause | None:
+        state = self._status.state
+        if state.waiting is not None:
+            return self._waiting(state.waiting)
+        if state.terminated is not None:
+            return self._ended(state.terminated)
+        return None if self._status.ready or state.running is None else self._unready()
+
+    def sidecar(self) -> Cause | None:
+        """An init container that runs on."""
+        self._name = f"sidecar {self._status.name}"
+        return self.container()
+
+    def init(self) -> Cause | None:
+        """An init container: those after it, and all others, wait for its end."""
+        self._name = f"init container {self._status.name}"
+        state = self._status.state
+        if state.terminated is not None:
+            return None if state.terminated.exit_code == 0 else self._ended(state.terminated)
+        if state.waiting is not None:
+            return self._waiting(state.waiting)
+        if state.running is None:
+            return None
+        if (end := self._status.last_state.terminated) is not None and (cause := self._ended(end)) is not None:
+            return cause
+        text = f"{self._name} runs, and has to end before the others start"
+        return Cause(code="InitContainerRunning", message=text, stuck=False, since=state.running.started_at)
+
+    def _waiting(self, waiting: WaitingState) -> Cause | None:
+        reason, name = waiting.reason, self._status.name
+        if reason in images.REASONS:
+            return images.image_cause(name, self._spec.image if self._spec else "", waiting, self._around)
+        end = self._status.last_state.terminated
+        if reason == "CrashLoopBackOff" and end is not None:
+            return self._told(end)
+        if reason in ON_ITS_WAY:
+            return self._ended(end) if end is not None else None
+        if reason == "CreateContainerConfigError" and waits_for_turn(self._pod, name):
+            text = f"{self._name} waits for its turn: those of a higher launch priority have to be ready first"
+            return Cause(code="LaunchPriority", message=text, stuck=False)
+        if reason == "RunContainerError":
+            reason = "StartError"  # what it is called once it counts as ended
+        told = bare(waiting.message)
+        failed = _WHAT_FAILED.get(waiting.reason, f"waits, {waiting.reason}")
+        return Cause(code=reason, message=f"{self._name} {failed}{f': {told}' if told else ''}")
+
+    def _ended(self, end: TerminatedState) -> Cause | None:
+        """None if an in-place update ended it."""
+        return None if self._by_update(end) else self._told(end)
+
+    def _told(self, end: TerminatedState) -> Cause:
+        """By itself, or by its kubelet because a probe failed."""
+        restarted = restart_cause(self._name, self._status, end, self._around)
+        return restarted or exit_cause(self._name, self._spec, self._status, end, self._around)
+
+    def _by_update(self, end: TerminatedState) -> bool:
+        """It was started before the pod's last in-place update."""
+        update = update_of(self._pod)
+        return update is not None and end.started_at is not None and end.started_at < update.update_timestamp
+
+    def _unready(self) -> Cause | None:
+        """It runs. If it ended a short while ago, it will again: that is the cause, and its probe a detail."""
+        unready = unready_cause(self._name, self._spec, self._status, self._around)
+        end = self._status.last_state.terminated
+        if end is None or not self.restarted_lately() or (ended := self._ended(end)) is None:
+            return unready
+        running = self._status.state.running
+        since = f"runs again since {clock(running.started_at)}" if running and running.started_at else "runs again"
+        told = probe_result("Readiness", self._status.name, self._around, running.started_at if running else None)
+        now = f"{since}, readiness probe: {told}" if told else since
+        return msgspec.structs.replace(ended, detail=", ".join(filter(None, (ended.detail, now))))
+
+    def restarted_lately(self) -> bool:
+        """It has not run for long since its last restart."""
+        running, now = self._status.state.running, self._around.now
+        if not self._status.restart_count or running is None:
+            return False
+        return now is None or running.started_at is None or now - running.started_at < RECENT
+
+    def unstable(self) -> Cause | None:
+        """It is ready, was restarted a short while ago, or its liveness probe fails."""
+        end = self._status.last_state.terminated
+        if end is not None and self.restarted_lately() and (cause := self._ended(end)) is not None:
+            return cause
+        lately = self._around.now - timedelta(minutes=1) if self._around.now is not None else None
+        told = probe_result("Liveness", self._status.name, self._around, lately)
+        if not told:
+            return None
+        text = f"{self._name} fails its liveness probe, and will be restarted: {told}"
+        return Cause(code="LivenessProbeFailed", message=text)
+
+
+def unstable_cause(pod: Pod, around: Around) -> Cause | None:
+    """Why a pod that serves may not do so for long; None if nothing is known against it."""
+    specs = {one.name: one for one in pod.spec.containers}
+    for status in pod.status.container_statuses:
+        cause = _Look(pod, specs.get(status.name), status, around).unstable()
+        if cause is not None:
+            return cause
+    return None

@@ -1,0 +1,73 @@
+"""Pods that are being deleted, and pods that are over."""
+
+from datetime import datetime, timedelta
+
+from flotilla_common.api.core import Pod
+from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.nodes import node_trouble
+from flotilla_common.workload.causes.wording import bare, clock, seconds_word
+
+CONFIRMED_WITHIN = timedelta(seconds=15)
+"""After the grace period a kubelet kills what is left, and deletes the pod; that takes a moment."""
+
+_COLLECTOR = {
+    "foregroundDeletion": "the garbage collector, which waits for what the pod owns",
+    "orphan": "the garbage collector",
+}
+
+
+def over_cause(pod: Pod, around: Around) -> Cause | None:
+    """The pod ran to its end, was refused by its kubelet, or evicted: it never comes back."""
+    if pod.status.phase not in ("Failed", "Succeeded") or pod.metadata.deletion_timestamp is not None:
+        return None
+    told = bare(": ".join(filter(None, (pod.status.reason, pod.status.message))))
+    where = f"on node {pod.spec.node_name}" if pod.spec.node_name else ""
+    if pod.status.reason:
+        return Cause(code=pod.status.reason, message=f"it has failed: {told}", detail=where)
+    if pod.status.phase == "Succeeded":
+        return Cause(code="PodCompleted", message="it ran to its end, and is to run on", detail=where)
+    return Cause(code="PodFailed", message=f"it has failed{f': {told}' if told else ''}", detail=where)
+
+
+def terminating_cause(pod: Pod, around: Around) -> Cause | None:
+    """What keeps a pod that is being deleted; None for one that is not."""
+    if pod.metadata.deletion_timestamp is None:
+        return None
+    runs = any(status.state.running is not None for status in pod.status.container_statuses)
+    trouble = node_trouble(pod.spec.node_name, around)
+    if trouble and (runs or not pod.metadata.finalizers):
+        text = f"terminating{_since(pod)}, and its end cannot be confirmed: {trouble}"
+        return Cause(code="TerminatingOnLostNode", message=text)
+    if held := pod.metadata.finalizers:
+        who = ", ".join(f"{one} ({_COLLECTOR[one]})" if one in _COLLECTOR else one for one in held)
+        text = f"terminating, held by finalizer {who}, until whoever set that removes it"
+        return Cause(code="HeldByFinalizer", message=text, detail=_since(pod).strip())
+    return _overdue(pod, around) or _in_grace(pod, around)
+
+
+def lingers(pod: Pod, now: datetime) -> bool:
+    """Somebody has to do something before the pod is gone: a finalizer holds it, or nobody confirms its end."""
+    until = pod.metadata.deletion_timestamp
+    return until is not None and (bool(pod.metadata.finalizers) or now >= until + CONFIRMED_WITHIN)
+
+
+def _since(pod: Pod) -> str:
+    """The moment at which it was deleted."""
+    until, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
+    return f" since {clock(until - timedelta(seconds=grace or 0))}" if until is not None else ""
+
+
+def _overdue(pod: Pod, around: Around) -> Cause | None:
+    until = pod.metadata.deletion_timestamp
+    if around.now is None or until is None or around.now < until + CONFIRMED_WITHIN:
+        return None
+    text = f"terminating{_since(pod)}: its grace period ended at {clock(until)}, and the kubelet of node "
+    return Cause(code="TerminationOverdue", message=f"{text}{pod.spec.node_name or '-'} has not confirmed its end")
+
+
+def _in_grace(pod: Pod, around: Around) -> Cause:
+    until, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
+    ends = f"its grace period of {seconds_word(grace or 0)} ends at {clock(until)}" if until is not None else ""
+    hook = next((bare(event.message) for event in around.events if event.reason == "FailedPreStopHook"), "")
+    text = f"terminating: {ends}; a preStop hook runs, or a process does not end at SIGTERM"
+    return Cause(code="Terminating", message=f"{text}{f'; {hook}' if hook else ''}", stuck=False)

@@ -1,0 +1,55 @@
+"""Nodes that are not ready, or gone: what their pods say of themselves is out of date then."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.meta import Condition
+from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.wording import bare, clock
+
+
+def node_cause(pod: Pod, around: Around) -> Cause | None:
+    """The trouble of the pod's node; None if it has none, or no node, or it is not known."""
+    told = node_trouble(pod.spec.node_name, around)
+    return Cause(code="NodeNotReady", message=told) if told else _suspected(pod)
+
+
+def node_trouble(name: str, around: Around) -> str:
+    """ "node real-2 is not ready since 12:00:05: NodeStatusUnknown: Kubelet stopped posting node status."; empty if it
+    is ready, or not known."""
+    told = _condition(name, around)
+    if not told and name in around.silent:
+        since = clock(around.silent[name])
+        return f"node {name} is not ready: its kubelet is silent, it renewed its lease last at {since}"
+    return told
+
+
+def _condition(name: str, around: Around) -> str:
+    if name not in around.nodes:
+        return ""
+    node = around.nodes[name]
+    if node is None:
+        return f"node {name} does not exist any more"
+    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
+    if ready is None:
+        return f"node {name} has not said yet that it is ready"
+    return "" if ready.status == "True" else f"node {name} is not ready{_since(ready)}{_why(ready)}"
+
+
+def _since(ready: Condition) -> str:
+    return f" since {clock(ready.last_transition_time)}" if ready.last_transition_time is not None else ""
+
+
+def _why(ready: Condition) -> str:
+    told = ": ".join(filter(None, (ready.reason, bare(ready.message))))
+    return f": {told}" if told else ""
+
+
+def _suspected(pod: Pod) -> Cause | None:
+    """Not Ready although its containers and gates are: the node controller writes that when a node does not report."""
+    conditions = pod.conditions
+    ready, containers = conditions.get("Ready"), conditions.get("ContainersReady")
+    if ready is None or ready.status != "False" or ready.reason or containers is None or containers.status != "True":
+        return None
+    if any((gate := conditions.get(name)) is None or gate.status != "True" for name in pod.gates):
+        return None
+    text = f"node {pod.spec.node_name} does not report: the pod is not Ready although all of its containers are"
+    return Cause(code="NodeNotReady", message=text)

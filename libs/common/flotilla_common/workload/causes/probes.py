@@ -1,0 +1,88 @@
+"""Probes that fail. Only events tell with what result; without them the probe itself is told."""
+
+from datetime import datetime, timedelta
+
+from flotilla_common.api.core import Container, ContainerStatus, Probe, TerminatedState
+from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.events import about
+from flotilla_common.workload.causes.wording import bare, restarts_word
+
+_FAILED = (" probe failed: ", " probe errored and resulted in unknown state: ", " probe errored: ", " probe warning: ")
+
+WITHIN = timedelta(seconds=35)
+"""A kubelet says that it will end a container before it does: by the usual grace period, and what clocks differ by."""
+
+LONG_WITHIN = timedelta(hours=1)
+"""Kubelets drop events that repeat too fast, so that an old one may be all there is of a loop."""
+
+_CODES = {"Liveness": "LivenessProbeFailed", "Readiness": "ReadinessProbeFailed", "Startup": "StartupProbeFailed"}
+
+HARMLESS = (0, 137, 143)
+"""Exit codes of containers that were told to end, and of those that had to be killed: none tells of another cause."""
+
+
+def probe_result(kind: str, container: str, around: Around, since: datetime | None = None) -> str:
+    """What the last failing `kind` (Readiness, Liveness, Startup) probe of the container said; empty if none failed."""
+    for event in about(around.events, "Unhealthy", "ProbeWarning", container=container, since=since):
+        for words in _FAILED:
+            if event.message.startswith(kind + words):
+                return bare(event.message.removeprefix(kind + words)) or "it gave no reason"
+    return ""
+
+
+def restart_cause(name: str, status: ContainerStatus, end: TerminatedState, around: Around) -> Cause | None:
+    """Its kubelet ended the container, because a probe or its postStart hook failed. Only events tell of that."""
+    within = LONG_WITHIN if end.exit_code in HARMLESS and end.reason != "OOMKilled" else WITHIN
+    since = end.finished_at - within if end.finished_at is not None else None
+    for event in about(around.events, "Killing", "FailedPostStartHook", container=status.name, since=since):
+        if "PostStartHook" in event.message:
+            text = f"{name} is stopped each time, its postStart hook fails{_more(event.message)}"
+            return Cause(code="PostStartHookError", message=text, detail=restarts_word(status.restart_count))
+        for kind in ("Liveness", "Startup"):
+            if f"failed {kind.lower()} probe" in event.message:
+                told = probe_result(kind, status.name, around)
+                text = f"{name} is restarted, its {kind.lower()} probe fails{f': {told}' if told else ''}"
+                return Cause(code=_CODES[kind], message=text, detail=restarts_word(status.restart_count))
+    return None
+
+
+def _more(message: str) -> str:
+    """What an event says besides that the hook failed."""
+    return "" if message in ("PostStartHook failed", "FailedPostStartHook") else f": {bare(message)}"
+
+
+def unready_cause(name: str, spec: Container | None, status: ContainerStatus, around: Around) -> Cause | None:
+    """The container runs and is not ready."""
+    running = status.state.running
+    since = running.started_at if running is not None else None
+    if status.started is False and spec is not None and spec.startup_probe is not None:
+        return _failing("Startup", name, spec.startup_probe, status, around, since)
+    if spec is not None and spec.readiness_probe is not None:
+        return _failing("Readiness", name, spec.readiness_probe, status, around, since)
+    text = f"{name} runs, and its kubelet has not called it ready yet"
+    return Cause(code="Starting", message=text, stuck=False, since=since)
+
+
+def _failing(
+    kind: str, name: str, probe: Probe, status: ContainerStatus, around: Around, since: datetime | None
+) -> Cause:
+    asked, told = _question(probe), probe_result(kind, status.name, around, since)
+    liveness = probe_result("Liveness", status.name, around, since) if kind == "Readiness" else ""
+    if told:
+        more = f"; its liveness probe fails, too: {liveness}" if liveness else ""
+        return Cause(
+            code=_CODES[kind], message=f"{name} fails its {kind.lower()} probe {asked}: {told}{more}", since=since
+        )
+    text = f"{name} runs, and its {kind.lower()} probe {asked} has not succeeded yet"
+    return Cause(code=_CODES[kind], message=text, stuck=False, since=since)
+
+
+def _question(probe: Probe) -> str:
+    """ "(GET /healthz on port 80)"."""
+    if probe.http_get is not None:
+        return f"(GET {probe.http_get.path or '/'} on port {probe.http_get.port})"
+    if probe.exec is not None:
+        return f"({bare(' '.join(probe.exec.command))})"
+    if probe.tcp_socket is not None:
+        return f"(TCP port {probe.tcp_socket.port})"
+    return f"(gRPC port {probe.grpc.port})" if probe.grpc is not None else ""

@@ -1,0 +1,65 @@
+"""Pods whose containers are not there yet: sandbox, volumes, and the order of launch priorities."""
+
+from datetime import datetime
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import LAUNCH_COMPLETED
+from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.claims import claim_cause
+from flotilla_common.workload.causes.events import about
+from flotilla_common.workload.causes.images import pulling_cause
+from flotilla_common.workload.causes.wording import bare
+from flotilla_common.workload.launch import launch_priority
+
+_VOLUMES = ("FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedUnMount")
+_SANDBOX = ("FailedCreatePodSandBox", "FailedPodSandBoxStatus", "NetworkNotReady", "FailedCreatePodContainer")
+_PROGRESS = ("Pulling", "Pulled", "Created", "Started")
+
+ON_ITS_WAY = ("", "ContainerCreating", "PodInitializing")
+"""Waiting reasons of containers that nothing is known to be wrong with."""
+
+
+def starting_cause(pod: Pod, around: Around) -> Cause | None:
+    """What the kubelet is at, or fails at, before any container runs; None once one has begun."""
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    for event in about(around.events, *_PROGRESS, *_VOLUMES, *_SANDBOX):
+        if event.reason in _PROGRESS:
+            break  # what failed before has succeeded since
+        kind = "FailedMount" if event.reason in _VOLUMES else "FailedCreatePodSandBox"
+        code = event.reason if event.reason in ("FailedMount", "FailedAttachVolume", "NetworkNotReady") else kind
+        return Cause(code=code, message=f"{_what(event.reason)}: {_told(event.message)}")
+    if (claim := claim_cause(pod, around)) is not None and claim.stuck:
+        return claim
+    images = {one.name: one.image for one in (*pod.spec.init_containers, *pod.spec.containers)}
+    for status in statuses:
+        if status.state.waiting is not None and status.state.waiting.reason in ON_ITS_WAY:
+            if (pulling := pulling_cause(status.name, images.get(status.name, ""), around)) is not None:
+                return pulling
+            text = f"container {status.name} is being created"
+            return Cause(code="Starting", message=text, stuck=False, since=_scheduled_at(pod))
+    return None if statuses else _not_begun(pod)
+
+
+def _what(reason: str) -> str:
+    return "a volume cannot be mounted" if reason in _VOLUMES else "the pod's sandbox cannot be made"
+
+
+def _told(message: str) -> str:
+    return bare(message.removeprefix("Failed to create pod sandbox: "))
+
+
+def _not_begun(pod: Pod) -> Cause:
+    text = f"the kubelet of node {pod.spec.node_name} has not begun with it yet"
+    return Cause(code="Starting", message=text, stuck=False, since=_scheduled_at(pod))
+
+
+def _scheduled_at(pod: Pod) -> datetime | None:
+    scheduled = pod.conditions.get("PodScheduled")
+    return scheduled.last_transition_time if scheduled is not None else pod.metadata.creation_timestamp
+
+
+def waits_for_turn(pod: Pod, container: str) -> bool:
+    """The container waits for its barrier, as launch priorities want it: for those with a higher priority."""
+    if pod.metadata.annotations.get(LAUNCH_COMPLETED) == "true":
+        return False
+    return any(one.name == container and launch_priority(one) is not None for one in pod.spec.containers)

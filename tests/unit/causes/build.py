@@ -1,0 +1,118 @@
+"""Pods as kubelets of Kubernetes 1.33 to 1.36 describe them, and what surrounds them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import Node, PersistentVolumeClaim, Pod
+from flotilla_common.workload.causes import Around, Claim, PodEvent
+
+Json = dict[str, Any]
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def ago(seconds: float) -> str:
+    """A moment, as the apiserver writes it."""
+    return (NOW - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def condition(kind: str, status: str = "True", reason: str = "", message: str = "", since: float = 60) -> Json:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": ago(since)}
+
+
+def waiting(reason: str, message: str = "", *, name: str = "app", restarts: int = 0, last: Json | None = None) -> Json:
+    """The status of a container that waits."""
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"name": name, "ready": False, "restartCount": restarts, "state": state, "lastState": last or {}}
+
+
+def running(
+    *,
+    name: str = "app",
+    ready: bool = False,
+    restarts: int = 0,
+    since: float = 60,
+    started: bool = True,
+    last: Any = None,
+) -> Json:
+    """The status of a container that runs."""
+    return {
+        "name": name,
+        "ready": ready,
+        "started": started,
+        "restartCount": restarts,
+        "containerID": "containerd://1",
+        "state": {"running": {"startedAt": ago(since)}},
+        "lastState": last or {},
+    }
+
+
+def ended(
+    code: int, reason: str = "Error", message: str = "", *, began: float = 40, at: float = 30, **more: Any
+) -> Json:
+    """The state of a container that ended."""
+    end = {"exitCode": code, "reason": reason, "message": message, "startedAt": ago(began), "finishedAt": ago(at)}
+    return {"terminated": end | more}
+
+
+def stopped(state: Json, *, name: str = "app", restarts: int = 0) -> Json:
+    """The status of a container that ended a moment ago."""
+    return {"name": name, "ready": False, "restartCount": restarts, "state": state}
+
+
+def pod(
+    *statuses: Json,
+    node: str = "n1",
+    phase: str = "Running",
+    conditions: list[Json] | None = None,
+    init: list[Json] | None = None,
+    metadata: Json | None = None,
+    container: Json | None = None,
+    status: Json | None = None,
+    **spec: Any,
+) -> Pod:
+    """A pod of one container `app` on a node."""
+    unready = condition("Ready", "False", "ContainersNotReady", "containers with unready status: [app]")
+    document = {
+        "metadata": {"name": "web-1", "namespace": "shop", "creationTimestamp": ago(100), **(metadata or {})},
+        "spec": {"nodeName": node, "containers": [{"name": "app", "image": "shop:2", **(container or {})}], **spec},
+        "status": {
+            "phase": phase,
+            "containerStatuses": list(statuses),
+            "initContainerStatuses": init or [],
+            "conditions": [unready] if conditions is None else conditions,
+            **(status or {}),
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+
+
+def ready_pod(*more: Json, **arguments: Any) -> Pod:
+    """A pod whose containers are ready, with these conditions besides."""
+    conditions = [condition("ContainersReady"), *more]
+    return pod(running(ready=True), conditions=conditions, **arguments)
+
+
+def event(reason: str, message: str, *, container: str = "", at: float = 20, series: bool = False) -> PodEvent:
+    """An event about the pod."""
+    seen = {"series": {"lastObservedTime": ago(at)}} if series else {"lastTimestamp": ago(at)}
+    path = f"spec.containers{{{container}}}" if container else ""
+    document = {"reason": reason, "message": message, "involvedObject": {"fieldPath": path}, **seen}
+    return msgspec.json.decode(msgspec.json.encode(document), type=PodEvent)
+
+
+def node(status: str, reason: str = "", message: str = "") -> Node:
+    document = {"metadata": {"name": "n1"}, "status": {"conditions": [condition("Ready", status, reason, message)]}}
+    return msgspec.json.decode(msgspec.json.encode(document), type=Node)
+
+
+def claim(phase: str = "Pending", storage_class: str | None = "fast", *events: PodEvent, **metadata: Any) -> Claim:
+    spec = {} if storage_class is None else {"storageClassName": storage_class}
+    document = {"metadata": {"name": "data", **metadata}, "spec": spec, "status": {"phase": phase}}
+    found = msgspec.json.decode(msgspec.json.encode(document), type=PersistentVolumeClaim)
+    return Claim(found=found, events=events)
+
+
+def around(*events: PodEvent, **known: Any) -> Around:
+    return Around(now=NOW, events=events, **known)

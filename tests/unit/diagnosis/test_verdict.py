@@ -1,0 +1,131 @@
+"""The one sentence that `flotilla explain` begins with."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from flotilla_cli.diagnosis.findings import Findings
+from flotilla_cli.diagnosis.planning import Planning, planning_of
+from flotilla_cli.diagnosis.verdict import Word, verdict
+from flotilla_cli.tree.why import Why
+from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.control.leases import Lease
+from flotilla_common.control.plan import Reason
+from flotilla_common.workload.causes import Cause, Group
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+META = ObjectMeta(name="web", namespace="shop", uid="u", generation=7)
+ALIVE = Planning(service="cloneset")
+DOWN = Planning(
+    service="cloneset", nobody="no cloneset service holds the lease kruise-system/flotilla-cloneset-0: gone"
+)
+BEHIND = Planning(service="cloneset", behind="generation 7 is not planned yet, the last one planned is 6")
+BOTH = Planning(service="cloneset", nobody=DOWN.nobody, behind=BEHIND.behind)
+STUCK = Group(Cause(code="ErrImagePull", message="no image"), ("web-1",))
+MOVING = Group(Cause(code="Starting", message="is being created", stuck=False), ("web-2",))
+
+
+def why(*reasons: tuple[str, str], uid: str = "u") -> Why:
+    return Why(uid=uid, generation=7, reasons=tuple(Reason(code=code, message=text) for code, text in reasons))
+
+
+BUDGET = ("WaitingForMaxUnavailable", "waiting: maxUnavailable 1 is used by web-1")
+QUOTA = ("QuotaExceeded", "creating Pod web-3 is refused: exceeded quota: small")
+PAUSED = ("PausedByUser", "paused by the user: 1 of 2 pods updated")
+COMPLETE = ("Complete", "2 of 2 pods updated, all available")
+NO_AGENT = ("WaitingForNodeAgent", "no node agent has answered since 11:00 on 1 node: n1")
+
+ROWS = [
+    ("pods", why(BUDGET), Findings([STUCK, MOVING]), ALIVE, Word.STUCK, "web-1: no image"),
+    ("refusal", why(BUDGET, QUOTA), Findings([STUCK]), ALIVE, Word.STUCK, QUOTA[1]),
+    ("paused and broken", why(PAUSED), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
+    ("paused", why(PAUSED), Findings(), ALIVE, Word.ON_HOLD, PAUSED[1]),
+    ("under way", why(BUDGET), Findings([MOVING]), ALIVE, Word.WAITING, "web-2: is being created"),
+    ("limit", why(BUDGET), Findings(), ALIVE, Word.WAITING, "maxUnavailable 1 is used by web-1"),
+    (
+        "no room",
+        why((BUDGET[0], "waiting: maxUnavailable 0 leaves no room")),
+        Findings(),
+        ALIVE,
+        Word.STUCK,
+        "waiting: ",
+    ),
+    ("no agent", why(NO_AGENT), Findings(), ALIVE, Word.STUCK, "no node agent has answered"),
+    ("complete", why(COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE[1]),
+    ("unstable", why(COMPLETE), Findings((), [STUCK]), ALIVE, Word.UNSTABLE, "web-1: no image"),
+    ("service down", why(COMPLETE), Findings(), DOWN, Word.STUCK, "no cloneset service holds the lease"),
+    ("pods, and service down", why(COMPLETE), Findings([STUCK]), DOWN, Word.STUCK, "web-1: no image"),
+    ("not planned, and down", why(BUDGET), Findings([STUCK]), BOTH, Word.STUCK, "no cloneset service holds the lease"),
+    ("not planned yet", why(COMPLETE), Findings(), BEHIND, Word.WAITING, "generation 7 is not planned yet"),
+    ("an earlier namesake", why(QUOTA, uid="other"), Findings(), ALIVE, Word.DONE, "nothing to wait for"),
+    ("no record", None, Findings(), ALIVE, Word.DONE, "nothing to wait for"),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "findings", "planning", "word", "sentence"), [pytest.param(*row[1:], id=row[0]) for row in ROWS]
+)
+def test_verdict(record: Why | None, findings: Findings, planning: Planning, word: Word, sentence: str) -> None:
+    found = verdict(META, record, findings, planning)
+    assert found.word is word
+    assert found.sentence.startswith(sentence)
+
+
+def test_without_a_record_the_object_tells() -> None:
+    told = [Reason(code="PausedByUser", message="waiting for somebody to unpause the update")]
+    found = verdict(META, None, Findings(), ALIVE, told)
+    assert (found.word, found.sentence) == (Word.ON_HOLD, told[0].message)
+
+
+def test_an_object_that_is_held_on_its_way_out() -> None:
+    leaving = msgspec.structs.replace(META, deletion_timestamp=NOW, finalizers=["example.com/keep"])
+    found = verdict(leaving, why(COMPLETE), Findings(), ALIVE)
+    assert found.line == "stuck: it is being deleted, held by finalizer example.com/keep"
+
+
+def lease(holder: str = "a", renewed: float = 3, index: int = 0, shards: str = "1") -> Lease:
+    moment = (NOW - timedelta(seconds=renewed)).isoformat().replace("+00:00", "Z")
+    document = {
+        "metadata": {
+            "name": f"flotilla-cloneset-{index}",
+            "namespace": "kruise-system",
+            "labels": {"flotilla.kruise.io/shards": shards},
+        },
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": moment},
+    }
+    return msgspec.convert(document, Lease)
+
+
+@pytest.mark.parametrize(
+    ("leases", "heard", "nobody"),
+    [
+        pytest.param([lease()], None, "", id="held"),
+        pytest.param([], None, "no cloneset service holds the lease: none was ever started here", id="never"),
+        pytest.param([lease(renewed=30)], None, "a has not renewed it since 11:59:30", id="run out"),
+        pytest.param([lease(holder="")], None, "the last one has given it up", id="given up"),
+        pytest.param([lease(shards="2")], None, "flotilla-cloneset-1: there is none", id="not this shard"),
+        pytest.param(
+            [lease()], False, "shows no heartbeat here: it has just ended, or uses another bus", id="other bus"
+        ),
+        pytest.param(None, False, "shows no heartbeat: it is down", id="leases may not be read"),
+        pytest.param(None, True, "", id="heard"),
+    ],
+)
+def test_who_plans(leases: list[Lease] | None, heard: bool | None, nobody: str) -> None:
+    found = planning_of("cloneset", META, why(COMPLETE), leases, heard, NOW)
+    assert nobody in found.nobody
+    assert bool(found.nobody) == bool(nobody)
+
+
+@pytest.mark.parametrize(
+    ("record", "behind"),
+    [
+        (why(COMPLETE), ""),
+        (None, "generation 7 was not planned yet, as far as the bus tells"),
+        (why(COMPLETE, uid="other"), "what was said last is about an earlier object of this name"),
+        (msgspec.structs.replace(why(COMPLETE), generation=6), BEHIND.behind),
+    ],
+)
+def test_how_far_planning_is_behind(record: Why | None, behind: str) -> None:
+    assert planning_of("cloneset", META, record, [lease()], None, NOW).behind == behind
