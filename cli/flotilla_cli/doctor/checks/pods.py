@@ -63,7 +63,8 @@ def _waiting(container: Json) -> str:
 
 def _slow(pod: Json, now: datetime) -> str:
     conditions = mappings(member(pod, "status").get("conditions"))
-    ready: Json = next((one for one in conditions if one.get("type") == "Ready"), {})
+    nothing: Json = {}
+    ready = next((one for one in conditions if one.get("type") == "Ready"), nothing)
     since = text(ready.get("lastTransitionTime")) or text(member(pod, "metadata").get("creationTimestamp"))
     if ready.get("status") == "True" or not since:
         return ""
