@@ -33,11 +33,10 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-NO_BUS = (
+_NO_BUS = (
     "no bus is known for this cluster: give --nats URL, or set FLOTILLA_NATS. The bus of `flotilla up` is known when "
     "KUBECONFIG names the set's own kubeconfig, or nothing; that of `flotilla run` when KUBECONFIG is the same there"
 )
-"""What to do where no bus is known."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -76,7 +75,7 @@ def nats_url_of(option: str, kubeconfig: str = "") -> str:
     if given:
         return given
     found = set_of(kubeconfig)
-    if found:
+    if found and not found.bare:
         return found.nats
     noted = noted_buses.by_kubeconfig(_named(kubeconfig))
     return noted.nats_url if noted else ""
@@ -86,7 +85,7 @@ def required_nats_url(option: str) -> str:
     """The bus for a command that needs one. Raises click.ClickException when none is known."""
     url = nats_url_of(option)
     if not url:
-        raise click.ClickException(NO_BUS)
+        raise click.ClickException(_NO_BUS)
     return url
 
 

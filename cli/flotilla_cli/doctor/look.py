@@ -32,6 +32,7 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 LONG_SECONDS = heartbeats.PATIENCE_SECONDS + SECONDS
 """For what runs through the whole look."""
 
+NO_BUS = "no bus is known for this cluster: give --nats URL, or forward the port of the chart's (docs/doctor.md)"
 NODE_LEASES = "kube-node-lease"
 
 
@@ -174,7 +175,7 @@ class _Look:
 
     def _target(self) -> BusTarget:
         if self._places.target is None:
-            raise NotKnown(connection.NO_BUS)
+            raise NotKnown(NO_BUS)
         return self._places.target
 
     async def _bus(self) -> NatsBus:

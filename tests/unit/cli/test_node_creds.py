@@ -29,7 +29,10 @@ def test_credentials_of_a_node(tmp_path: Path) -> None:
     assert (folder / "tls" / "ca.crt").read_text() in file.read_text()
     public = KeyPair.from_seed(read_login(str(file)).seed or "").public
     conf = BusUsers(folder).configuration.read_text()
-    assert f'{{ nkey: {public}, permissions: {{ publish: {{ allow: ["report.v1.n1.>"] }}' in conf
+    assert (
+        f'{{ nkey: {public}, permissions: {{ publish: {{ allow: ["report.v1.n1.>","heartbeat.v1.nodeagent.n1"] }}'
+        in conf
+    )
 
 
 def test_new_ones_replace_the_old_ones_and_can_be_taken_back(tmp_path: Path) -> None:

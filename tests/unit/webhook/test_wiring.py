@@ -1,6 +1,7 @@
 """Which endpoint, certificate name and store follow from the settings (webhooks.md §4, install.md §5)."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -95,9 +96,11 @@ def test_steps_of_pods_are_in_order() -> None:
 def test_metrics_tell_when_the_certificate_ends(tmp_path: Path) -> None:
     write_files(tmp_path / "certs", files_of(issue("localhost", datetime(2026, 1, 1, tzinfo=UTC))))
     metrics = process_metrics()
-    app._using(tls.Certificate(), metrics)(tmp_path / "certs")
+    vitals: dict[str, Callable[[], object]] = {}
+    app._using(tls.Certificate(), metrics, vitals)(tmp_path / "certs")
     ends = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=3650)
     assert metrics.certificate_end._value.get() == ends.timestamp()
+    assert vitals["certificateEnd"]() == ends
 
 
 def test_protection_log(tmp_path: Path) -> None:
