@@ -51,6 +51,7 @@ LONG = (
     "resourcedistribution/test_kills.py",
     "sidecarset/test_kills.py",
     "statefulset/test_kills.py",
+    "test_doctor.py",
     "test_injection.py",
     "test_install.py",
     "recreate/test_faults.py",

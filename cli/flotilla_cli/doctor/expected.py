@@ -21,19 +21,19 @@ ALL = tuple(installed())
 
 
 def services(facts: Facts) -> Mapping[str, str]:
-    """Each expected service, with what says that it is."""
+    """Each expected service, with what says that it is. Raises NotKnown."""
     if facts.local:
         return dict.fromkeys(facts.local, "the local set has it")
-    deployed = _deployed(facts.workloads.found or ())
+    deployed = _deployed(facts.workloads.get())
     if deployed:
         return deployed
     found: dict[str, str] = {}
-    for lease in facts.leases.found.last if facts.leases.found else ():
+    for lease in facts.leases.get().last:
         meta = member(lease, "metadata")
         service = strings(meta.get("labels")).get(SERVICE_LABEL, "")
         if text(meta.get("namespace")) == facts.namespace and service in ALL:
             found[service] = f"its lease {text(meta.get('name'))} is there"
-    if any(map(is_ours, facts.hooks.found or ())):
+    if any(map(is_ours, facts.hooks.get())):
         found["webhook"] = "the webhook configurations are there"
     return found
 

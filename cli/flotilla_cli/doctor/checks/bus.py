@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from flotilla_cli.doctor.facts import Banner, Facts
+from flotilla_cli.doctor.facts import Account, Banner, Facts
 from flotilla_cli.doctor.finding import WARNING, Finding
 
 OLDEST = (2, 12)
@@ -27,18 +27,22 @@ def check(facts: Facts) -> Iterator[Finding]:
     for banner in banners:
         yield from _server(banner, alone=len(banners) == 1)
     there = [banner for banner in banners if not banner.trouble]
-    if there and facts.heard.found is None:
+    if not there:
+        return
+    if facts.heard.found is None:
         said = f"it is there, and cannot be used from here: {facts.heard.why}"
         advice = "credentials of the user `flotilla` are needed: FLOTILLA_NATS_CREDS, FLOTILLA_NATS_CA (docs/bus.md)"
         yield Finding(code="BusRefuses", about="bus", text=said, advice=advice)
-    if facts.account.found is not None:
-        used, limit = facts.account.found.storage, facts.account.found.storage_limit
-        if limit > 0 and used > FULL * limit:
-            said = (
-                f"{used / limit:.0%} of the storage that JetStream may use are used ({used >> 20} of {limit >> 20} MiB)"
-            )
-            advice = "raise max_file_store or the account's limit: when it is full, nothing more is published"
-            yield Finding(code="BusFull", about="bus", text=said, advice=advice, severity=WARNING)
+        return
+    yield from _storage(facts.account.get())
+
+
+def _storage(account: Account) -> Iterator[Finding]:
+    used, limit = account.storage, account.storage_limit
+    if limit > 0 and used > FULL * limit:
+        said = f"{used / limit:.0%} of what JetStream may store is used ({used >> 20} of {limit >> 20} MiB)"
+        advice = "raise max_file_store or the account's limit: when it is full, nothing more is published"
+        yield Finding(code="BusFull", about="bus", text=said, advice=advice, severity=WARNING)
 
 
 def _server(banner: Banner, *, alone: bool) -> Iterator[Finding]:

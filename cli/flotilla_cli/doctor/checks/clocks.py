@@ -38,8 +38,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for about, ahead in others.items():
         if abs(ahead) > OFF_SECONDS:
             yield _off(about, ahead, "the apiserver's")
-    ready = {text(member(one, "metadata").get("name")) for one in facts.nodes.found or () if is_ready(one)}
-    for lease in facts.node_leases.found or ():
+    ready = {text(member(one, "metadata").get("name")) for one in facts.nodes.get() if is_ready(one)}
+    for lease in facts.node_leases.get():
         yield from _node(lease, ready, facts.now, server)
 
 

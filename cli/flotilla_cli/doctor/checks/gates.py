@@ -50,7 +50,7 @@ def _differing(code: str, what: str, given: Mapping[str, frozenset[str]]) -> Ite
 
 def _managed_fields(facts: Facts, heard: list[Heard]) -> Iterator[Finding]:
     kept = [_who(one) for one in heard if any(_keeps(one, plural) for plural in one.beat.planning)]
-    if kept and policies.NAME in (facts.policies.found or ()):
+    if kept and policies.NAME in facts.policies.get():
         said = f"{', '.join(kept)} keep metadata.managedFields, and policy {policies.NAME} takes them from new pods"
         advice = "`flotilla install --keep-managed-fields` removes the policy; or take the flag from the services"
         yield Finding(code="ManagedFieldsDiffer", about="managed fields", text=said, advice=advice, severity=WARNING)

@@ -34,7 +34,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for configuration in facts.hooks.get():
         if not is_ours(configuration):
             yield from _stranger(configuration, facts)
-    for name, count in (facts.foreign.found or {}).items():
+    for name, count in facts.foreign.get().items():
         if count:
             said = f"there are {'100 or more' if count >= 100 else count} objects, and nobody acts on them"
             advice = "Flotilla does not serve this kind: delete what is not needed (docs/taking-over.md)"
@@ -56,7 +56,7 @@ def _openkruise(facts: Facts) -> Iterator[Finding]:
             wanted = member(live, "status").get("desiredNumberScheduled", 1)
             if TAKEN not in selector and wanted:
                 yield _finding("OpenKruiseRuns", str(DAEMON), f"its daemon runs on {wanted} nodes", _ADOPT)
-    lease = facts.leader.found or {}
+    lease = facts.leader.get()
     if lease and (holder := held_by(lease, facts.now)):
         said = f"{holder} holds and renews it: a manager of OpenKruise works somewhere"
         yield _finding("OpenKruiseRuns", "lease kruise-manager", said, _ADOPT)
@@ -64,7 +64,7 @@ def _openkruise(facts: Facts) -> Iterator[Finding]:
 
 def _second(facts: Facts) -> Iterator[Finding]:
     """Leases that somebody renews in another namespace, and a chart there."""
-    leases = all_of(facts) if facts.leases.found else []
+    leases = all_of(facts)
     elsewhere = {
         one.lease.metadata.namespace
         for one in leases

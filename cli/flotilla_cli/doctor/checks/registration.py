@@ -53,7 +53,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         yield from _complete(name, live[name], entries)
         yield from _backed(facts, name, live[name])
-    definitions = filter(is_served, (facts.definitions.found or {}).values())
+    definitions = filter(is_served, facts.definitions.get().values())
     yield from _one_authority([*live.values(), *definitions])
     yield from _exempt(facts)
 

@@ -23,11 +23,11 @@ def check(facts: Facts) -> Iterator[Finding]:
     heard = [one for one in facts.heard.get() if one.beat.service != NODE_AGENT]
     logs = {line.name: line.log for line in facts.processes if not line.running}
     speaking = {one.beat.service for one in heard}
+    for one in heard:
+        yield from _waiting(one)
     for service, because in services(facts).items():
         if service not in speaking:
             yield _silent(service, because, logs)
-    for one in heard:
-        yield from _waiting(one)
 
 
 def _silent(service: str, because: str, logs: Mapping[str, str]) -> Finding:

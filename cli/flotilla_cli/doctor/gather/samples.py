@@ -27,7 +27,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 async def listing(api: Api, resources: Sequence[Resource]) -> Mapping[Resource, Listed]:
-    """Some objects of each resource that is served and may be read."""
+    """Some objects of each resource that is served. Raises ApiError where they may not be read."""
     found = await asyncio.gather(*(_listed(api, resource) for resource in resources))
     return {resource: one for resource, one in zip(resources, found, strict=True) if one is not None}
 
@@ -46,8 +46,10 @@ async def compared(api: Api, bus: NatsBus, listings: Mapping[Resource, Listed]) 
 async def _listed(api: Api, resource: Resource) -> Listed | None:
     try:
         page = await api.list(resource, limit=OBJECTS, metadata_only=True)
-    except ApiError:
-        return None  # it is not served, or we may not read it
+    except ApiError as error:
+        if error.code == 403:
+            raise
+        return None  # it is not served
     return Listed([metadata_of(raw) for raw in page.items], page.resource_version, not page.next_token)
 
 
