@@ -28,6 +28,7 @@ from flotilla_common.service import Context
 from flotilla_common.settings import Settings
 from flotilla_webhook import app
 from tests.support.cluster import Cluster, control_plane
+from tests.support.fake_bus import FakeBus
 
 GATES = "KruisePodReadinessGate=true,DeletionProtectionForCRDCascadingGate=true"
 
@@ -116,7 +117,7 @@ async def webhook(folder: Path, *, external: bool = False) -> AsyncIterator[Runn
             settings=settings,
             gates=settings.gates(),
             api=api,
-            bus=cast("Bus", None),
+            bus=cast("Bus", FakeBus()),
             clock=SystemClock(),
             entropy=SystemEntropy(),
             health=health,

@@ -6,6 +6,8 @@ admitted may still fail (a conflict) and be admitted again: the generation tells
 
 from collections.abc import Mapping
 
+import structlog
+
 from flotilla_common.api.admission.review import Answer, Request, identity
 from flotilla_common.api.discreet import told_changes
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -19,6 +21,8 @@ from flotilla_webhook.wire import Handler
 
 MESSAGE_LENGTH = 500
 """Characters of a refusal that are published."""
+
+_log = structlog.get_logger()
 
 _HIDDEN = "refused; the text is not published, because objects of this kind hold secrets"
 
@@ -49,7 +53,10 @@ class Audit:
             began = self._clock.monotonic()
             answer = await handler(request)
             if not request.dry_run and not request.sub_resource and (last or not answer.allowed):
-                self._tell(kind, request, answer, self._clock.monotonic() - began)
+                try:
+                    self._tell(kind, request, answer, self._clock.monotonic() - began)
+                except Exception:  # noqa: BLE001 - whatever is wrong with the record, the answer stands
+                    _log.exception("a change is not told", kind=kind.name, name=request.name)
             return answer
 
         return answer

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, User, error
 from flotilla_common.api.discreet import MOST, told_changes
@@ -142,3 +143,10 @@ def test_a_request_without_a_manager_has_that_of_its_newest_fields() -> None:
     assert manager_of(Request(uid="1", object=document({"managedFields": fields}))) == "new"
     assert manager_of(Request(uid="1", object=document())) == ""
     assert manager_of(Request(uid="1", options={"fieldManager": "helm"})) == "helm"
+
+
+def test_what_cannot_be_told_is_answered_all_the_same() -> None:
+    broken = {"metadata": {"generation": object()}, "spec": {"replicas": 1}}  # nothing that JSON knows
+    with capture_logs() as logs:
+        assert published(operation="CREATE", object=broken) == []
+    assert [line["event"] for line in logs] == ["a change is not told"]
