@@ -23,9 +23,13 @@ from tests.support.stuck import (
     Json,
     claimed,
     cloneset,
+    create,
     denying_webhook,
+    placed,
     plain,
     policy,
+    ready_pods,
+    refuses_pods,
     shell,
     sidecarset,
     statefulset,
@@ -292,7 +296,7 @@ class Scene(NamedTuple):
 async def scene(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
     with denying_webhook(tmp_path_factory.mktemp("webhook")) as (url, authority):
         async with fleet(cluster, (*SERVICES, "statefulset", "sidecar")) as services:
-            begin(cluster, webhook("signed.example.com", "webhook-denies", url, authority))
+            await begin(cluster, webhook("signed.example.com", "webhook-denies", url, authority))
             await eventually(lambda: ready_pods(cluster, "node-lost") == 1, PATIENCE)
             await cluster.kill(LOST, "kubelet")
             for row in TABLE:
@@ -302,30 +306,17 @@ async def scene(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) 
             yield Scene(cluster, services)
 
 
-def begin(cluster: RealCluster, denying: Json) -> None:
-    """Make all objects of all rows. The node that is to be lost gets no pods but its own."""
+async def begin(cluster: RealCluster, denying: Json) -> None:
+    """Make all objects of all rows: admission first, and a SidecarSet before its pods. The node that is to be lost gets
+    no pods but its own."""
     cluster.kubectl("cordon", LOST)
-    names = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": row.name}} for row in TABLE]
-    create(cluster, [*names, denying])
-    create(cluster, [placed(one, row.name) for row in TABLE for one in row.objects if row.name != "sidecarset"])
-    for one in next(row for row in TABLE if row.name == "sidecarset").objects:
-        create(cluster, [placed(one, "sidecarset")])  # the SidecarSet has to be there before its pods
-
-
-def placed(document: Json, namespace: str) -> Json:
-    """The object in the namespace of its row."""
-    return {**document, "metadata": {**document["metadata"], "namespace": namespace}}
-
-
-def create(cluster: RealCluster, documents: Sequence[Json]) -> None:
-    items = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
-    cluster.kubectl("create", "-f", "-", stdin=json.dumps(items))
-
-
-def ready_pods(cluster: RealCluster, namespace: str) -> int:
-    pods: list[Json] = cluster.read("-n", namespace, "pods")["items"]
-    conditions = [one for pod in pods for one in pod["status"].get("conditions", ())]
-    return sum((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
+    create(cluster, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": row.name}} for row in TABLE])
+    objects = [placed(one, row.name) for row in TABLE for one in row.objects]
+    early = [one for one in objects if one["apiVersion"].startswith("admission") or one["kind"] == "SidecarSet"]
+    create(cluster, [denying, *early])
+    for namespace in (row.name for row in TABLE if row.name.startswith(("policy", "webhook"))):
+        await eventually(lambda namespace=namespace: refuses_pods(cluster, namespace), PATIENCE)
+    create(cluster, [one for one in objects if one not in early])
 
 
 @pytest.fixture

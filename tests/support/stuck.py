@@ -3,13 +3,14 @@
 import base64
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from tests.support.certificates import Authority
+from tests.support.cluster import Cluster
 
 Json = dict[str, Any]
 FOREVER = ["sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"]
@@ -148,3 +149,30 @@ def denying_webhook(folder: Path) -> Generator[tuple[str, str]]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def placed(document: Json, namespace: str) -> Json:
+    """The object in a namespace, if it is of a kind that has one."""
+    return {**document, "metadata": {**document["metadata"], "namespace": namespace}}
+
+
+def create(cluster: Cluster, documents: Sequence[Json]) -> None:
+    """Make them all in one call."""
+    items = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(items))
+
+
+def refuses_pods(cluster: Cluster, namespace: str) -> bool:
+    """Admission lets no pod in: what was configured is in force a moment later."""
+    try:
+        cluster.kubectl("-n", namespace, "run", "probe", "--image=busybox:1.37", "--dry-run=server")
+    except AssertionError as refusal:
+        return "service account" not in str(refusal)  # that is made a moment after its namespace
+    return False
+
+
+def ready_pods(cluster: Cluster, namespace: str) -> int:
+    """How many pods of the namespace are ready."""
+    pods: list[Json] = cluster.read("-n", namespace, "pods")["items"]
+    conditions = [one for pod in pods for one in pod["status"].get("conditions", ())]
+    return sum((one["type"], one["status"]) == ("Ready", "True") for one in conditions)

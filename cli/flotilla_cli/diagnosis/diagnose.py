@@ -111,7 +111,7 @@ async def _record(
     try:
         await connected(bus, clock)
         why = await last_why(bus, resource, namespace, name)
-        current = why is not None and (why.uid, why.generation) >= (meta.uid, meta.generation)
+        current = why is not None and why.uid == meta.uid and why.generation >= meta.generation
         heard = None if current else await heartbeat(bus, catalogue.kind_of(resource).service)
         if heard and not current:  # it may just have been planned
             why = await last_why(bus, resource, namespace, name)

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
+from flotilla_cli.ages import span
 from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes import Around, Cause, Group, cause_of, grouped, unstable_cause
@@ -49,8 +51,19 @@ def _called(pod: Pod, *, namespaced: bool) -> str:
 async def _closer(sort: Group, pods: Mapping[str, Pod], basis: Around, surveyor: Surveyor) -> list[tuple[str, Cause]]:
     looked = sort.pods[:CLOSELY]
     surroundings = await asyncio.gather(*(surveyor.around(pods[name], basis) for name in looked))
-    causes = [cause_of(pods[name], around) or sort.cause for name, around in zip(looked, surroundings, strict=True)]
+    causes = [
+        aged(cause_of(pods[name], around) or sort.cause, basis.now)
+        for name, around in zip(looked, surroundings, strict=True)
+    ]
     return [*zip(looked, causes, strict=True), *((name, causes[0]) for name in sort.pods[CLOSELY:])]
+
+
+def aged(cause: Cause, now: datetime | None) -> Cause:
+    """With the time for which it has been so, where that tells what is slow from what has just begun."""
+    if cause.since is None or now is None:
+        return cause
+    took = f"for {span((now - cause.since).total_seconds())}"
+    return msgspec.structs.replace(cause, detail=", ".join(filter(None, (cause.detail, took))))
 
 
 async def _unstable(

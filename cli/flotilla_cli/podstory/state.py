@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.findings import aged
 from flotilla_cli.diagnosis.scope import basis_of
 from flotilla_cli.diagnosis.verdict import Word
 from flotilla_common.api.core import Pod
@@ -23,7 +24,7 @@ async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | No
     basis = msgspec.structs.replace(basis, silent=await surveyor.silent_nodes(now))
     around = await surveyor.around(pod, basis)
     if (cause := cause_of(pod, around)) is not None:
-        return Word.STUCK if cause.stuck else Word.WAITING, cause, surveyor.denied
+        return Word.STUCK if cause.stuck else Word.WAITING, aged(cause, now), surveyor.denied
     cause = unstable_cause(pod, around)
     return Word.UNSTABLE if cause is not None else Word.DONE, cause, surveyor.denied
 
