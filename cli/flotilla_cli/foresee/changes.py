@@ -3,7 +3,7 @@
 import msgspec
 
 from flotilla_cli.foresee.threeway import LAST_APPLIED
-from flotilla_common.api.differences import Path, differences
+from flotilla_common.api.differences import Path, differences, path_text, value_at
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, strings
 
 _HIDDEN = frozenset(
@@ -47,10 +47,10 @@ def _is_bookkeeping(annotation: str) -> bool:
 
 
 def _field(path: Path, before: Json, after: Json) -> FieldChange:
-    text = path_text(path, after if _value(after, path) is not None else before)
+    text = path_text(path, after if value_at(after, path) is not None else before)
     if _is_hidden(path):
         return FieldChange(text, hidden=True)
-    return FieldChange(text, _plain(_value(before, path)), _plain(_value(after, path)))
+    return FieldChange(text, _plain(value_at(before, path)), _plain(value_at(after, path)))
 
 
 def _is_hidden(path: Path) -> bool:
@@ -62,28 +62,3 @@ def _plain(value: JsonValue) -> JsonValue:
     if is_object(value):
         return {key: "…" if key in _HIDDEN or key in _PAIRS else _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
-def _value(document: JsonValue, path: Path) -> JsonValue:
-    """What stands at the path; None for nothing."""
-    for part in path:
-        if is_object(document):
-            document = document.get(str(part))
-        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
-            document = document[part]
-        else:
-            return None
-    return document
-
-
-def path_text(path: Path, document: JsonValue = None) -> str:
-    """The path as people write it; elements of lists by their names, where the document has them."""
-    text = ""
-    for position, part in enumerate(path):
-        if isinstance(part, int):
-            item = _value(document, path[: position + 1])
-            name = item.get("name") if is_object(item) else None
-            text += f"[{name if isinstance(name, str) else part}]"
-        else:
-            text += f".{part}" if text else part
-    return text

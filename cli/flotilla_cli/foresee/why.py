@@ -2,7 +2,6 @@
 
 import msgspec
 
-from flotilla_cli.foresee.changes import path_text
 from flotilla_cli.foresee.steps import RECREATE, Step
 from flotilla_cli.foresee.story import Wave
 from flotilla_cli.imagined.objects import Objects
@@ -45,10 +44,7 @@ class Hindrances:
         before, after = (self._template(namespace, name) for name in (old, new))
         if not before or not after:
             return f"the revision {old if not before else new} cannot be read"
-        paths = [
-            path_text(("template", *path), {"template": after}) for path in hindrances(before, after, gates=self._gates)
-        ]
-        return f"{', '.join(paths[:3])} cannot be changed in place" if paths else "the revisions do not allow it"
+        return hindrances(before, after, gates=self._gates) or "the revisions do not allow it"
 
     def _template(self, namespace: str, name: str) -> Json:
         revision = self._objects.get(REVISION, namespace, name)

@@ -204,7 +204,10 @@ ROWS: list[tuple[str, Callable[[], Plan], str, str, tuple[str, ...]]] = [
             revisions=revisions(new=template(hostNetwork=True)),
         ),
         "InPlaceImpossible",
-        "find Pod sample-o1 update strategy is InPlaceOnly but can not update in-place",
+        (
+            "find Pod sample-o1 update strategy is InPlaceOnly but can not update in-place: "
+            "template.spec.hostNetwork cannot be changed in place"
+        ),
         names("o1"),
     ),
     (

@@ -129,11 +129,16 @@ def test_not_in_place(old: Any, new: Any) -> None:
 
 def test_what_stands_in_the_way_is_named() -> None:
     old, new = template(container(args=["-v"]), container("b")), template(container(image="x:2"), container("b"))
-    assert hindrances(old, new, gates=GATES) == [("spec", "containers", 0, "args")]
-    assert hindrances(sized("1"), sized("2"), gates=GATES) == [
-        ("spec", "containers", 0, "resources", "requests", "cpu")
-    ]
-    assert hindrances(sized("1"), sized("2"), gates=RESIZE) == []
+    assert hindrances(old, new, gates=GATES) == "template.spec.containers[nginx].args cannot be changed in place"
+    path = "template.spec.containers[nginx].resources.requests.cpu"
+    assert hindrances(sized("1"), sized("2"), gates=GATES) == f"{path} cannot be changed in place"
+    assert hindrances(sized("1"), sized("2"), gates=RESIZE) == ""
+
+
+def test_of_many_hindrances_the_first_are_named() -> None:
+    changed = container(args=["-v"], command=["x"], tty=True, stdin=True, workingDir="/")
+    text = hindrances(template(container()), template(changed), gates=GATES)
+    assert text.endswith("and 2 more cannot be changed in place")
 
 
 def test_10_resize() -> None:

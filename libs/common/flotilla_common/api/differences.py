@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from flotilla_common.api.documents import JsonValue
+from flotilla_common.api.documents import JsonValue, is_object
 
 Path = tuple[str | int, ...]
 _Members = dict[Any, JsonValue]
@@ -43,3 +43,28 @@ def _members(before: _Members, after: _Members, keys: Iterable[str | int], path:
             yield Difference("add", here, after[key])
         else:
             yield from differences(before[key], after[key], here)
+
+
+def value_at(document: JsonValue, path: Path) -> JsonValue:
+    """What stands at the path; None for nothing."""
+    for part in path:
+        if is_object(document):
+            document = document.get(str(part))
+        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
+            document = document[part]
+        else:
+            return None
+    return document
+
+
+def path_text(path: Path, document: JsonValue = None) -> str:
+    """The path as people write it; elements of lists by their names, where the document has them."""
+    text = ""
+    for position, part in enumerate(path):
+        if isinstance(part, int):
+            item = value_at(document, path[: position + 1])
+            name = item.get("name") if is_object(item) else None
+            text += f"[{name if isinstance(name, str) else part}]"
+        else:
+            text += f".{part}" if text else part
+    return text

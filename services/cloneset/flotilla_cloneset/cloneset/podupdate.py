@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from flotilla_cloneset.cloneset.bodies import revision_labels
 from flotilla_cloneset.cloneset.context import PlanContext
-from flotilla_cloneset.cloneset.revisions import in_place_spec
+from flotilla_cloneset.cloneset.revisions import RECIPE, in_place_spec
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import controller_of
@@ -12,6 +12,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Event
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused, update_in_place
+from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.recipe import short_hash
@@ -80,8 +81,8 @@ def _update(
             waits=draft.waits,
         )
     if only:
-        name = pod.metadata.name
-        raise UpdateRefused(f"find Pod {name} update strategy is InPlaceOnly but can not update in-place", [pod])
+        text = f"find Pod {pod.metadata.name} update strategy is InPlaceOnly but can not update in-place"
+        raise UpdateRefused(text, [pod], hindrances_between(RECIPE, old, target, gates) if old is not None else "")
     return _recreate(pod, target)
 
 

@@ -52,7 +52,7 @@ def plan_update(context: PlanContext, numbers: Quantities, draft: Draft) -> bool
         changed = plan_pod_updates(context, mine, target, draft)
     except UpdateRefused as error:
         draft.errors.append(("update", str(error)))
-        draft.reason("InPlaceImpossible", str(error), error.pods)
+        draft.reason("InPlaceImpossible", error.explained, error.pods)
         return bool(error.planned)  # whatever the limits allow: this is what stands in the way
     if len(chosen) < len(head):
         _explain_blockers(context, numbers, chosen, draft)

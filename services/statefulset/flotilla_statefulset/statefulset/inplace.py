@@ -5,9 +5,10 @@ from flotilla_common.api.keys import REVISION_LABEL
 from flotilla_common.control.plan import Chain
 from flotilla_common.control.waits import Waits
 from flotilla_common.workload.inplace import update_in_place
+from flotilla_common.workload.inplace.calculate import hindrances_between
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.pods import traits
-from flotilla_statefulset.statefulset.revisions import in_place_spec
+from flotilla_statefulset.statefulset.revisions import RECIPE, in_place_spec
 
 
 def in_place_chain(context: PlanContext, pod: Pod, waits: Waits) -> Chain | None:
@@ -25,3 +26,9 @@ def in_place_chain(context: PlanContext, pod: Pod, waits: Waits) -> Chain | None
         grace_seconds=strategy.grace_period_seconds if strategy else 0,
         waits=waits,
     )
+
+
+def hindrance(context: PlanContext, pod: Pod) -> str:
+    """What of the change the running pod cannot take; empty if that is not known."""
+    old = context.history.get(traits(pod).revision)
+    return hindrances_between(RECIPE, old, context.revisions.update, context.snapshot.gates) if old is not None else ""

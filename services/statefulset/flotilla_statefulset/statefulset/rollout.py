@@ -17,7 +17,7 @@ from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDAT
 from flotilla_common.workload.ordering import sort_by_priority
 from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, PlanContext
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held
-from flotilla_statefulset.statefulset.inplace import in_place_chain
+from flotilla_statefulset.statefulset.inplace import hindrance, in_place_chain
 from flotilla_statefulset.statefulset.pods import traits
 from flotilla_statefulset.statefulset.resize import Growth, ResizeRefused
 from flotilla_statefulset.statefulset.why import state_of
@@ -113,7 +113,8 @@ class _Update:
             try:
                 self._take(ordinal)
             except UpdateRefused as error:
-                self._fail("update", "InPlaceImpossible", str(error), error.pods)
+                self._draft.errors.append(("update", str(error)))
+                self._draft.reason("InPlaceImpossible", error.explained, error.pods)
                 return
             except ResizeRefused as error:
                 self._draft.events += [error.event] if error.event else []
@@ -158,8 +159,8 @@ class _Update:
         chain = in_place_chain(self._context, pod, self._draft.waits) if policy != RECREATE else None
         if chain is None:
             if policy == IN_PLACE_ONLY:
-                name = pod.metadata.name
-                raise UpdateRefused(f"find strategy is InPlaceOnly but Pod {name} can not update in-place", [pod])
+                text = f"find strategy is InPlaceOnly but Pod {pod.metadata.name} can not update in-place"
+                raise UpdateRefused(text, [pod], hindrance(self._context, pod))
             self._delete(pod, f"recreate update to {self._context.update_name}")
             self._updated.append(pod)
         elif chain:

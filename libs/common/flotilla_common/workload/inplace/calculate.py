@@ -11,7 +11,7 @@ import msgspec
 
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, ControllerRevision
-from flotilla_common.api.differences import Difference, Path, differences
+from flotilla_common.api.differences import Difference, Path, differences, path_text
 from flotilla_common.api.documents import Json, sequence, strings
 from flotilla_common.gates import Gates
 from flotilla_common.workload.hashing import env_from_metadata
@@ -20,6 +20,9 @@ from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
 from flotilla_common.workload.recipe import RevisionRecipe
 
 _RESIZABLE = ("cpu", "memory")
+
+HINDRANCES_NAMED = 3
+"""Fields that a sentence names."""
 
 
 def calculate(
@@ -77,10 +80,20 @@ def _calculate(old: bytes, new: bytes, revision: str, env_from_meta: bool, resiz
     )
 
 
-def hindrances(before: Json, after: Json, *, gates: Gates) -> list[Path]:
-    """Where two pod templates, in the form in which revisions hold them, differ in what a running pod cannot take."""
+def hindrances(before: Json, after: Json, *, gates: Gates) -> str:
+    """What of a change a running pod cannot take, the first few fields of it, as a sentence without its end. The pod
+    templates are in the form in which revisions hold them. Empty when nothing of it stands in the way."""
     resize = gates.on("InPlaceWorkloadVerticalScaling")
-    return [one.path for one in differences(before, after) if not _can_be_taken(one, resize)]
+    paths = [one.path for one in differences(before, after) if not _can_be_taken(one, resize)]
+    named = [path_text(("template", *path), {"template": after}) for path in paths[:HINDRANCES_NAMED]]
+    more = f" and {len(paths) - len(named)} more" if len(paths) > len(named) else ""
+    return f"{', '.join(named)}{more} cannot be changed in place" if named else ""
+
+
+def hindrances_between(recipe: RevisionRecipe, old: ControllerRevision, new: ControllerRevision, gates: Gates) -> str:
+    """`hindrances` of two revisions; empty where one holds no readable template."""
+    data = (recipe.data_of(old), recipe.data_of(new))
+    return hindrances(_template(data[0]), _template(data[1]), gates=gates) if all(data) else ""
 
 
 def _can_be_taken(difference: Difference, resize: bool) -> bool:

@@ -24,13 +24,15 @@ _FRESH = ("", PREPARING_NORMAL, NORMAL)
 
 
 class UpdateRefused(Exception):
-    """A pod cannot be updated as the spec demands; `planned` says whether pods before it are."""
+    """A pod cannot be updated as the spec demands; `planned` says whether pods before it are, and `explained` also what
+    stands in the way."""
 
     planned = False
 
-    def __init__(self, text: str, pods: Sequence[Pod]) -> None:
+    def __init__(self, text: str, pods: Sequence[Pod], why: str = "") -> None:
         super().__init__(text)
         self.pods = pods
+        self.explained = f"{text}: {why}" if why else text
 
 
 def update_in_place(
