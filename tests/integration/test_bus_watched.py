@@ -79,7 +79,7 @@ async def test_a_rollout_of_fifty_pods_is_told_on_one_screen(shared: Fleet, spac
     assert len(lines) <= 50
     assert lines[2].endswith("generation 2 changed by admin with kubectl-patch")
     assert lines[3].strip() == "spec.template.spec.containers[main].image  nginx:alpine → nginx:mainline"
-    assert re.search(rf"in-place update to web-\w+: .*\(\d+ pods?, \d+ of {PODS}\); ready again after", text)
+    assert re.search(rf"in-place update to web-\w+: .*\(\d+ pods?, \d+ of {PODS}\); done after", text)
     assert f"{PODS} of {PODS})" in text
     assert f"{PODS} of {PODS} pods updated, all available" in text
     assert f"3.0 for each of {PODS} pods" in lines[-2]

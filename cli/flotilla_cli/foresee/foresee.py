@@ -27,6 +27,7 @@ from flotilla_common.control.offline import Planning
 from flotilla_common.control.plan import Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.gates import Gates
+from flotilla_common.workload.causes import grouped
 
 
 class Foresight:
@@ -79,11 +80,10 @@ class Foresight:
     def _notes(self, observer: Observer, *, finished: bool) -> tuple[str, ...]:
         """What the story takes for granted."""
         troubles = self._cluster.pods.troubles
-        broken = (pod for pod in self._cluster.objects.all(POD) if pod["metadata"]["uid"] in troubles)
-        notes = [
-            f"{pod['metadata']['name']} is taken to stay as it is today: {troubles[pod['metadata']['uid']]}"
-            for pod in filter(observer.tracked, broken)
-        ]
+        pods = filter(observer.tracked, self._cluster.objects.all(POD))
+        broken = [(pod["metadata"]["name"], troubles.get(pod["metadata"]["uid"])) for pod in pods]
+        groups = grouped((name, cause) for name, cause in broken if cause is not None)
+        notes = [f"taken to stay as today: {group.sentence}" for group in groups]
         notes += [f"{plural} could not be read: {words}" for plural, words in self._shelf.refused.items()]
         if member(self._applied.stored, "spec").get("pullSecrets"):
             notes.append("pull secrets are not read: the nodes are asked once the service has copied them")

@@ -78,13 +78,13 @@ def _wave(wave: Wave, many: str) -> str:
 
 
 def _until_whole(lasting: Sequence[Piece]) -> str:
-    again = "ready again" if lasting[0].cause.startswith(IN_PLACE) else "ready"
+    whole = "done" if lasting[0].cause.startswith(IN_PLACE) else "ready"
     took = sorted(piece.seconds for piece in lasting if piece.seconds is not None)
     if not took:
-        return f"not {again} yet"
+        return f"not {whole} yet"
     low, high = f"{took[0]:.1f}", f"{took[-1]:.1f}"
     missing = f", {len(lasting) - len(took)} not yet" if len(took) < len(lasting) else ""
-    return f"{again} after {low if low == high else f'{low}-{high}'} s{missing}"
+    return f"{whole} after {low if low == high else f'{low}-{high}'} s{missing}"
 
 
 def wait_step(wait: Wait) -> Step:

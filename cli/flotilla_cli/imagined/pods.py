@@ -1,14 +1,21 @@
 """The imagined nodes: they bring every pod that changes a step further, or end it."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
+
+import msgspec
 
 from flotilla_cli.imagined import kubelet
 from flotilla_cli.imagined.objects import Objects, Place, place_of
-from flotilla_cli.imagined.troubles import trouble_of
+from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.resources import NODE, POD, Resource
+from flotilla_common.workload.causes import Around, Cause, cause_of, lingers
+
+SOON = timedelta(seconds=60)
+"""What has been under way for less may still come to its end; what has for longer is taken to stay as it is."""
 
 SOMEWHERE = "a-node"
 """Where new pods run when no nodes are known."""
@@ -20,8 +27,9 @@ class Pods:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._runs: dict[str, dict[str, str]] = {}  # by uid: the image that each container runs
-        self.troubles: dict[str, str] = {}
-        """Of pods that stay as they are until they are changed: by uid, what is wrong with them."""
+        self.troubles: dict[str, Cause] = {}
+        """Of pods that stay as they are until they are changed or deleted: by uid, what is wrong with them."""
+        self._lingering: set[str] = set()  # those whose end nobody confirms
         self._due: dict[Place, None] = {}
         objects.listen(self._see)
 
@@ -30,7 +38,7 @@ class Pods:
         for pod in self._objects.all(POD):
             uid = pod["metadata"]["uid"]
             self._runs[uid] = _running_images(pod)
-            if trouble := trouble_of(pod, self._objects.clock.now()):
+            if trouble := self._trouble(pod):
                 self.troubles[uid] = trouble
                 self._runs[uid] = _wanted_images(pod)  # it does not come to them by itself
             if not is_ready(pod) or "deletionTimestamp" in pod["metadata"]:
@@ -56,8 +64,7 @@ class Pods:
         metadata, spec, status = pod["metadata"], pod["spec"], member(pod, "status")
         uid, now = metadata["uid"], self._objects.clock.now()
         if "deletionTimestamp" in metadata:
-            stays = uid in self.troubles or metadata.get("finalizers")
-            return None if stays else partial(self._objects.remove, POD, pod)
+            return None if uid in self._lingering or metadata.get("finalizers") else partial(self._remove, pod)
         if status.get("phase") in ("Succeeded", "Failed"):
             return None
         if not spec.get("nodeName"):
@@ -80,6 +87,19 @@ class Pods:
             return partial(self._put, kubelet.restarted(pod, unready, now))
         after = kubelet.observed(pod, now)
         return None if after == pod else partial(self._put, after)
+
+    def _trouble(self, document: Json) -> Cause | None:
+        """What is wrong with a pod today: somebody has to do something about it, or it has lasted for too long."""
+        pod, now = msgspec.convert(document, Pod), self._objects.clock.now()
+        if pod.metadata.deletion_timestamp is not None and lingers(pod, now):
+            self._lingering.add(pod.metadata.uid)
+        cause = cause_of(pod, Around(now=now))
+        lasting = cause is not None and cause.since is not None and now - cause.since > SOON
+        return cause if cause is not None and (cause.stuck or lasting) else None
+
+    def _remove(self, pod: Json) -> None:
+        self.troubles.pop(pod["metadata"]["uid"], None)
+        self._objects.remove(POD, pod)
 
     def _put(self, pod: Json) -> None:
         self._objects.put(POD, pod)

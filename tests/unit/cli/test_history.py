@@ -100,7 +100,7 @@ def test_a_recorded_rollout_is_told_from_the_change_to_the_last_pod() -> None:
     assert rollout.changes == ["spec.template.spec.containers[main].image  nginx:1.29 → nginx:1.30"]
     text = "\n".join(lines(rollout))
     assert "decided (replicas 6, partition 0, maxUnavailable 2, maxSurge 0): updating 2 pods to six-" in text
-    assert "(2 pods, 2 of 6); ready again after 0." in text
+    assert "(2 pods, 2 of 6); done after 0." in text
     assert "[WaitingForMaxUnavailable, 0.9 s]" in text
     assert "refused to admin with kubectl-client-side-apply (update): spec.updateStrategy" in text
     assert rollout.done is not None
@@ -126,7 +126,7 @@ def test_waves_are_made_of_what_one_pass_began() -> None:
     writes = [act for wave in range(3) for pod in range(2) for act in in_place(wave * 5, f"w{wave}-{pod}", f"t{wave}")]
     (chapter,) = told(wish(-1), *writes).chapters
     assert lines(chapter) == [
-        f"in-place update to web-2: w{wave}-0, w{wave}-1 (2 pods, {2 * wave + 2} of 6); ready again after 1.0 s"
+        f"in-place update to web-2: w{wave}-0, w{wave}-1 (2 pods, {2 * wave + 2} of 6); done after 1.0 s"
         for wave in range(3)
     ]
 
@@ -134,9 +134,9 @@ def test_waves_are_made_of_what_one_pass_began() -> None:
 def test_a_pod_that_is_not_ready_again_is_named_by_its_wave() -> None:
     started = list(in_place(0, "web-1"))[:2]
     (chapter,) = told(wish(-1), *started, *in_place(0, "web-2")).chapters
-    assert lines(chapter) == ["in-place update to web-2: web-1, web-2 (2 pods); ready again after 1.0 s, 1 not yet"]
+    assert lines(chapter) == ["in-place update to web-2: web-1, web-2 (2 pods); done after 1.0 s, 1 not yet"]
     (alone,) = told(wish(-1), *started).chapters
-    assert lines(alone) == ["in-place update to web-2: web-1; not ready again yet"]
+    assert lines(alone) == ["in-place update to web-2: web-1; not done yet"]
 
 
 def test_a_created_pod_is_ready_when_it_says_so_unless_it_was_updated_since() -> None:

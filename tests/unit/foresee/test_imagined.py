@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from flotilla_cli.imagined.cluster import Cluster
-from flotilla_cli.imagined.troubles import trouble_of
 from flotilla_cli.imagined.writes import carry_out
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
@@ -185,17 +184,18 @@ def test_a_deleted_pod_ends_first_and_finalizers_keep_it():
 @pytest.mark.parametrize(
     ("state", "trouble"),
     [
-        ({"waiting": {"reason": "ImagePullBackOff"}}, "main: ImagePullBackOff"),
+        ({"waiting": {"reason": "ImagePullBackOff"}}, "ErrImagePull"),
         ({"waiting": {"reason": "ContainerCreating"}}, ""),
-        (OLD, "main runs and is not ready"),
+        (OLD, "ReadinessProbeFailed"),
         ({"running": {"startedAt": NOW.isoformat()}}, ""),
     ],
 )
 def test_what_is_broken_stays_so_and_what_starts_becomes_ready(state: Json, trouble: str):
     sick = pod(ready=False)
+    sick["spec"]["containers"][0]["readinessProbe"] = {"tcpSocket": {"port": 80}}
     sick["status"]["containerStatuses"][0]["state"] = state
-    assert trouble_of(sick, NOW) == trouble
     stage = Stage(sick)
+    assert [cause.code for cause in stage.cluster.pods.troubles.values()] == ([trouble] if trouble else [])
     while stage.cluster.step():
         pass
     assert stage.ready() is not bool(trouble)
@@ -204,20 +204,25 @@ def test_what_is_broken_stays_so_and_what_starts_becomes_ready(state: Json, trou
     assert stage.cluster.pods.troubles == {}
 
 
-def test_other_troubles_are_named():
-    unscheduled = pod(node="", ready=False)
-    unscheduled["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}]}
-    overdue = pod(deletionTimestamp=LONG_AGO.isoformat())
-    closed = pod(spec={"readinessGates": [{"conditionType": "example.com/balancer"}]})
-    closed["status"]["conditions"] += [{"type": "example.com/balancer", "status": "False"}]
-    assert [trouble_of(one, NOW) for one in (unscheduled, overdue, closed, pod())] == [
-        "0/3 nodes",
-        "it should be gone, and its node does not say that it is",
-        "readiness gate example.com/balancer is closed",
-        "",
-    ]
-    stage = Stage(unscheduled | {"metadata": unscheduled["metadata"] | {"name": "a"}}, overdue)
+def test_what_does_not_get_on_today_does_not_in_the_play():
+    unscheduled = pod("unscheduled", node="", ready=False)
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"}
+    unscheduled["status"] = {"phase": "Pending", "conditions": [told]}
+    overdue = pod("overdue", deletionTimestamp=LONG_AGO.isoformat())
+    stage = Stage(unscheduled, overdue, pod())
+    codes = {uid: cause.code for uid, cause in stage.cluster.pods.troubles.items()}
+    assert codes == {"uid-unscheduled": "Unschedulable", "uid-overdue": "TerminationOverdue"}
     assert not stage.cluster.step()
+
+
+def test_a_broken_pod_can_be_deleted():
+    sick = pod(ready=False)
+    sick["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "ImagePullBackOff"}}
+    stage = Stage(sick)
+    assert stage.cluster.pods.troubles
+    carry_out(stage.objects, delete())
+    stage.until(lambda: stage.objects.get(POD, "shop", "web") is None)
+    assert stage.cluster.pods.troubles == {}
 
 
 def test_an_update_that_the_kubelet_has_not_seen_goes_on():

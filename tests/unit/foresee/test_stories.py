@@ -150,7 +150,7 @@ async def test_a_pod_that_is_broken_today_stays_so_until_it_is_changed():
     for one in broken["status"]["conditions"]:
         one["status"] = "False" if one["type"] in ("Ready", "ContainersReady") else one["status"]
     story = await foreseen(world, in_place(3).template(NEW).partition(3))
-    assert story.notes == (f"{names(world)[0]} is taken to stay as it is today: nginx: CrashLoopBackOff",)
+    assert story.notes == (f"taken to stay as today: {names(world)[0]}: container nginx waits, CrashLoopBackOff",)
     story = await foreseen(world, in_place(3).template(NEW))
     assert done(story)[0] == [("updateInPlace", names(world)[0])]
     assert (story.notes, codes(story)) == ((), ["Complete"])
