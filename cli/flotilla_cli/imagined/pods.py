@@ -17,6 +17,9 @@ from flotilla_common.workload.causes import Around, Cause, cause_of, lingers
 SOON = timedelta(seconds=60)
 """What has been under way for less may still come to its end; what has for longer is taken to stay as it is."""
 
+SLOW = frozenset({"Starting", "InitContainerRunning", "ReadinessProbeFailed", "StartupProbeFailed"})
+"""Causes of which this is true: a kubelet is at work, or a probe has not succeeded yet."""
+
 SOMEWHERE = "a-node"
 """Where new pods run when no nodes are known."""
 
@@ -94,8 +97,10 @@ class Pods:
         if pod.metadata.deletion_timestamp is not None and lingers(pod, now):
             self._lingering.add(pod.metadata.uid)
         cause = cause_of(pod, Around(now=now))
-        lasting = cause is not None and cause.since is not None and now - cause.since > SOON
-        return cause if cause is not None and (cause.stuck or lasting) else None
+        if cause is None or cause.stuck:
+            return cause
+        lasting = cause.code in SLOW and cause.since is not None and now - cause.since > SOON
+        return cause if lasting else None
 
     def _remove(self, pod: Json) -> None:
         self.troubles.pop(pod["metadata"]["uid"], None)
