@@ -77,7 +77,7 @@ async def test_tokens(world: World) -> None:
     good = world.token("flotilla-nodeagent", "flotilla-bus", *BOUND)
     user = msgspec.json.decode(claims_of((await world.outcome(good))["jwt"]))
     assert user["name"] == f"node/{node}"
-    assert user["nats"]["pub"]["allow"] == [f"report.v1.{node}.>"]
+    assert user["nats"]["pub"]["allow"] == [f"report.v1.{node}.>", f"heartbeat.v1.nodeagent.{node}"]
 
     unbound = world.token("flotilla-nodeagent", "flotilla-bus")
     assert "not bound to a pod" in (await world.outcome(unbound))["error"]
