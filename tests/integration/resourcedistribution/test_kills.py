@@ -19,8 +19,8 @@ FLAGS = ("--lease-duration=6", "--lease-retry-period=0.5", "--bus-fallback-after
 PATIENCE = 120.0
 THEIRS = "theirs"
 UNHEARD = 12
-"""Writes that the apiserver's audit log lacks: their answers died with who asked or with who answered, or the log was not
-written yet. It is written after the answer, by a busy apiserver several writes later."""
+"""Writes that the apiserver's audit log lacks: their answers died with who asked or who answered, or it was not written
+yet. It is written after the answer, by a busy apiserver several writes later."""
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
