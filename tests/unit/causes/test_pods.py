@@ -415,6 +415,18 @@ READINESS: list[Row] = [
         False,
     ),
     (
+        "an update in place has begun",
+        ready_pod(
+            condition("Ready", "False", "ReadinessGatesNotReady"),
+            condition("InPlaceUpdateReady", "False", "StartInPlaceUpdate"),
+            readinessGates=[{"conditionType": "InPlaceUpdateReady"}],
+        ),
+        around(),
+        "InPlaceUpdate",
+        "in-place update: its kubelet has not restarted what changed yet",
+        False,
+    ),
+    (
         "held",
         ready_pod(
             condition("Ready", "False", "ReadinessGatesNotReady"),

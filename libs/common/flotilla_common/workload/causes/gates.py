@@ -18,7 +18,8 @@ _OURS = {
 
 
 def gate_cause(pod: Pod) -> Cause | None:
-    """The first readiness gate that is not open, where all containers are ready. Ours are closed for a while only."""
+    """The first readiness gate that is not open, where all containers are ready. An update closes its own for a while
+    only, and whoever holds KruisePodReady may never let go."""
     containers = pod.conditions.get("ContainersReady")
     if pod.ready or containers is None or containers.status != "True":
         return None
@@ -31,7 +32,7 @@ def gate_cause(pod: Pod) -> Cause | None:
             return Cause(code="ReadinessGate", message=text, stuck=name not in _OURS)
         if condition.status != "True":
             text = f"readiness gate {name} is {condition.status}{_why(condition)}"
-            return Cause(code="ReadinessGate", message=text, stuck=name not in _OURS)
+            return Cause(code="ReadinessGate", message=text, stuck=name != IN_PLACE_READY)
     return None
 
 
