@@ -10,7 +10,8 @@ from itertools import zip_longest
 
 import msgspec
 
-from flotilla_cli.history.records import WEBHOOK, Act, Record
+from flotilla_cli.history.records import WEBHOOK, Record
+from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 
 Life = tuple[str, int]
@@ -51,7 +52,9 @@ def chapters(record: Record) -> list[Chapter]:
                 until=end,
                 generation=start.life[1],
                 wish=start.wish,
-                wishes=tuple(one for one in record.wishes if one is not start.wish and _within(one, start.at, end)),
+                wishes=tuple(
+                    one for one in record.wishes if _within(one, start.at, end) and not _same(one, start.wish)
+                ),
                 decisions=decisions,
                 writes=tuple(one for one in record.writes if _within(one, start.at, end)),
                 numbers=before[-1] if before else {},
@@ -82,6 +85,13 @@ def _decided(decisions: Sequence[Why]) -> Iterator[tuple[Life, datetime]]:
 
 def _changes_spec(wish: Act) -> bool:
     return wish.action != "update" or any(str(change.get("path", "")).startswith("spec") for change in wish.changes)
+
+
+def _same(one: Act, wish: Act | None) -> bool:
+    """The wish itself, also where the apiserver asked a second time, since somebody else wrote meanwhile."""
+    if wish is None or not one.ok:
+        return one is wish
+    return (one.uid, one.generation, one.action, one.changes) == (wish.uid, wish.generation, wish.action, wish.changes)
 
 
 def _within(act: Act, began: datetime, until: datetime | None) -> bool:

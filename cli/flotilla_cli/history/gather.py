@@ -8,7 +8,8 @@ import msgspec
 
 from flotilla_cli.buslook.streams import list_streams
 from flotilla_cli.history.chapters import is_wish
-from flotilla_cli.history.records import Act, Pod, Record, Writer, decode_act
+from flotilla_cli.history.records import Pod, Record, Writer
+from flotilla_cli.traffic.act import Act, decode_act
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_common.api.core import Pod as LivePod
 from flotilla_common.api.documents import Json, mappings, member, text

@@ -10,7 +10,8 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.history.records import Act, Pod
+from flotilla_cli.history.records import Pod
+from flotilla_cli.traffic.act import Act
 
 REFRESH = "refresh"
 """The cause of the write that ends an update in place."""

@@ -1,8 +1,9 @@
 """The story of a pod: its own steps, and each write on it."""
 
-from flotilla_cli.history.records import Act, Pod, Record
+from flotilla_cli.history.records import Pod, Record
 from flotilla_cli.history.steps import Step
 from flotilla_cli.history.story import Story, Told, begins
+from flotilla_cli.traffic.act import Act
 
 
 def pod_story(record: Record) -> Story:

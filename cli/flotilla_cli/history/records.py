@@ -5,48 +5,11 @@ from datetime import datetime
 
 import msgspec
 
+from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.documents import Json
 
 WEBHOOK = "webhook"
 """Its records are wishes: what somebody wrote, or was refused. Those of other services are writes."""
-
-
-class Owner(msgspec.Struct, frozen=True):
-    """On whose behalf something is written."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-
-
-class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A record of act.v1. The last five members are those of a wish."""
-
-    at: datetime
-    service: str = ""
-    replica: str = ""
-    trace: str = ""
-    action: str = ""
-    subresource: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    owner: Owner = Owner()
-    cause: str = ""
-    outcome: str = ""
-    message: str = ""
-    latency_ms: float = 0
-    uid: str = ""
-    user: str = ""
-    manager: str = ""
-    generation: int = 0
-    changes: tuple[Json, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """It came to be."""
-        return self.outcome == "Ok"
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,11 +42,3 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     writes: tuple[Act, ...] = ()
     pods: Mapping[str, Pod] = {}
     writers: tuple[Writer, ...] = ()
-
-
-def decode_act(data: bytes) -> Act | None:
-    """Read a payload; None for one that cannot be read: written by another release, or by hand."""
-    try:
-        return msgspec.json.decode(data, type=Act)
-    except msgspec.MsgspecError:
-        return None

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from rich.text import Text
 
-from flotilla_cli.history.records import Act
 from flotilla_cli.history.steps import Step
 from flotilla_cli.history.story import Story, Told
 from flotilla_cli.history.totals import Totals
+from flotilla_cli.traffic.act import Act
 
 LINES = 30
 """Steps of a chapter that are shown; of more, those in the middle are left out."""

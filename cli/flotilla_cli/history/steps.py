@@ -11,8 +11,8 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.history.pieces import IN_PLACE, Piece, Wave
-from flotilla_cli.history.records import Act
 from flotilla_cli.history.waits import DONE, WORK, Wait
+from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.discreet import change_text
 from flotilla_common.control.wording import named

@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_cli.history.chapters import Chapter, chapters
 from flotilla_cli.history.pieces import IN_PLACE, pieces, waves
-from flotilla_cli.history.records import Act, Pod, Record, Writer
+from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.steps import (
     WISHED,
     Step,
@@ -23,6 +23,7 @@ from flotilla_cli.history.steps import (
 )
 from flotilla_cli.history.totals import Totals, totals
 from flotilla_cli.history.waits import waits
+from flotilla_cli.traffic.act import Act
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

@@ -3,9 +3,10 @@
 from datetime import datetime, timedelta
 
 from flotilla_cli.imagined.agents import Pulls, Recreations
-from flotilla_cli.imagined.objects import Clock, Objects
+from flotilla_cli.imagined.objects import Objects
 from flotilla_cli.imagined.others import Claims, Garbage
 from flotilla_cli.imagined.pods import Pods
+from flotilla_cli.told_time import ToldTime
 
 STEP = timedelta(seconds=1)
 """What a step of the cluster takes: times are stored in whole seconds."""
@@ -15,7 +16,7 @@ class Cluster:
     """Moves on in steps, while nobody writes."""
 
     def __init__(self, now: datetime) -> None:
-        self.clock = Clock(now.replace(microsecond=0))
+        self.clock = ToldTime(now.replace(microsecond=0))
         self.objects = Objects(self.clock)
         self.pods = Pods(self.objects)
         others = (Claims, Garbage, Pulls, Recreations)

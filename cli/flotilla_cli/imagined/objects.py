@@ -4,11 +4,11 @@ A document is never changed in place: who holds one from before a write can comp
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
 
+from flotilla_cli.told_time import ToldTime
 from flotilla_common.api.documents import Json
 from flotilla_common.api.meta import Object
 from flotilla_common.api.resources import Resource
@@ -24,26 +24,10 @@ Listener = Callable[[Resource, Json | None, Json | None], None]
 """Hears (before, after) of every change; None is absence."""
 
 
-class Clock:
-    """Imagined time: it passes when it is told to."""
-
-    def __init__(self, time: datetime) -> None:
-        self.time = time
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        """Nobody waits in a cluster that is imagined."""
-
-
 class Objects:
     """All objects, by resource. Makes and feeds the tables of controllers (`TableSource`)."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ToldTime) -> None:
         self.clock = clock
         self._stored: dict[Resource, dict[Place, Json]] = {}
         self._intakes: dict[str, list[Intake[Any]]] = {}

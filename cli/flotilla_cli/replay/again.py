@@ -14,8 +14,10 @@ import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
 from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare
-from flotilla_cli.replay.passes import IDLE, Act, Pass, act_of, in_order, last_why, passes
+from flotilla_cli.replay.passes import IDLE, Pass, act_of, in_order, last_why, passes
 from flotilla_cli.replay.recording import RecordedTables
+from flotilla_cli.told_time import ToldTime
+from flotilla_cli.traffic.act import Act
 from flotilla_common.bus import subjects
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
@@ -44,29 +46,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[str, ...]
 
 
-class _RecordedClock:
-    """Shows the time of the pass that is planned again."""
-
-    def __init__(self, time: datetime) -> None:
-        self.time = time
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time.timestamp()
-
-    async def sleep(self, seconds: float) -> None:
-        """Nobody waits in a recording."""
-
-
 class Replay:
     """One bundle, planned again."""
 
     def __init__(self, bundle: Bundle, kind: ControllerSpec[Any]) -> None:
         self._bundle = bundle = msgspec.structs.replace(bundle, heard=in_order(bundle.heard))
         self._tables = RecordedTables((*bundle.known, *bundle.heard))
-        self._clock = _RecordedClock(bundle.begin)
+        self._clock = ToldTime(bundle.begin)
         planning = bundle.header.planning or Planning()
         self._controller = OfflineController(kind, self._tables, planning, self._clock)
         self._key = (bundle.header.namespace, bundle.header.name)

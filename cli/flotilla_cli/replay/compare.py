@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from flotilla_cli.replay.passes import Act, Pass
+from flotilla_cli.replay.passes import Pass
+from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.resources import REVISION
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan, Reason

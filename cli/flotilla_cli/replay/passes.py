@@ -6,29 +6,11 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
+from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 
 IDLE = timedelta(seconds=2)
 """A service that has said nothing for so long has published all that it did, and planned everything that it heard."""
-
-
-class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A write, as the service published it."""
-
-    at: datetime
-    service: str = ""
-    replica: str = ""
-    trace: str = ""
-    action: str = ""
-    subresource: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    cause: str = ""
-    outcome: str = ""
-    message: str = ""
-    latency_ms: float = 0.0
-    resource_version: str = ""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,10 +12,11 @@ import pytest
 from flotilla_cli.history.chapters import is_wish
 from flotilla_cli.history.gather import writers_of
 from flotilla_cli.history.pod import pod_story
-from flotilla_cli.history.records import Act, Owner, Pod, Record, Writer, decode_act
+from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.render import LINES, render
 from flotilla_cli.history.story import Story, Told, story
 from flotilla_cli.plain import plain
+from flotilla_cli.traffic.act import Act, Owner, decode_act
 from flotilla_cli.tree.why import Failure, Why
 from flotilla_common.control.plan import Reason
 
@@ -251,3 +252,9 @@ def test_a_creation_that_was_refused_is_a_chapter_of_its_own() -> None:
     assert (first.title, first.changes) == ("creation refused to jane with kubectl", ["spec.selector: Required value"])
     assert (first.done, second.done) == (None, at(6))
     assert told().chapters == []
+
+
+def test_a_change_that_the_webhook_was_asked_about_twice_is_told_once() -> None:
+    (chapter,) = told(wish(0), wish(0.03), decision(0.1, "Complete: 2 of 2 pods updated")).chapters
+    assert chapter.title == "changed by jane with kubectl"
+    assert not any("changed by" in text for text in lines(chapter))
