@@ -12,6 +12,7 @@ import msgspec
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.keys import REVISION_LABEL, STATE_LABEL
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
+from flotilla_common.api.scheduling import Affinity, Taint
 
 
 class FieldRef(Model):
@@ -98,6 +99,7 @@ class Volume(Model):
 
 class PodSpec(Model):
     node_name: str = ""
+    affinity: Affinity | None = None
     scheduler_name: str = ""
     scheduling_gates: list[SchedulingGate] = []
     restart_policy: str = ""  # Always, OnFailure, Never
@@ -232,12 +234,17 @@ class StorageClass(Model):
     allow_volume_expansion: bool | None = None
 
 
+class NodeSpec(Model):
+    taints: list[Taint] = []
+
+
 class NodeStatus(Model):
     conditions: list[Condition] = []
 
 
 class Node(Model):
     metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
     @property

@@ -225,6 +225,9 @@ class Settings:
     cloneset_scaling_exclude_preparing_delete: bool = _behaviour(
         False, "Pods in PreparingDelete do not count when CloneSets scale."
     )
+    assign_pods_by_scheduler: bool = _behaviour(
+        True, "Pods of DaemonSets ask the scheduler for their node; else they are created on it."
+    )
     keep_managed_fields: bool = _behaviour(
         False,
         "Pods that are updated in place keep metadata.managedFields; every write of them then costs the apiserver"

@@ -1,0 +1,142 @@
+"""Whether a node wants a pod of a template, whether it keeps one, and why not (daemonset.md §4.2).
+
+Resources are not looked at, and neither is `spec.unschedulable`: a cordoned node has a taint for it, which daemons
+tolerate.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+
+from flotilla_common.api.core import Node
+from flotilla_common.api.documents import Json, mapping
+from flotilla_common.api.meta import Model
+from flotilla_common.api.scheduling import (
+    Affinity,
+    NodeRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    Taint,
+    Toleration,
+)
+from flotilla_common.workload.placement.pinning import NAME_FIELD
+from flotilla_common.workload.placement.tolerations import with_daemon_tolerations
+
+_HARD = ("NoSchedule", "NoExecute")
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """What a node and a template have to do with each other."""
+
+    should_run: bool  # a pod is to be made there
+    should_continue: bool  # one that is there may stay
+    why_not: str = ""  # why none is made, in the words of Kubernetes
+
+
+FITS = Fit(should_run=True, should_continue=True)
+
+
+class _Demands(Model):
+    """What of a pod spec decides about nodes."""
+
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+
+
+class Placement:
+    """The demands of a template, compiled."""
+
+    def __init__(self, spec: Json) -> None:
+        """Raises ValueError: what the pod spec demands of nodes cannot be read."""
+        try:
+            demands = msgspec.convert(spec, _Demands)
+            tolerations = msgspec.convert(with_daemon_tolerations(spec), list[Toleration])
+        except msgspec.ValidationError as error:
+            raise ValueError(f"spec.template.spec: {error}") from error
+        self._node_name = demands.node_name
+        self._labels = demands.node_selector.items()
+        self._affinity = demands.affinity.required if demands.affinity is not None else None
+        self._tolerations = tolerations
+
+    @classmethod
+    def of(cls, template: bytes | msgspec.Raw) -> "Placement":
+        """Of a pod template as JSON. Raises ValueError."""
+        return _of(bytes(template))
+
+    def fit(self, node: Node) -> Fit:
+        """What the node has to do with pods of the template."""
+        labels = node.metadata.labels
+        if self._node_name and self._node_name != node.metadata.name:
+            return _excluded(f"spec.nodeName is {self._node_name}")
+        if not self._labels <= labels.items():
+            return _excluded(f"does not match nodeSelector {_missing(self._labels - labels.items())}")
+        if self._affinity is not None and not _selects(self._affinity, node.metadata.name, labels):
+            return _excluded("does not match the required node affinity")
+        return self._tolerated(node) if node.spec.taints else FITS
+
+    def _tolerated(self, node: Node) -> Fit:
+        hard = [taint for taint in node.spec.taints if taint.effect in _HARD and not self._tolerates(taint)]
+        if not hard:
+            return FITS
+        told = ", ".join(str(taint) for taint in hard)
+        stays = all(taint.effect != "NoExecute" for taint in hard)
+        return Fit(should_run=False, should_continue=stays, why_not=f"has the untolerated taint {told}")
+
+    def _tolerates(self, taint: Taint) -> bool:
+        return any(toleration.tolerates(taint) for toleration in self._tolerations)
+
+
+@lru_cache(maxsize=1024)
+def _of(template: bytes) -> Placement:
+    return Placement(mapping(mapping(msgspec.json.decode(template)).get("spec")))
+
+
+def _excluded(why: str) -> Fit:
+    return Fit(should_run=False, should_continue=False, why_not=why)
+
+
+def _missing(pairs: set[tuple[str, str]]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(pairs))
+
+
+def _selects(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
+    return any(_holds(term, name, labels) for term in selector.node_selector_terms)
+
+
+def _holds(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> bool:
+    if not term.match_expressions and not term.match_fields:
+        return False
+    fields = {NAME_FIELD: name}
+    return all(_meets(one, labels) for one in term.match_expressions) and all(
+        one.key in fields and _meets(one, fields) for one in term.match_fields
+    )
+
+
+def _meets(requirement: NodeRequirement, values: Mapping[str, str]) -> bool:
+    """False for a requirement that the apiserver would refuse."""
+    value = values.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
+        case _:
+            return False
+
+
+def _compares(requirement: NodeRequirement, value: str | None) -> bool:
+    try:
+        (bound,) = requirement.values
+        number, limit = int(value or ""), int(bound)
+    except ValueError:
+        return False
+    return number > limit if requirement.operator == "Gt" else number < limit

@@ -1,0 +1,150 @@
+"""From mirror tables to snapshots: which objects belong to a DaemonSet, and whom a change of a node concerns."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from flotilla_common.api.core import ControllerRevision, Node, Pod
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.meta import Object, controller_of
+from flotilla_common.api.resources import NODE, POD, REVISION
+from flotilla_common.control.controller import Key, Memory
+from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.wiring import Wiring
+from flotilla_daemonset.daemonset.former import FormerPods
+from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
+
+ORPHANS = "orphans"
+"""Index: objects without a controller, by namespace."""
+
+NAMESAKES = "namesakes"
+"""Index: revisions by `namespace/<name without its hash>`: whoever they belong to, they occupy a name."""
+
+NAMESPACE = "namespace"
+"""Index: DaemonSets by namespace."""
+
+
+def orphan_namespace(obj: Object) -> Iterable[str]:
+    """The namespace of an object that nobody controls."""
+    return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
+
+
+def namespace_of(obj: Object) -> Iterable[str]:
+    """The namespace of an object."""
+    return [obj.metadata.namespace]
+
+
+def name_before_hash(revision: ControllerRevision) -> Iterable[str]:
+    """The namespace and what its owner is called, if the revision is named as all are."""
+    return [f"{revision.metadata.namespace}/{revision.metadata.name.rpartition('-')[0]}"]
+
+
+def _any_node(daemonset: Json, node: Json) -> bool:
+    return True
+
+
+DAEMON_SETS = Watch(DAEMON_SET, DaemonSet, indexes={NAMESPACE: namespace_of}, subresources=("status",))
+PODS = Watch(
+    POD,
+    Pod,
+    owner=DAEMON_SET,
+    indexes={ORPHANS: orphan_namespace},
+    writes=("create", "delete", "patch"),
+    subresources=("status", "resize"),
+)
+NODES = Watch(NODE, Node, concerns=_any_node)
+REVISIONS = Watch(
+    REVISION,
+    ControllerRevision,
+    owner=DAEMON_SET,
+    indexes={ORPHANS: orphan_namespace, NAMESAKES: name_before_hash},
+    writes=("create", "delete", "patch"),
+)
+PULL_JOBS = Watch(
+    IMAGE_PULL_JOB,
+    ImagePullJob,
+    owner=DAEMON_SET,
+    writes=("create", "delete"),
+    gate="PreDownloadImageForDaemonSetUpdate",
+    optional=True,
+)
+"""Images that are pulled ahead of updates."""
+
+
+class Gatherer:
+    """Builds the snapshot of one DaemonSet from the mirror's tables."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._daemonsets = wiring.table(DAEMON_SETS)
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        self._revisions = wiring.table(REVISIONS)
+        self._pull_jobs = wiring.table(PULL_JOBS)
+        self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
+        self._former = FormerPods(self._daemonsets, self._pods, wiring.clock)
+        self._gates = wiring.gates
+        self._options = options
+        wiring.wake(NODES, self._concerned_by_node)
+        wiring.wake(PODS, self._concerned_by_orphan)
+
+    def gather(self, key: Key, memory: Memory) -> DaemonSetSnapshot | None:
+        """The DaemonSet and its surroundings; None when it does not exist."""
+        daemonset = self._daemonsets.get(*key)
+        if daemonset is None:
+            return None
+        namespace, name = key
+        uid = daemonset.metadata.uid
+        return DaemonSetSnapshot(
+            daemonset=daemonset,
+            nodes=list(self._nodes),
+            pods=list(owned(self._pods, DAEMON_SET, uid)),
+            orphans=list(self._pods.by_index(ORPHANS, namespace)),
+            taken_names=self._pods.names(namespace),
+            former=self._former.of(uid),
+            revisions=self._revisions_of(namespace, name, uid),
+            pull_jobs=self._jobs_of(uid),
+            gates=self._gates,
+            options=self._options,
+            failures=memory.failures,
+        )
+
+    def _revisions_of(self, namespace: str, name: str, uid: str) -> list[ControllerRevision]:
+        found = (
+            *owned(self._revisions, DAEMON_SET, uid),
+            *self._revisions.by_index(ORPHANS, namespace),
+            *self._revisions.by_index(NAMESAKES, f"{namespace}/{name}"),
+        )
+        return list({revision.metadata.uid: revision for revision in found}.values())
+
+    def _jobs_of(self, uid: str) -> list[ImagePullJob] | None:
+        """The ImagePullJobs that the DaemonSet controls and that are not on their way out."""
+        if not self._pulls_ahead():
+            return None
+        return [
+            job
+            for job in owned(self._pull_jobs, DAEMON_SET, uid)
+            if (owner := controller_of(job.metadata)) is not None
+            and owner.uid == uid
+            and job.metadata.deletion_timestamp is None
+        ]
+
+    def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
+        """All DaemonSets, unless the node is as suitable as it was: heartbeats say nothing to them."""
+        if old is not None and new is not None and _suits(old) == _suits(new):
+            return []
+        return self._daemonsets.keys()
+
+    def _concerned_by_orphan(self, old: Pod | None, new: Pod | None) -> list[Key]:
+        """The DaemonSets that may take the pod in."""
+        if new is None or controller_of(new.metadata) is not None:
+            return []
+        if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
+            return []
+        found = self._daemonsets.by_index(NAMESPACE, new.metadata.namespace)
+        return [(daemonset.metadata.namespace, daemonset.metadata.name) for daemonset in found]
+
+
+def _suits(node: Node) -> tuple[object, ...]:
+    """What of a node decides whether it gets pods."""
+    return node.metadata.labels, node.spec.taints
