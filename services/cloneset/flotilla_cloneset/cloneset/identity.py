@@ -12,10 +12,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator
 
 from flotilla_common.api.meta import ObjectMeta
-
-ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels, and no digits that look like letters: ids spell no words."""
-LENGTH = 5
+from flotilla_common.workload.podnames import suffix
 
 
 def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
@@ -23,16 +20,7 @@ def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]
     seed = hashlib.sha256("\n".join((owner.uid, owner.resource_version, *sorted(existing))).encode()).digest()
     used = set(taken)
     for counter in itertools.count():
-        candidate = _id(seed, counter)
+        candidate = suffix(seed, counter)
         if candidate not in used:
             used.add(candidate)
             yield candidate
-
-
-def _id(seed: bytes, counter: int) -> str:
-    number = int.from_bytes(hashlib.sha256(seed + counter.to_bytes(8)).digest()[:8])
-    characters: list[str] = []
-    for _ in range(LENGTH):
-        number, index = divmod(number, len(ALPHABET))
-        characters.append(ALPHABET[index])
-    return "".join(characters)

@@ -1,11 +1,154 @@
-"""One pass over one DaemonSet, from snapshot to plan (daemonset.md §4.3)."""
+"""One pass over one DaemonSet, from snapshot to plan (daemonset.md §4.3).
+
+The steps, in order: revisions, ownership, what each node needs, the rolling update; the refresh of single pods before
+these, whatever becomes of them; then history and status. Every pass sees its own writes, so that each of them is a full
+one: there are no expectations to wait for. Nothing here waits, reads a clock or uses random numbers: the same snapshot
+gives the same plan.
+"""
 
 from datetime import datetime
 
-from flotilla_common.control.plan import Plan
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.api.resources import POD
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.wording import named
+from flotilla_common.workload.ownership import release, take_in
+from flotilla_common.workload.placement import Placement
+from flotilla_daemonset.daemonset.context import PlanContext
+from flotilla_daemonset.daemonset.manage import plan_manage
+from flotilla_daemonset.daemonset.nodes import survey
+from flotilla_daemonset.daemonset.numbers import targets
+from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, sort_out
+from flotilla_daemonset.daemonset.predownload import plan_predownload
+from flotilla_daemonset.daemonset.refresh import plan_refresh
+from flotilla_daemonset.daemonset.revisions import Revisions, choose, hash_of, merge, surplus, upkeep
+from flotilla_daemonset.daemonset.rollout import plan_rollout
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
+from flotilla_daemonset.daemonset.status import Counts, count, plan_status
+from flotilla_daemonset.daemonset.why import explain
+from flotilla_daemonset.daemonset.work import Work
+
+SELECTING_ALL = "This DaemonSet is selecting all pods. A non-empty selector is required."
 
 
 def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into a DaemonSet: it becomes a reason."""
-    return Plan()
+    daemonset = snapshot.daemonset
+    if daemonset.metadata.deletion_timestamp is not None:
+        text = "the DaemonSet is being deleted: its pods are left to garbage collection"
+        return Plan(reasons=(Reason(code="Terminating", message=text),))
+    try:
+        selector = Selector.compile(daemonset.spec.selector)
+    except ValueError as error:
+        return _refused("InvalidSelector", f"nothing is done: spec.selector: {error}")
+    if selector.empty:
+        return _refused("SelectingAll", SELECTING_ALL)
+    try:
+        placement = Placement.of(daemonset.spec.template)
+        revisions = choose(daemonset, tuple(snapshot.revisions), selector)
+    except ValueError as error:
+        return _refused("InvalidTemplate", f"nothing is done: spec.template: {error}")
+    context = _survey(snapshot, now, selector, placement, revisions)
+    draft = Draft()
+    for problem in context.targets.problems:
+        draft.reason("InvalidNumber", problem)
+    _own(context, draft)
+    plan_predownload(context, draft)
+    _act(context, draft)
+    _forget_history(context, draft)
+    counts = count(context)
+    explain(context, counts, draft)
+    return _finish(context, counts, draft)
+
+
+def _refused(code: str, message: str) -> Plan:
+    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
+    return Plan(
+        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
+    )
+
+
+def _survey(
+    snapshot: DaemonSetSnapshot, now: datetime, selector: Selector, placement: Placement, revisions: Revisions
+) -> PlanContext:
+    """Work out what there is and what is wanted."""
+    meta, spec = snapshot.daemonset.metadata, snapshot.daemonset.spec
+    members = sort_out(snapshot.pods, snapshot.orphans, meta.uid, selector)
+    criteria = Criteria(
+        hashes=frozenset(hash_of(revision) for revision in (revisions.update, *revisions.duplicates)),
+        generation=meta.annotations.get(GENERATION_ANNOTATION, ""),
+        min_ready_seconds=max(spec.min_ready_seconds, 0),
+        now=now,
+    )
+    found = survey(snapshot.nodes, members.own, placement, criteria)
+    return PlanContext(
+        snapshot=snapshot,
+        now=now,
+        selector=selector,
+        revisions=revisions,
+        members=members,
+        survey=found,
+        criteria=criteria,
+        targets=targets(spec, found.desired),
+    )
+
+
+def _own(context: PlanContext, draft: Draft) -> None:
+    """Write the new revision, merge equal ones, let go whom the labels left, take in whom nobody has."""
+    meta, members, revisions = context.daemonset.metadata, context.members, context.revisions
+    draft.stage((revisions.writes,))
+    draft.stage(upkeep(context.daemonset, revisions))
+    moved, forgotten = merge(revisions, members.own)
+    draft.stage(moved)
+    draft.stage(forgotten)
+    draft.stage(release(meta.uid, POD, members.strays), stop_on_failure=False)
+    draft.stage(take_in(DAEMON_SET, meta, POD, members.orphans), stop_on_failure=False)
+    for pod in (*members.strays, *members.orphans):
+        draft.touch(pod)
+    if members.orphans:
+        draft.reason("Adopting", f"taking in {named(members.orphans)}: nobody controls them", members.orphans)
+
+
+def _act(context: PlanContext, draft: Draft) -> None:
+    """What nodes need, and the rolling update; the refresh of the pods that these leave alone before both."""
+    start, work = len(draft.stages), Work(context, draft)
+    plan_manage(context, work, draft)
+    work.stage_deletes()
+    plan_rollout(context, work, draft)
+    work.explain()
+    plan_refresh(context, draft, at=start)
+
+
+def _forget_history(context: PlanContext, draft: Draft) -> None:
+    live = {pod.revision for pod in context.members.own}
+    deletes = surplus(context.daemonset, context.revisions, live)
+    draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
+
+
+def _finish(context: PlanContext, counts: Counts, draft: Draft) -> Plan:
+    want = context.targets
+    if want.min_ready_seconds:
+        for state in context.nodes:
+            for pod in state.living:
+                at = context.criteria.available_at(pod)
+                draft.waits.until(at if at is not None and at > context.now else None)
+    status = plan_status(context, counts)
+    numbers = {
+        "desired": counts.desired,
+        "current": counts.current,
+        "ready": counts.ready,
+        "available": counts.available,
+        "updated": counts.updated,
+        "misscheduled": counts.misscheduled,
+        "partition": want.partition,
+        "maxUnavailable": want.max_unavailable,
+        "maxSurge": want.max_surge,
+    }
+    return draft.plan(
+        status=status.patch,
+        urgent_status=status.urgent,
+        numbers=numbers,
+        settled=not draft.stages and counts.complete,
+    )

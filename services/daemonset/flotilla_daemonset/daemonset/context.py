@@ -1,0 +1,70 @@
+"""What the steps of one pass share: the snapshot, and what has been worked out from it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.kinds.daemonset.types import DaemonSet
+from flotilla_common.api.rollout import LifecycleHook
+from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_daemonset.daemonset.nodes import NodeState, Survey
+from flotilla_daemonset.daemonset.numbers import Targets
+from flotilla_daemonset.daemonset.pods import Criteria, Membership
+from flotilla_daemonset.daemonset.revisions import RECIPE, Revisions, hash_of
+from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
+
+
+class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One DaemonSet at the moment of planning."""
+
+    snapshot: DaemonSetSnapshot
+    now: datetime
+    selector: Selector
+    revisions: Revisions
+    members: Membership
+    survey: Survey
+    criteria: Criteria
+    targets: Targets
+
+    @property
+    def daemonset(self) -> DaemonSet:
+        """The DaemonSet itself."""
+        return self.snapshot.daemonset
+
+    @property
+    def nodes(self) -> list[NodeState]:
+        """The nodes that are to have a pod or have one, by name."""
+        return self.survey.nodes
+
+    @property
+    def pre_delete(self) -> LifecycleHook | None:
+        """What may hold pods that are to go."""
+        lifecycle = self.daemonset.spec.lifecycle
+        return lifecycle.pre_delete if lifecycle is not None else None
+
+    @cached_property
+    def history(self) -> Mapping[str, ControllerRevision]:
+        """The older revisions by hash."""
+        return {hash_of(revision): revision for revision in self.revisions.old}
+
+    @cached_property
+    def in_place(self) -> InPlaceContext:
+        """What updates in place depend on besides the pod. They know neither hooks nor states (§4.8)."""
+        options = self.snapshot.options
+        return InPlaceContext(
+            recipe=RECIPE,
+            lifecycle=None,
+            gates=self.snapshot.gates,
+            server_version=options.server_version,
+            now=self.now,
+            has_states=False,
+            drop_field_owners=options.drop_field_owners,
+        )
+
+    def is_available(self, pod: Pod) -> bool:
+        """The pod serves, and has done so for long enough."""
+        return self.criteria.is_available(pod)

@@ -1,0 +1,117 @@
+"""What each node needs, whatever the rollout does: missing pods are made, excess ones go, failed ones are replaced
+(daemonset.md §4.5, §4.6)."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Event
+from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_daemonset.daemonset.context import PlanContext
+from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.pods import is_running
+from flotilla_daemonset.daemonset.work import Work
+
+
+def plan_manage(context: PlanContext, work: Work, draft: Draft) -> None:
+    """Plan what the nodes need."""
+    step = _Manage(context, work, draft)
+    missing = [state for state in context.nodes if step.look(state)]
+    for pod in context.survey.lost:
+        if pod.metadata.deletion_timestamp is None:
+            work.delete(pod, "its node does not exist")
+    for state in _allowed(context, missing, draft):
+        work.create(state.name)
+    step.explain()
+
+
+class _Manage:
+    """Looks at one node after the other."""
+
+    def __init__(self, context: PlanContext, work: Work, draft: Draft) -> None:
+        self._context = context
+        self._work = work
+        self._draft = draft
+        self._failed: list[Pod] = []  # that are left alone for a while
+
+    def look(self, state: NodeState) -> bool:
+        """Delete what is too much on the node. True if it lacks a pod."""
+        if not state.pods:
+            return state.fit.should_run
+        if not state.fit.should_continue:
+            for pod in state.living:
+                self._work.delete(pod, f"the node {state.fit.why_not}")
+            return False
+        if len(state.living) == 1 and is_running(state.living[0]):  # nearly always
+            return False
+        running = [pod for pod in state.living if is_running(pod)]
+        for pod in state.living:
+            self._repair(state.name, pod)
+        if not self._context.targets.surging:
+            for pod in running[1:]:
+                self._work.delete(pod, "the node has several pods")
+        elif len(running) > 1:
+            self._thin_out(running)
+        return self._context.targets.surging and not running and state.fit.should_run
+
+    def explain(self) -> None:
+        """Say which failed pods are left alone."""
+        if self._failed:
+            text = f"waiting: {named(self._failed)} failed again, and is replaced after a while"
+            self._draft.reason("WaitingForBackoff", text, self._failed)
+
+    def _repair(self, node: str, pod: Pod) -> None:
+        """Go on with a pod that failed, or that is on its way out."""
+        if pod.status.phase == "Failed":
+            self._replace(node, pod)
+        elif pod.state == PREPARING_DELETE:
+            self._work.delete(pod, "preDelete hook let go")
+
+    def _replace(self, node: str, pod: Pod) -> None:
+        context = self._context
+        former = context.snapshot.former.get(node)
+        generation = context.daemonset.status.observed_generation
+        until = former.lingers_until(context.now, generation) if former is not None else None
+        if until is not None:
+            self._draft.waits.until(until)
+            self._failed.append(pod)
+            return
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
+        if pod.metadata.uid not in self._draft.touched:
+            self._draft.events.append(Event(reason="FailedDaemonPod", message=told, warning=True))
+        self._work.delete(pod, "the pod failed")
+
+    def _thin_out(self, running: list[Pod]) -> None:
+        """Surging: one old pod may stay beside one new one, until that is available or the old one fails."""
+        criteria = self._context.criteria
+        new = [pod for pod in running if criteria.is_updated(pod)]
+        old = [pod for pod in running if not criteria.is_updated(pod)]
+        for pod in (*new[1:], *old[1:]):
+            self._work.delete(pod, "the node has several pods of a sort")
+        if not new or not old:
+            return
+        if not old[0].ready:
+            self._work.delete(old[0], "it is not ready, and a new pod is there")
+        elif criteria.is_available(new[0]):
+            self._work.delete(old[0], f"{new[0].metadata.name} is available")
+        else:
+            self._draft.waits.until(criteria.available_at(new[0]))
+
+
+def _allowed(context: PlanContext, missing: list[NodeState], draft: Draft) -> list[NodeState]:
+    """The nodes that may get their first pod: partitionedScaling keeps the partition without any (§4.5)."""
+    targets = context.targets
+    if not missing or not targets.partitioned_scaling or not targets.partition:
+        return missing
+    there = sum(_has_first_pod(state) for state in context.nodes)
+    most = max(targets.desired - there - min(targets.partition, targets.desired), 0)
+    kept = missing[most:]
+    if kept:
+        names = [state.name for state in kept]
+        text = f"{nodes_word(len(kept))} get no pod yet: partition {targets.partition} holds for new pods, too: "
+        draft.reason("PartitionedScaling", f"{text}{named(names)}", names)
+    return missing[:most]
+
+
+def _has_first_pod(state: NodeState) -> bool:
+    return state.new is not None and not state.messy

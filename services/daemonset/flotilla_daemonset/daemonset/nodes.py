@@ -1,0 +1,89 @@
+"""The nodes that matter to a DaemonSet: those that are to have a pod, and those that have one (daemonset.md §4.2, §4.8
+step A)."""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.workload.placement import Fit, Placement, node_of
+from flotilla_daemonset.daemonset.pods import Criteria, in_order, is_terminating
+
+
+class NodeState(msgspec.Struct, frozen=True, kw_only=True):
+    """One node, and the pods that are on it or made for it."""
+
+    node: Node
+    fit: Fit
+    pods: list[Pod]  # in order, terminating ones included
+    living: list[Pod]  # those that are not terminating
+    new: Pod | None = None  # the first updated one of these
+    old: Pod | None = None  # the first outdated one
+    messy: bool = False  # there are several of a sort
+
+    @property
+    def name(self) -> str:
+        """Of the node."""
+        return self.node.metadata.name
+
+    @property
+    def first(self) -> Pod | None:
+        """The pod that the status is about."""
+        return self.pods[0] if self.pods else None
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of nodes and pods."""
+
+    nodes: list[NodeState]  # those that are to have a pod or have one, by name
+    desired: int  # how many are to have one
+    lost: list[Pod]  # without a node, made for one that does not exist
+    excluded: dict[str, list[str]]  # names of nodes that get no pod, by why
+
+
+def survey(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement, criteria: Criteria) -> Survey:
+    """Put pods and nodes together. Pods that are made for no node belong nowhere."""
+    by_node = _by_node(pods)
+    found: list[NodeState] = []
+    excluded: dict[str, list[str]] = {}
+    desired = 0
+    for node in nodes:
+        fit = placement.fit(node)
+        desired += fit.should_run
+        mine = by_node.pop(node.metadata.name, None)
+        if mine is not None or fit.should_run:
+            found.append(_state(node, fit, mine or [], criteria))
+        if not fit.should_run:
+            excluded.setdefault(fit.why_not, []).append(node.metadata.name)
+    found.sort(key=lambda state: state.node.metadata.name)
+    lost = [pod for left in by_node.values() for pod in left if not pod.spec.node_name]
+    return Survey(nodes=found, desired=desired, lost=lost, excluded=excluded)
+
+
+def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if node := node_of(pod):
+            found.setdefault(node, []).append(pod)
+    return found
+
+
+def _state(node: Node, fit: Fit, pods: list[Pod], criteria: Criteria) -> NodeState:
+    pods = in_order(pods)
+    living = [pod for pod in pods if not is_terminating(pod)]
+    if len(living) == 1:  # nearly always
+        (pod,) = living
+        if criteria.is_updated(pod):
+            return NodeState(node=node, fit=fit, pods=pods, living=living, new=pod)
+        return NodeState(node=node, fit=fit, pods=pods, living=living, old=pod)
+    new = [pod for pod in living if criteria.is_updated(pod)]
+    old = [pod for pod in living if not criteria.is_updated(pod)]
+    return NodeState(
+        node=node,
+        fit=fit,
+        pods=pods,
+        living=living,
+        new=new[0] if new else None,
+        old=old[0] if old else None,
+        messy=len(new) > 1 or len(old) > 1,
+    )

@@ -1,0 +1,91 @@
+"""What a pod is to its DaemonSet: whose it is, whether it is updated, available, and which of several comes first
+(daemonset.md §4.4, §4.5, §4.8)."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_common.workload.predicates import is_serving
+
+GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
+"""On a DaemonSet that came from an old built-in one: the number of its template."""
+
+GENERATION_LABEL = "pod-template-generation"
+"""On its pods."""
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_MOMENT = timedelta(milliseconds=1)  # a pod is available *after* minReadySeconds, not at their end
+
+
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods, by whose they are."""
+
+    own: list[Pod]  # those that are taken in included
+    strays: list[Pod]  # to be let go
+    orphans: list[Pod]  # to be taken in
+
+
+def sort_out(pods: Iterable[Pod], orphans: Iterable[Pod], uid: str, selector: Selector) -> Membership:
+    """Pods that refer to the DaemonSet, and pods that nobody controls."""
+    found = Membership(own=[], strays=[], orphans=[])
+    for pod in pods:
+        controller = controller_of(pod.metadata)
+        if controller is not None and controller.uid == uid:
+            (found.own if selector.matches(pod.metadata.labels) else found.strays).append(pod)
+    for pod in orphans:
+        if pod.metadata.deletion_timestamp is None and selector.matches(pod.metadata.labels):
+            found.orphans.append(pod)
+            found.own.append(pod)
+    return found
+
+
+class Criteria(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes a pod updated, and available."""
+
+    hashes: frozenset[str]  # of the revisions of the template
+    generation: str  # the annotation of an old DaemonSet; empty without one
+    min_ready_seconds: int
+    now: datetime
+
+    def is_updated(self, pod: Pod) -> bool:
+        """It is of the template. A hash says more than an old generation, which would freeze updates."""
+        if pod.revision or not self.generation:
+            return pod.revision in self.hashes
+        return pod.metadata.labels.get(GENERATION_LABEL) == self.generation
+
+    def is_available(self, pod: Pod) -> bool:
+        """It serves, and has been ready for longer than minReadySeconds."""
+        if not self.min_ready_seconds:
+            return is_serving(pod)
+        at = self.available_at(pod)
+        return at is not None and at <= self.now
+
+    def available_at(self, pod: Pod) -> datetime | None:
+        """From when on the pod is available, if it stays ready; None if it does not serve."""
+        if not is_serving(pod) or pod.ready_since is None:
+            return None
+        return pod.ready_since + timedelta(seconds=self.min_ready_seconds) + _MOMENT
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Somebody has deleted it."""
+    return pod.metadata.deletion_timestamp is not None
+
+
+def is_running(pod: Pod) -> bool:
+    """It is to stay: not terminating, not failed, not on its way out."""
+    return not is_terminating(pod) and pod.status.phase != "Failed" and pod.state != PREPARING_DELETE
+
+
+def in_order(pods: list[Pod]) -> list[Pod]:
+    """Scheduled ones first, then the older, then by name."""
+    return pods if len(pods) < 2 else sorted(pods, key=_order)
+
+
+def _order(pod: Pod) -> tuple[bool, datetime, str]:
+    return not pod.spec.node_name, pod.metadata.creation_timestamp or _EARLIEST, pod.metadata.name

@@ -1,0 +1,78 @@
+"""How one chosen pod gets the template's revision: where it runs if that is possible, else by being deleted
+(daemonset.md §4.8)."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import IN_PLACE_READY, REVISION_LABEL
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.wording import pods_word
+from flotilla_common.workload.inplace import UpdateSpec, calculate
+from flotilla_common.workload.inplace.calculate import hindrances_between
+from flotilla_common.workload.inplace.start import start
+from flotilla_daemonset.daemonset.context import PlanContext
+from flotilla_daemonset.daemonset.revisions import RECIPE
+from flotilla_daemonset.daemonset.work import Work
+
+
+class Updater:
+    """Collects the pods that a pass updates."""
+
+    def __init__(self, context: PlanContext, work: Work, draft: Draft) -> None:
+        self._context = context
+        self._work = work
+        self._draft = draft
+        self._most = min(context.targets.burst, MAX_CHAINS_PER_PASS)
+        self._chains: list[Chain] = []
+        self._recreated = 0
+        self._hindrance = ""
+
+    def update(self, pod: Pod) -> None:
+        """Update the pod, unless another step of the pass writes it already."""
+        if pod.metadata.uid in self._draft.touched:
+            return
+        spec = self._in_place_spec(pod)
+        if spec is None:
+            self._recreated += 1
+            self._work.delete(pod, f"update to {self._context.revisions.name}")
+        elif len(self._chains) < self._most and self._draft.touch(pod):
+            self._chains.append(self._start(pod, spec))
+
+    def stage(self) -> None:
+        """Put the updates in place into the plan. If one fails, no pod is deleted for the update."""
+        self._draft.stage(self._chains)
+        if self._chains:
+            told = f"updating {pods_word(len(self._chains))} in place to {self._context.revisions.name}"
+            self._draft.reason("Updating", told)
+        if self._recreated:
+            why = f": {self._hindrance}" if self._hindrance else ""
+            told = f"recreating {pods_word(self._recreated)} for {self._context.revisions.name}{why}"
+            self._draft.reason("Recreating", told)
+
+    def _in_place_spec(self, pod: Pod) -> UpdateSpec | None:
+        """How the pod is updated where it runs; None if it cannot be."""
+        context = self._context
+        if not context.targets.in_place:
+            return None
+        old = context.history.get(pod.revision)
+        if old is None or IN_PLACE_READY not in pod.gates:
+            self._hindrance = f"{pod.metadata.name} lacks its revision or the readiness gate {IN_PLACE_READY}"
+            return None
+        spec = calculate(RECIPE, old, context.revisions.update, gates=context.snapshot.gates)
+        if spec is None and not self._hindrance:
+            self._hindrance = hindrances_between(RECIPE, old, context.revisions.update, context.snapshot.gates)
+        return spec
+
+    def _start(self, pod: Pod, spec: UpdateSpec) -> Chain:
+        name, revision = pod.metadata.name, self._context.revisions.name
+        return start(
+            pod,
+            spec,
+            self._context.in_place,
+            revision_labels={REVISION_LABEL: self._context.revisions.hash},
+            on_success=Event(reason="SuccessfulUpdatePodInPlace", message=f"successfully update pod {name} in-place"),
+            on_failure=Event(
+                reason="FailedUpdatePodInPlace",
+                message=f"failed to update pod {name} in-place(revision {revision}): ",
+                warning=True,
+            ),
+        )

@@ -1,0 +1,126 @@
+"""A DaemonSet's ControllerRevisions: which one stands for its template, and which are merged or forgotten
+(daemonset.md §4.9).
+
+Pods bear the hash of their revision, not its name. Revisions are recognised by what they hold: those of another release
+have other names, and a false difference would roll every node.
+"""
+
+from collections.abc import Collection, Sequence
+
+from flotilla_common.api.core import ControllerRevision, Pod
+from flotilla_common.api.keys import REVISION_LABEL
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.resources import REVISION
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import Chain, Delete, Frozen
+from flotilla_common.control.writes import delete_of, patch_of
+from flotilla_common.workload.ownership import take_in
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.recipe import (
+    RevisionOwner,
+    RevisionRecipe,
+    canonical_template_data,
+    template_data,
+    template_labels,
+)
+from flotilla_common.workload.revisions import choose_revisions, own_revisions, surplus_revisions
+
+DEFAULT_LIMIT = 10
+
+
+def hash_of(revision: ControllerRevision) -> str:
+    """What the pods of the revision bear."""
+    return revision.metadata.labels.get(REVISION_LABEL) or revision.metadata.name
+
+
+RECIPE = RevisionRecipe(
+    canonical=canonical_template_data,
+    labels=template_labels,
+    label=hash_of,
+    hash_label=REVISION_LABEL,
+    hash_label_follows_name=True,
+)
+
+
+class Revisions(Frozen):
+    """The revision of the template, and the others that the DaemonSet has."""
+
+    update: ControllerRevision
+    duplicates: Sequence[ControllerRevision]  # hold the same template
+    old: Sequence[ControllerRevision]  # hold another one; the oldest first
+    loose: Sequence[ControllerRevision]  # of all these, those that nobody controls
+    collision_count: int | None
+    writes: Chain  # that make or raise the revision of the template
+
+    @property
+    def hash(self) -> str:
+        """What updated pods bear."""
+        return hash_of(self.update)
+
+    @property
+    def name(self) -> str:
+        """Of the revision of the template."""
+        return self.update.metadata.name
+
+
+def choose(daemonset: DaemonSet, stored: Sequence[ControllerRevision], selector: Selector) -> Revisions:
+    """Sort the revisions. Raises ValueError when the template cannot be read."""
+    owner = RevisionOwner(
+        resource=DAEMON_SET,
+        metadata=daemonset.metadata,
+        selector=selector,
+        collision_count=daemonset.status.collision_count,
+    )
+    choice = choose_revisions(RECIPE, owner, template_data(daemonset.spec.template), tuple(stored))
+    update, data = choice.update, RECIPE.data_of(choice.update)
+    own = own_revisions(stored, daemonset.metadata.uid, selector)
+    others = [revision for revision in own if revision.metadata.name != update.metadata.name]
+    counted = choice.collision_count or daemonset.status.collision_count is not None
+    return Revisions(
+        update=update,
+        duplicates=[revision for revision in others if RECIPE.data_of(revision) == data],
+        old=[revision for revision in others if RECIPE.data_of(revision) != data],
+        loose=[revision for revision in own if controller_of(revision.metadata) is None],
+        collision_count=choice.collision_count if counted else None,
+        writes=choice.writes,
+    )
+
+
+def upkeep(daemonset: DaemonSet, revisions: Revisions) -> list[Chain]:
+    """Take revisions in that nobody controls, and give their label to those that lack it."""
+    busy = {write.name for write in revisions.writes}
+    loose = [revision for revision in revisions.loose if revision.metadata.name not in busy]
+    busy |= {revision.metadata.name for revision in loose}
+    unlabelled = [
+        revision
+        for revision in (revisions.update, *revisions.old)
+        if REVISION_LABEL not in revision.metadata.labels and revision.metadata.name not in busy
+    ]
+    return [*take_in(DAEMON_SET, daemonset.metadata, REVISION, loose), *map(_label, unlabelled)]
+
+
+def merge(revisions: Revisions, pods: Collection[Pod]) -> tuple[list[Chain], list[Chain]]:
+    """Pods of duplicates are moved to the revision that is kept; then the duplicates go."""
+    hashes = {hash_of(revision) for revision in revisions.duplicates} - {revisions.hash}
+    moved = [_relabel(pod, revisions.hash) for pod in pods if pod.revision in hashes]
+    cause = f"the same template as {revisions.name}"
+    return moved, [(delete_of(REVISION, revision.metadata, cause=cause),) for revision in revisions.duplicates]
+
+
+def surplus(daemonset: DaemonSet, revisions: Revisions, live: Collection[str]) -> tuple[Delete, ...]:
+    """Deletes of the oldest revisions beyond the history limit, but for those whose hash a pod bears."""
+    limit = daemonset.spec.revision_history_limit
+    spared = {revision.metadata.name for revision in revisions.old if hash_of(revision) in live}
+    return surplus_revisions(revisions.old, DEFAULT_LIMIT if limit is None else max(limit, 0), spared=spared)
+
+
+def _label(revision: ControllerRevision) -> Chain:
+    body = {"metadata": {"labels": {REVISION_LABEL: revision.metadata.name}}}
+    return (patch_of(REVISION, revision.metadata, cause="the revision has no hash", body=body),)
+
+
+def _relabel(pod: Pod, hash_: str) -> Chain:
+    edit = PodEdit(pod, "its revision is merged with an equal one")
+    edit.set_labels({REVISION_LABEL: hash_})
+    return edit.chain()

@@ -1,0 +1,158 @@
+"""Rolling update: which nodes get the template's revision in this pass, and how (daemonset.md §4.8).
+
+Nodes are walked by name, from the last to the first. A pod that is unavailable anyway costs no budget, unless it is of
+the newest revision: so broken old pods are replaced first, and a broken new revision stops the rollout.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_daemonset.daemonset.context import PlanContext
+from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.podupdate import Updater
+from flotilla_daemonset.daemonset.work import Work
+
+
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes that the rollout may touch, and those that it leaves (step C)."""
+
+    kept: list[NodeState]
+    behind_partition: int  # with old pods that the partition keeps
+    not_selected: list[str]  # with old pods, outside of rollingUpdate.selector
+
+
+def plan_rollout(context: PlanContext, work: Work, draft: Draft) -> None:
+    """Plan the next steps of the rolling update; nothing while it is paused, or left to the user."""
+    updater = Updater(context, work, draft)
+    if not context.targets.on_delete and not context.targets.paused:
+        reach = reach_of(context)
+        (_plan_surge if context.targets.surging else _plan_replacements)(context, reach.kept, work, updater, draft)
+        _explain_reach(context, reach, draft)
+    work.stage_creates()
+    updater.stage()
+    work.stage_deletes()
+
+
+def reach_of(context: PlanContext) -> Reach:
+    """Which nodes may be touched. Those that are updated or on their way come first, so that widening partition or
+    selector goes on where it stood."""
+    updated: list[NodeState] = []
+    updating: list[NodeState] = []
+    candidates: list[NodeState] = []
+    not_selected: list[str] = []
+    nodes = list(_mapped(context))
+    selector = context.targets.nodes
+    for state in reversed(nodes):
+        if state.new is not None or state.messy:
+            updated.append(state)
+        elif state.old is None or state.old.state == PREPARING_DELETE:
+            updating.append(state)
+        elif selector is None or selector.matches(state.node.metadata.labels):
+            candidates.append(state)
+        else:
+            not_selected.append(state.name)
+    most = max(len(nodes) - context.targets.partition, 0)
+    everyone = [*updated, *updating, *candidates]
+    behind = min(max(len(everyone) - most, 0), len(candidates))
+    return Reach(kept=everyone[:most], behind_partition=behind, not_selected=not_selected)
+
+
+def _mapped(context: PlanContext) -> Iterator[NodeState]:
+    """Step A: nodes with pods that should have none count, or not (gate DaemonSetPruneIneligibleNodes)."""
+    if not context.snapshot.gates.on("DaemonSetPruneIneligibleNodes"):
+        return iter(context.nodes)
+    return (state for state in context.nodes if state.fit.should_run)
+
+
+def _plan_replacements(
+    context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft
+) -> None:
+    """Step D: old pods are updated in place or deleted, as far as maxUnavailable reaches."""
+    unavailable: list[str] = []
+    free: list[Pod] = []
+    candidates: list[Pod] = []
+    for state in kept:
+        if state.old is not None and _is_outdated(state):
+            (candidates if context.is_available(state.old) else free).append(state.old)
+        else:
+            unavailable += [state.name] * _lost(context, state)
+    budget = max(context.targets.max_unavailable - len(unavailable), 0)
+    for pod in (*free, *islice(candidates, budget)):
+        updater.update(pod)
+    waiting = candidates[budget:]
+    if waiting:
+        _explain_budget(context, waiting, unavailable, min(budget, len(candidates)), draft)
+
+
+def _lost(context: PlanContext, state: NodeState) -> int:
+    """How much of maxUnavailable the node uses up, if its pods are not merely to be updated."""
+    new, old = state.new, state.old
+    if state.messy or (_is_leaving(new) and _is_leaving(old)):
+        return 1
+    if new is None or not (_is_leaving(new) or _is_leaving(old)):
+        return 1
+    return (not context.is_available(new)) + (new.state == PREPARING_DELETE)
+
+
+def _is_outdated(state: NodeState) -> bool:
+    """All that the node has is an old pod."""
+    return state.new is None and not _is_leaving(state.old) and not state.messy
+
+
+def _is_leaving(pod: Pod | None) -> bool:
+    return pod is None or pod.state == PREPARING_DELETE
+
+
+def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft) -> None:
+    """Step E: new pods start beside old ones, as far as maxSurge reaches; an old one goes once its new one is
+    available."""
+    surging: list[str] = []
+    free: list[NodeState] = []
+    candidates: list[NodeState] = []
+    for state in kept:
+        old, new = state.old, state.new
+        if state.messy:
+            surging.append(state.name)
+        elif old is None or old.state == PREPARING_DELETE:
+            continue
+        elif new is None:
+            (candidates if context.is_available(old) else free).append(state)
+        elif not context.is_available(new) or new.state == PREPARING_DELETE:
+            surging.append(state.name)
+            draft.waits.until(context.criteria.available_at(new))
+        else:
+            work.delete(old, f"{new.metadata.name} is available")
+    budget = max(context.targets.max_surge - len(surging), 0)
+    for state in (*free, *islice(candidates, budget)):
+        work.create(state.name)
+    if waiting := candidates[budget:]:
+        limit = context.targets.max_surge
+        text = f"waiting: {nodes_word(len(waiting))} to be updated; maxSurge {limit} is used by {named(surging)}"
+        names = [state.name for state in waiting]
+        draft.reason("WaitingForMaxSurge", text if surging else f"waiting: maxSurge is {limit}", names)
+
+
+def _explain_budget(
+    context: PlanContext, waiting: list[Pod], unavailable: list[str], started: int, draft: Draft
+) -> None:
+    users = [f"the pods of {named(unavailable)}"] if unavailable else []
+    users += [f"{pods_word(started)} of this pass"] if started else []
+    limit = context.targets.max_unavailable
+    text = f"waiting: {pods_word(len(waiting))} to be updated; maxUnavailable {limit} is used by {' and '.join(users)}"
+    draft.reason("WaitingForMaxUnavailable", text, waiting)
+
+
+def _explain_reach(context: PlanContext, reach: Reach, draft: Draft) -> None:
+    if reach.behind_partition:
+        kept = nodes_word(reach.behind_partition)
+        draft.reason("PartitionReached", f"partition {context.targets.partition} keeps {kept} on older revisions")
+    if reach.not_selected:
+        names, selector = reach.not_selected, context.targets.nodes
+        text = f"{nodes_word(len(names))} not selected by rollingUpdate.selector {selector}: {named(names)}"
+        draft.reason("NotSelected", text, names)

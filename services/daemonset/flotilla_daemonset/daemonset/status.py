@@ -1,0 +1,95 @@
+"""The status of a DaemonSet: counts of nodes, and whether writing them is worth it (daemonset.md §5).
+
+The counts describe the pods as the pass found them, before its own writes.
+"""
+
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSetStatus
+from flotilla_common.control.plan import Frozen, Patch
+from flotilla_common.control.writes import patch_of
+from flotilla_daemonset.daemonset.context import PlanContext
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """Nodes."""
+
+    desired: int = 0
+    current: int = 0
+    ready: int = 0
+    available: int = 0
+    updated: int = 0
+    misscheduled: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Each node that is to have a pod has one, which is updated and available."""
+        return self.desired == self.current == self.updated == self.available
+
+
+class StatusPlan(Frozen):
+    """What becomes of the status; `patch` is None when nothing differs from the stored one."""
+
+    patch: Patch | None = None
+    urgent: bool = False
+
+
+def count(context: PlanContext) -> Counts:
+    """Count the nodes."""
+    counts = Counts(desired=context.targets.desired)
+    for state in context.nodes:
+        first = state.first
+        if first is None:
+            continue
+        if not state.fit.should_run:
+            counts.misscheduled += 1
+            continue
+        counts.current += 1
+        counts.ready += first.ready
+        counts.available += context.is_available(first)
+        counts.updated += context.criteria.is_updated(first)
+    return counts
+
+
+def plan_status(context: PlanContext, counts: Counts) -> StatusPlan:
+    """Compute the status, and the write if it is due."""
+    stored = context.daemonset.status
+    status = msgspec.structs.replace(
+        stored,
+        observed_generation=context.daemonset.metadata.generation,
+        desired_number_scheduled=counts.desired,
+        current_number_scheduled=counts.current,
+        number_ready=counts.ready,
+        updated_number_scheduled=counts.updated,
+        number_available=counts.available,
+        number_unavailable=counts.desired - counts.available,
+        number_misscheduled=counts.misscheduled,
+        update_revision=context.revisions.hash,
+        collision_count=context.revisions.collision_count,
+    )
+    if status == stored:
+        return StatusPlan()
+    return StatusPlan(patch=_patch(context, status), urgent=_names(status) != _names(stored) or counts.complete)
+
+
+def _names(status: DaemonSetStatus) -> tuple[object, ...]:
+    """What is always worth a write at once: everything but the counts."""
+    return status.observed_generation, status.update_revision, status.collision_count
+
+
+def _patch(context: PlanContext, status: DaemonSetStatus) -> Patch:
+    """A merge patch, conditional on the version that was read. Conditions are others' (§2.2)."""
+    content: dict[str, Any] = msgspec.to_builtins(status)
+    del content["conditions"]
+    for absent_when_zero in ("numberAvailable", "numberUnavailable"):
+        content[absent_when_zero] = content[absent_when_zero] or None
+    return patch_of(
+        DAEMON_SET,
+        context.daemonset.metadata,
+        cause="status",
+        body={"status": content},
+        subresource="status",
+        on_version=True,
+    )

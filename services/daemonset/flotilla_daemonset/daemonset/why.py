@@ -1,0 +1,76 @@
+"""Why nodes have no pod, or none that is available, and how far the update is."""
+
+from collections.abc import Iterator
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.workload.causes import Around, explain_pods, lingers
+from flotilla_daemonset.daemonset.context import PlanContext
+from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.status import Counts
+
+NOTABLE = ("PartitionReached", "NotSelected")
+"""Reasons that say what keeps the rest from being updated."""
+
+
+def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
+    """Give the causes of pods that are not available, of those that do not go, and of nodes without a pod."""
+    around = Around(
+        now=context.now,
+        lifecycle=context.daemonset.spec.lifecycle or Lifecycle(),
+        min_ready_seconds=context.targets.min_ready_seconds,
+        nodes={state.name: state.node for state in context.nodes if not _is_served(context, state)},
+    )
+    explain_pods(draft, _pods(context), around)
+    _explain_progress(context, counts, draft)
+    _explain_nodes(context, draft)
+
+
+def _pods(context: PlanContext) -> Iterator[Pod]:
+    """Those that are not available, then those that do not go."""
+    for state in context.nodes:
+        if state.fit.should_run and state.living and not _is_served(context, state):
+            yield state.living[0]
+    yield from (pod for pod in context.survey.lost)
+    yield from (pod for state in context.nodes for pod in state.pods if lingers(pod, context.now))
+
+
+def _is_served(context: PlanContext, state: NodeState) -> bool:
+    return any(context.is_available(pod) for pod in state.living)
+
+
+def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> None:
+    targets = context.targets
+    old = [state.name for state in context.nodes if state.old is not None]
+    done = f"{counts.updated} of {nodes_word(counts.desired)} updated"
+    if targets.on_delete and old:
+        text = f"waiting for somebody to delete the old pods on {named(old)}: type is OnDelete"
+        draft.reason("OnDelete", text, old)
+    elif targets.paused and old:
+        draft.reason("PausedByUser", f"paused by the user: {done}", old)
+    elif not counts.desired:
+        draft.reason("Complete", "no node is to have a pod")
+    elif counts.complete:
+        draft.reason("Complete", f"{done}, all available")
+    elif not [one for one in draft.reasons if one.code not in NOTABLE]:
+        missing = counts.desired - counts.available
+        text = f"waiting: {counts.available} of them available" if missing else "all available"
+        draft.reason("WaitingForAvailability" if missing else "RolledOut", f"{done}, {text}")
+
+
+def _explain_nodes(context: PlanContext, draft: Draft) -> None:
+    """Nodes that get no pod, and nodes that keep one which they would not get."""
+    if excluded := context.survey.excluded:
+        groups = sorted(excluded.items(), key=lambda group: (-len(group[1]), group[0]))
+        names = [name for _, members in groups for name in sorted(members)]
+        told = "; ".join(f"{named(sorted(members))} {why}" for why, members in groups[:3])
+        more = f"; and {len(groups) - 3} more reasons" if len(groups) > 3 else ""
+        draft.reason("NodesExcluded", f"{nodes_word(len(names))} get no pod: {told}{more}", names)
+    kept = [state for state in context.nodes if not state.fit.should_run]
+    if kept:
+        told = "; ".join(f"{state.name} {state.fit.why_not}" for state in kept[:3])
+        more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
+        text = f"{nodes_word(len(kept))} have a pod that would not be made now: {told}{more}"
+        draft.reason("Misscheduled", text, [state.name for state in kept])

@@ -1,0 +1,116 @@
+"""What the steps of a pass want created and deleted, each once, and as much of it as one pass may do (daemonset.md
+§4.7)."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import POD
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Chain, Create, Delete, Event
+from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.control.writes import create_of, delete_of
+from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
+from flotilla_common.workload.podedit import PodEdit
+from flotilla_daemonset.daemonset.bodies import PodFactory
+from flotilla_daemonset.daemonset.context import PlanContext
+
+CREATE, DELETE = "create", "delete"
+"""Phases: what failed in a pass is known to the next one under these."""
+
+CREATES_PER_PASS = 32
+"""Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
+which it gets a node; short passes bring them before a kubelet has started it, which saves it a status write."""
+
+BATCHES_PER_PASS = 2
+"""Batches of slow start in one pass; for the same reason the others come with later passes."""
+
+
+class Work:
+    """Collects the creates and deletes of a pass."""
+
+    def __init__(self, context: PlanContext, draft: Draft) -> None:
+        self._context = context
+        self._draft = draft
+        self._most = min(context.targets.burst, MAX_CHAINS_PER_PASS)
+        self._nodes: dict[str, None] = {}  # in the order in which they get their pods
+        self._chains: list[Chain] = []
+        self._deleted: list[Pod] = []
+        self._held: list[Pod] = []
+
+    def create(self, node: str) -> None:
+        """A pod on the node."""
+        self._nodes.setdefault(node)
+
+    def delete(self, pod: Pod, cause: str) -> None:
+        """Delete the pod; while the hook holds it, put it into PreparingDelete instead. What is more than one pass may
+        do is left to the next one."""
+        held = hooked(self._context.pre_delete, pod)
+        if held:
+            self._held.append(pod)
+        elif len(self._deleted) >= self._most:
+            return
+        if not self._draft.touch(pod):
+            return
+        if not held:
+            self._deleted.append(pod)
+        self._chains.append(self._prepare(pod, cause) if held else (self._delete_of(pod, cause),))
+
+    def stage_deletes(self) -> None:
+        """Put the deletes so far into the plan."""
+        self._draft.stage(self._chains, stop_on_failure=False)
+        self._chains = []
+
+    def stage_creates(self) -> None:
+        """Put the creates into the plan, in slow start: what refuses one pod will refuse the others."""
+        wanted = list(self._nodes)
+        if not wanted:
+            return
+        factory, draft = PodFactory(self._context), self._draft
+        if not factory.fits_selector:
+            text = "the template makes pods that spec.selector does not match: none is created"
+            draft.reason("InvalidTemplate", text)
+            draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
+            return
+        failed = CREATE in self._context.snapshot.failures
+        batch = len(self._context.members.own) + 1
+        most = 1 if failed else min(batch * (2**BATCHES_PER_PASS - 1), self._most, CREATES_PER_PASS)
+        chains = [(self._create_on(node, factory),) for node in wanted[:most]]
+        more = len(wanted) > most and not failed
+        draft.stage(chains, slow_start=batch if more or len(chains) > batch else 0, stop_on_failure=False)
+        text = f"creating pods on {len(chains)} of {nodes_word(len(wanted))} that lack one: {named(wanted)}"
+        draft.reason("Creating", text, wanted)
+
+    def explain(self) -> None:
+        """Say what is deleted, and what would be but for the hook."""
+        if self._deleted:
+            self._draft.reason("Deleting", f"deleting {named(self._deleted)}", self._deleted)
+        if self._held:
+            text = f"waiting: the preDelete hook holds {named(self._held)}"
+            self._draft.reason("WaitingForHook", text, self._held)
+
+    def _create_on(self, node: str, factory: PodFactory) -> Create:
+        body = factory.pod(node)
+        return create_of(
+            POD,
+            body,
+            cause=f"node {node} lacks a pod",
+            phase=CREATE,
+            on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
+            on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),
+        )
+
+    def _delete_of(self, pod: Pod, cause: str) -> Delete:
+        """A pod that does not serve may be deleted out of turn, so it is deleted at exactly the version that said so:
+        on a view that is behind, it may be serving by now."""
+        return delete_of(
+            POD,
+            pod.metadata,
+            cause=cause,
+            phase=DELETE,
+            on_version=not self._context.is_available(pod),
+            on_success=Event(reason="SuccessfulDelete", message=f"Deleted pod: {pod.metadata.name}"),
+            on_failure=Event(reason="FailedDelete", message="Error deleting: ", warning=True),
+        )
+
+    def _prepare(self, pod: Pod, cause: str) -> Chain:
+        edit = PodEdit(pod, cause, phase=DELETE)
+        write_state(edit, PREPARING_DELETE, self._context.daemonset.spec.lifecycle, self._context.now)
+        return edit.chain()
