@@ -1,0 +1,333 @@
+"""Builders for DaemonSets, nodes, pods and snapshots, and the notation of the worked examples (daemonset.md §8).
+
+`pods("1A 2B! 2A")`: pods of DaemonSet `d` on nodes `n1`, `n2`, … by revision. Behind the letter: `!` not ready, `P`
+pending without a node, `F` failed, `T` terminating, `H` held by the label of the hook, `D` in PreparingDelete, `-`
+without the readiness gate of updates in place; `@5` ready for 5 seconds.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import ControllerRevision, Node, Pod
+from flotilla_common.api.kinds.daemonset.types import DaemonSet
+from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
+from flotilla_common.gates import Gates
+from flotilla_common.workload.hashing import revision_data
+from flotilla_daemonset.daemonset.plan import plan
+from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+LONG_AGO = NOW - timedelta(hours=1)
+OWNER = {
+    "apiVersion": "apps.kruise.io/v1beta1",
+    "kind": "DaemonSet",
+    "name": "d",
+    "uid": "uid-d",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+HOOK = {"labelsHandler": {"hold": "true"}}
+_TOKEN = re.compile(r"(\d+)([A-C])([!PFTHD-]*)(?:@(\d+))?")
+Doc = dict[str, Any]
+
+
+def raw(document: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+def template(letter: str = "B", **spec: Any) -> Doc:
+    """The pod template of a revision; their images are all that differs."""
+    container = {"name": "main", "image": f"agent:{letter}", "imagePullPolicy": "Always"}
+    return {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [container], **spec}}
+
+
+def revision(letter: str, number: int, content: Doc | None = None, **metadata: Any) -> ControllerRevision:
+    """The stored revision `d-A`."""
+    document = {
+        "metadata": {
+            "name": f"d-{letter}",
+            "namespace": "default",
+            "uid": f"uid-rev-{letter}",
+            "resourceVersion": "1",
+            "labels": {"app": "d", "controller-revision-hash": letter},
+            "ownerReferences": [OWNER],
+            **metadata,
+        },
+        "revision": number,
+        "data": msgspec.Raw(revision_data(raw(content or template(letter)))),
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=ControllerRevision)
+
+
+class Builder:
+    """A DaemonSet `d` with the template of revision `update`; maxUnavailable 1, unless said otherwise."""
+
+    def __init__(self, update: str) -> None:
+        self.spec: Doc = {
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": template(update),
+            "burstReplicas": 250,
+            "revisionHistoryLimit": 10,
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+        }
+        self.status: Doc = {"observedGeneration": 1}
+        self.metadata: Doc = {
+            "name": "d",
+            "namespace": "default",
+            "uid": "uid-d",
+            "resourceVersion": "7",
+            "generation": 1,
+        }
+
+    def rolling(self, **members: Any) -> "Builder":
+        self.spec["updateStrategy"]["rollingUpdate"].update(members)
+        return self
+
+    def m(self, value: int | str) -> "Builder":
+        return self.rolling(maxUnavailable=value)
+
+    def p(self, value: int | str) -> "Builder":
+        return self.rolling(partition=value)
+
+    def surge(self, value: int | str = 1) -> "Builder":
+        return self.rolling(maxSurge=value, maxUnavailable=0)
+
+    def in_place(self) -> "Builder":
+        return self.rolling(rollingUpdateType="InPlaceIfPossible")
+
+    def nodes(self, **labels: str) -> "Builder":
+        """Only pods on these nodes are updated."""
+        return self.rolling(selector={"matchLabels": labels})
+
+    def progressive(self) -> "Builder":
+        return self.set(scaleStrategy={"partitionedScaling": True})
+
+    def on_delete(self) -> "Builder":
+        return self.set(updateStrategy={"type": "OnDelete"})
+
+    def set(self, **members: Any) -> "Builder":
+        self.spec.update(members)
+        return self
+
+    def pod_spec(self, **members: Any) -> "Builder":
+        self.spec["template"]["spec"].update(members)
+        return self
+
+    def hooked(self, **hook: Any) -> "Builder":
+        return self.set(lifecycle={"preDelete": {**HOOK, **hook}})
+
+    def annotated(self, **annotations: str) -> "Builder":
+        self.metadata["annotations"] = annotations
+        return self
+
+    def stored(self, **members: Any) -> "Builder":
+        self.status.update(members)
+        return self
+
+    def deleting(self) -> "Builder":
+        self.metadata["deletionTimestamp"] = NOW
+        return self
+
+    def build(self) -> DaemonSet:
+        document = {"metadata": self.metadata, "spec": self.spec, "status": self.status}
+        return msgspec.json.decode(msgspec.json.encode(document), type=DaemonSet)
+
+
+def ds(update: str = "B") -> Builder:
+    return Builder(update)
+
+
+def node(name: str, *, taints: Iterable[str] = (), **labels: str) -> Node:
+    """A node; a taint is `key:effect`, or `key=value:effect`."""
+    document = {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {"taints": [_taint(text) for text in taints]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Node)
+
+
+def _taint(text: str) -> Doc:
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    return {"key": key, "value": value, "effect": effect}
+
+
+def nodes(count: int = 5) -> list[Node]:
+    return [node(f"n{number}") for number in range(1, count + 1)]
+
+
+def pods(text: str) -> list[Pod]:
+    """The pods that the notation says."""
+    found: list[Pod] = []
+    for position, token in enumerate(text.split()):
+        match = _TOKEN.fullmatch(token)
+        assert match, token
+        number, letter, flags, since = match.groups()
+        found.append(pod(f"n{number}", letter, flags, since, name=f"d-{number}{letter}{position}", age=position))
+    return found
+
+
+def pod(
+    where: str,
+    letter: str = "B",
+    flags: str = "",
+    since: str | None = None,
+    *,
+    name: str = "",
+    age: int = 0,
+    labels: dict[str, str] | None = None,
+    owners: list[Doc] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> Pod:
+    """One pod. `age`: the higher, the younger."""
+    name = name or f"d-{where}{letter}"
+    ready = not set(flags) & set("!PF")
+    phase = next(({"P": "Pending", "F": "Failed"}[flag] for flag in flags if flag in "PF"), "Running")
+    ready_since = LONG_AGO if since is None else NOW - timedelta(seconds=int(since))
+    gates = ["KruisePodReady"] if "-" in flags else ["InPlaceUpdateReady", "KruisePodReady"]
+    own = {"app": "d", "controller-revision-hash": letter}
+    held = {"hold": "true"} if "H" in flags else {}
+    state = {"lifecycle.apps.kruise.io/state": "PreparingDelete"} if "D" in flags else {}
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [where]}]}]
+    demanded = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    document: Doc = {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "resourceVersion": "5",
+            "creationTimestamp": LONG_AGO + timedelta(seconds=age),
+            "deletionTimestamp": NOW if "T" in flags else None,
+            "labels": {**(own if labels is None else labels), **held, **state},
+            "annotations": annotations or {},
+            "ownerReferences": [OWNER] if owners is None else owners,
+        },
+        "spec": {
+            "nodeName": "" if "P" in flags else where,
+            "affinity": {"nodeAffinity": demanded},
+            "containers": [{"name": "main", "image": f"agent:{letter}"}],
+            "readinessGates": [{"conditionType": gate} for gate in gates],
+        },
+        "status": {
+            "phase": phase,
+            "conditions": [
+                *({"type": gate, "status": "True", "lastTransitionTime": LONG_AGO} for gate in gates),
+                {"type": "ContainersReady", "status": str(ready), "lastTransitionTime": ready_since},
+                {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
+            ],
+            "containerStatuses": [{"name": "main", "image": f"agent:{letter}", "imageID": f"id-{letter}"}],
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+
+
+def stored_revisions(builder: Builder) -> list[ControllerRevision]:
+    """Those of the letters up to that of the template, as a rollout from A leaves them."""
+    content = builder.spec["template"]
+    letters = "ABC"
+    for count, letter in enumerate(letters, 1):
+        if content["spec"]["containers"][0]["image"] == f"agent:{letter}":
+            older = [revision(one, number) for number, one in enumerate(letters[: count - 1], 1)]
+            return [*older, revision(letter, count, content)]
+    return [revision("A", 1)]
+
+
+def snapshot(
+    builder: Builder,
+    found: Iterable[Pod] | str = (),
+    *,
+    on: Iterable[Node] | int = 5,
+    gates: str = "",
+    foreign: Iterable[str] = (),
+    revisions: Iterable[ControllerRevision] | None = None,
+    options: Options | None = None,
+    **more: Any,
+) -> DaemonSetSnapshot:
+    there = pods(found) if isinstance(found, str) else list(found)
+    return DaemonSetSnapshot(
+        daemonset=builder.build(),
+        nodes=nodes(on) if isinstance(on, int) else list(on),
+        pods=[one for one in there if one.metadata.owner_references],
+        orphans=[one for one in there if not one.metadata.owner_references],
+        taken_names=frozenset({*(one.metadata.name for one in there), *foreign}),
+        revisions=stored_revisions(builder) if revisions is None else list(revisions),
+        gates=Gates.parse(gates),
+        options=options or Options(),
+        **more,
+    )
+
+
+def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> Plan:
+    return plan(snapshot(builder, found, **more), NOW)
+
+
+def actions(result: Plan) -> list[Action]:
+    return [action for stage in result.stages for chain in stage.chains for action in chain]
+
+
+def summary(result: Plan) -> list[str]:
+    """The writes in the notation of the examples: `create n3`, `delete 2A0`, `update 4B1`, `hold 2A0` …"""
+    told = [_told(action) for action in actions(result)]
+    return [one for one in told if one]
+
+
+def writes(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> str:
+    """The summary of a plan as one line. Pods are named `<node><revision>`."""
+    return " ".join(summary(planned(builder, found, **more)))
+
+
+def codes(result: Plan) -> set[str]:
+    return {reason.code for reason in result.reasons}
+
+
+def reason(result: Plan, code: str) -> str:
+    """What the reason of that code says."""
+    return next(one.message for one in result.reasons if one.code == code)
+
+
+def node_of_body(body: Doc) -> str:
+    """The node for which a pod is made."""
+    terms = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
+
+
+def _short(name: str) -> str:
+    """`2A` of the pod `d-2A0`, and of others all behind the name of the set."""
+    rest = name.removeprefix("d-")
+    match = re.fullmatch(r"(\d+[A-C])\d+", rest)
+    return match[1] if match else rest
+
+
+def _told(action: Action) -> str:
+    kind, name = action.resource.kind, _short(action.name)
+    match action:
+        case Create(body=body) if kind == "Pod":
+            return f"+{node_of_body(body)}"
+        case Create():
+            return f"create:{kind}:{action.name}"
+        case Delete():
+            return f"-{name}" if kind == "Pod" else f"delete:{kind}:{action.name}"
+        case Patch(body=body) if kind == "Pod":
+            return _patch(name, action.subresource, body)
+        case Patch():
+            return f"patch:{kind}:{action.name}"
+
+
+def _patch(name: str, subresource: str, body: Doc) -> str:
+    metadata = body.get("metadata", {})
+    labels = metadata.get("labels", {})
+    if "controller-revision-hash" in labels:
+        return f"{'~' if 'spec' in body else 'label:'}{name}"
+    if "lifecycle.apps.kruise.io/state" in labels:
+        return f"hold:{name}"
+    if "ownerReferences" in metadata:
+        return f"{'own' if metadata['ownerReferences'] else 'release'}:{name}"
+    conditions = {one["type"]: one["status"] for one in body.get("status", {}).get("conditions", [])}
+    if conditions.get("InPlaceUpdateReady") == "False":
+        return ""  # the first half of an update
+    return f"refresh:{name}" if subresource else f"labels:{name}"
