@@ -16,12 +16,14 @@ PULLS = {"{}imagelistpulljob-v1beta1.kb.io", "{}imagepulljob-v1beta1.kb.io", "{}
 MUTATING = {
     "mcloneset.kb.io",
     "mcontainerrecreaterequest.kb.io",
+    "mdaemonset.kb.io",
     "msidecarset.kb.io",
     "mstatefulset.kb.io",
     *(name.format("m") for name in PULLS),
 }
 VALIDATING = {
     "vcloneset.kb.io",
+    "vdaemonset.kb.io",
     "vpersistentpodstate.kb.io",
     "vresourcedistribution.kb.io",
     "vsidecarset.kb.io",

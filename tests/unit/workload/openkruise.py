@@ -34,3 +34,8 @@ def revisions(kind: str, owner: str = "") -> list[Json]:
 def decoded(revision: Json) -> ControllerRevision:
     """The revision as our mirror holds it."""
     return msgspec.json.decode(msgspec.json.encode(revision), type=ControllerRevision)
+
+
+def encoded(document: Json) -> bytes:
+    """A document as it is sent."""
+    return msgspec.json.encode(document)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from flotilla_common.api.admission.fields import Fault, forbidden, invalid, not_supported, required
+from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
-from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.meta import IntOrString, LabelSelector
 from flotilla_common.api.podtemplate import canonical_object
 from flotilla_common.api.selectors import Selector
 
@@ -24,6 +24,7 @@ LABEL_TOO_LONG = "the pods' label controller-revision-hash gets too long"
 
 _MAX_WEIGHT = 100
 _IMAGE = re.compile(r"/containers/\d+/image")
+_PERCENT = re.compile(r"[0-9]+%")
 
 
 def selector_faults(spec: Json, kind: str) -> Iterator[Fault]:
@@ -101,6 +102,18 @@ def change_beyond_images(spec: Json, old: Json) -> str:
         if change.op != "replace" or not _IMAGE.fullmatch(change.path):
             return f"{change.op} {change.path}"
     return ""
+
+
+def is_percent(value: IntOrString) -> bool:
+    """It is a whole number of percents, as text."""
+    return isinstance(value, str) and _PERCENT.fullmatch(value) is not None
+
+
+def share_problem(value: IntOrString) -> str:
+    """Why it is neither a number of pods or nodes nor a part of them; empty if it is."""
+    if isinstance(value, int):
+        return NON_NEGATIVE if value < 0 else ""
+    return "" if is_percent(value) else "a valid percent string must be a numeric string followed by an ending '%'"
 
 
 def priority_problem(strategy: Json) -> str:

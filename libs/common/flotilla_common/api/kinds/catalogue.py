@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from flotilla_common.api.kinds.cloneset import kind as cloneset
 from flotilla_common.api.kinds.containerrecreaterequest import kind as containerrecreaterequest
+from flotilla_common.api.kinds.daemonset import kind as daemonset
 from flotilla_common.api.kinds.imagelistpulljob import kind as imagelistpulljob
 from flotilla_common.api.kinds.imagepulljob import kind as imagepulljob
 from flotilla_common.api.kinds.kind import Kind
@@ -17,6 +18,7 @@ from flotilla_common.api.resources import Resource
 KINDS: tuple[Kind, ...] = (
     cloneset.KIND,
     containerrecreaterequest.KIND,
+    daemonset.KIND,
     imagelistpulljob.KIND,
     imagepulljob.KIND,
     nodeimage.KIND,

@@ -1,10 +1,9 @@
 """Validation of a StatefulSet's update strategy and of its limits (statefulset.md §3.2)."""
 
-import re
 from collections.abc import Iterator
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid, required
-from flotilla_common.api.admission.workload import priority_problem
+from flotilla_common.api.admission.workload import is_percent, priority_problem, share_problem
 from flotilla_common.api.documents import Json, mapping, mappings, member
 from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.meta import IntOrString
@@ -15,7 +14,6 @@ MAX_MIN_READY_SECONDS = 300
 
 _STRATEGY = "spec.updateStrategy"
 _ROLLING = f"{_STRATEGY}.rollingUpdate"
-_PERCENT = re.compile(r"[0-9]+%")
 _PARALLEL_ONLY = "can only work with Parallel PodManagementPolicyType"
 
 
@@ -39,13 +37,10 @@ def rollout_faults(spec: Json, *, parallel: bool) -> Iterator[Fault]:
 
 def limit_faults(path: str, limit: IntOrString, *, parallel: bool) -> Iterator[Fault]:
     """The faults of a number of pods that may be unavailable."""
-    if isinstance(limit, str) and not _PERCENT.fullmatch(limit):
-        yield invalid(path, limit, "a valid percent string must be a numeric string followed by an ending '%'")
-    else:
-        if isinstance(limit, int) and limit < 0:
-            yield invalid(path, limit, NON_NEGATIVE)
-        if strict_value(limit, 1, round_up=True) < 1:
-            yield invalid(path, limit, "should not be less than 1")
+    if problem := share_problem(limit):
+        yield invalid(path, limit, problem)
+    if (isinstance(limit, int) or is_percent(limit)) and strict_value(limit, 1, round_up=True) < 1:
+        yield invalid(path, limit, "should not be less than 1")
     if not parallel and limit != 1:
         yield invalid(path, limit, _PARALLEL_ONLY)
 

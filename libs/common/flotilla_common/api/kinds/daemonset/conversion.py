@@ -1,0 +1,42 @@
+"""DaemonSet between v1alpha1 and v1beta1, on raw documents (daemonset.md §2.4).
+
+v1beta1 is the hub. Everything that is not named here is the same in both versions and is passed through, the template
+as it is stored. v1alpha1 says with an annotation what v1beta1 has a field for; the annotation stays when the field is
+taken back through v1beta1, and the next write through v1alpha1 sets the field again.
+"""
+
+from flotilla_common.api.documents import Json, ensured, is_object, member, strings
+from flotilla_common.api.versions import annotate, converted
+
+PROGRESSIVE = "daemonset.kruise.io/progressive-create-pod"
+"""The annotation that is v1alpha1's form of scaleStrategy.partitionedScaling."""
+
+STANDARD, IN_PLACE, SURGING = "Standard", "InPlaceIfPossible", "Surging"
+"""How nodes get updated pods. The last one is an old word of v1alpha1 for Standard with maxSurge."""
+
+
+def convert(document: Json, version: str) -> Json:
+    """The DaemonSet in the wanted `group/version`, as a new document. Raises ValueError for an unknown version."""
+    return converted("DaemonSet", document, version, _to_beta, _to_alpha)
+
+
+def _to_beta(document: Json) -> None:
+    rolling = member(document, "spec", "updateStrategy", "rollingUpdate")
+    if rolling.get("rollingUpdateType") == SURGING:
+        rolling["rollingUpdateType"] = STANDARD
+    if strings(member(document, "metadata", "annotations")).get(PROGRESSIVE) == "true":
+        ensured(document, "spec")["scaleStrategy"] = {"partitionedScaling": True}
+    _rename(document, "daemonSetHash", "updateRevision")
+
+
+def _to_alpha(document: Json) -> None:
+    scale = member(document, "spec").pop("scaleStrategy", None)
+    if is_object(scale) and scale.get("partitionedScaling") is True:
+        annotate(document, {PROGRESSIVE: "true"})
+    _rename(document, "updateRevision", "daemonSetHash")
+
+
+def _rename(document: Json, field: str, name: str) -> None:
+    status = member(document, "status")
+    if field in status:
+        status[name] = status.pop(field)

@@ -1,0 +1,103 @@
+"""The DaemonSet CRD (daemonset.md §1 and §2). The versions differ in one field of the spec, and in the name of one of
+the status. The values are judged by the webhook, so there are neither enums nor limits."""
+
+from flotilla_common.api.crds.rollout import lifecycle
+from flotilla_common.api.crds.schema import (
+    Schema,
+    anything,
+    boolean,
+    conditions,
+    int_or_string,
+    integer,
+    label_selector,
+    string,
+    struct,
+)
+from flotilla_common.api.crds.version import AGE, CONTAINERS, IMAGES, Column, Version
+
+_COLUMNS = (
+    Column("DESIRED", "integer", ".status.desiredNumberScheduled"),
+    Column("CURRENT", "integer", ".status.currentNumberScheduled"),
+    Column("READY", "integer", ".status.numberReady"),
+    Column("UP-TO-DATE", "integer", ".status.updatedNumberScheduled"),
+    Column("AVAILABLE", "integer", ".status.numberAvailable"),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+)
+
+
+def version(name: str) -> Version:
+    """One version of the CRD."""
+    newest = string("The hash of the newest revision, which updated pods have as a label.")
+    if name == "v1alpha1":
+        return Version(name, _spec(), _status(daemonSetHash=newest), _COLUMNS)
+    scale = struct(
+        "How pods are made on new nodes.",
+        partitionedScaling=boolean("The partition holds for the first pod of a node, too. Default: false."),
+    )
+    return Version(name, _spec(scaleStrategy=scale), _status(updateRevision=newest), _COLUMNS)
+
+
+def _spec(**beta: Schema) -> Schema:
+    return struct(
+        "What is wanted.",
+        ("selector", "template"),
+        selector=label_selector("Which pods belong to it; must match the template's labels and never changes."),
+        template=anything("The pod template: metadata and spec of the pods to make, and which nodes get one."),
+        updateStrategy=struct(
+            "How pods get a new template.",
+            type=string(
+                "RollingUpdate, or OnDelete: only pods that somebody deletes are replaced. Default: RollingUpdate."
+            ),
+            rollingUpdate=_rolling_update(),
+        ),
+        minReadySeconds=integer("Seconds that a pod must stay ready before it is available. Default: 0."),
+        burstReplicas=int_or_string(
+            "How many pods are made, and how many are deleted or updated in place, in one go. Default: 250."
+        ),
+        revisionHistoryLimit=integer("How many old revisions are kept for a rollback. Default: 10."),
+        lifecycle=lifecycle(),
+        **beta,
+    )
+
+
+def _rolling_update() -> Schema:
+    return struct(
+        "The limits and the order of a rolling update; only with type RollingUpdate.",
+        rollingUpdateType=string("Standard: pods are replaced, or InPlaceIfPossible. Default: Standard."),
+        maxUnavailable=int_or_string(
+            "On how many nodes the pod may be unavailable while updating; percentages are rounded up. Default: 1."
+        ),
+        maxSurge=int_or_string(
+            "On how many nodes a new pod may run beside the old one, which goes when the new one is available; "
+            "percentages are rounded up. Default: 0."
+        ),
+        selector=label_selector("The nodes whose pods are updated; without it all."),
+        partition=int_or_string("How many nodes stay on old revisions; percentages are rounded down. Default: 0."),
+        paused=boolean("Stops updates; nodes without a pod still get one. Default: false."),
+    )
+
+
+def _status(**named: Schema) -> Schema:
+    return struct(
+        "What was last seen; all counts are nodes.",
+        (
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "updatedNumberScheduled",
+        ),
+        currentNumberScheduled=integer("Nodes that want a pod and have one."),
+        numberMisscheduled=integer("Nodes that have a pod and should not."),
+        desiredNumberScheduled=integer("Nodes that want a pod."),
+        numberReady=integer("Nodes whose pod is ready."),
+        observedGeneration=integer("The generation of the spec that this status is about.", bits=64),
+        updatedNumberScheduled=integer("Nodes whose pod is of the newest revision."),
+        numberAvailable=integer("Nodes whose pod has been ready for minReadySeconds."),
+        numberUnavailable=integer("Nodes that want a pod and have none that is available."),
+        collisionCount=integer("Counts clashes of revision names; part of the hash."),
+        conditions=conditions("Kept as they are; nothing writes them."),
+        **named,
+    )
