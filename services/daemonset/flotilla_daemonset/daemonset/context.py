@@ -41,6 +41,11 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.survey.nodes
 
     @property
+    def pending(self) -> list[NodeState]:
+        """Those of these nodes whose pod is missing, outdated, not available, or not alone."""
+        return self.survey.pending
+
+    @property
     def pre_delete(self) -> LifecycleHook | None:
         """What may hold pods that are to go."""
         lifecycle = self.daemonset.spec.lifecycle

@@ -15,7 +15,7 @@ from flotilla_daemonset.daemonset.work import Work
 def plan_manage(context: PlanContext, work: Work, draft: Draft) -> None:
     """Plan what the nodes need."""
     step = _Manage(context, work, draft)
-    missing = [state for state in context.nodes if step.look(state)]
+    missing = [state for state in context.pending if step.look(state)]
     for pod in context.survey.lost:
         if pod.metadata.deletion_timestamp is None:
             work.delete(pod, "its node does not exist")

@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.workload.placement import Fit, Placement, node_of
-from flotilla_daemonset.daemonset.pods import Criteria, in_order, is_terminating
+from flotilla_daemonset.daemonset.pods import Criteria, in_order, is_running, is_terminating
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +20,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     new: Pod | None = None  # the first updated one of these
     old: Pod | None = None  # the first outdated one
     messy: bool = False  # there are several of a sort
+    done: bool = False  # it is to have a pod, and has one that is updated and available: nearly all are
 
     @property
     def name(self) -> str:
@@ -36,6 +37,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of nodes and pods."""
 
     nodes: list[NodeState]  # those that are to have a pod or have one, by name
+    pending: list[NodeState]  # those of them that are not done
     desired: int  # how many are to have one
     lost: list[Pod]  # without a node, made for one that does not exist
     excluded: dict[str, list[str]]  # names of nodes that get no pod, by why
@@ -57,7 +59,8 @@ def survey(nodes: Iterable[Node], pods: Collection[Pod], placement: Placement, c
             excluded.setdefault(fit.why_not, []).append(node.metadata.name)
     found.sort(key=lambda state: state.node.metadata.name)
     lost = [pod for left in by_node.values() for pod in left if not pod.spec.node_name]
-    return Survey(nodes=found, desired=desired, lost=lost, excluded=excluded)
+    pending = [state for state in found if not state.done]
+    return Survey(nodes=found, pending=pending, desired=desired, lost=lost, excluded=excluded)
 
 
 def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
@@ -69,13 +72,12 @@ def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def _state(node: Node, fit: Fit, pods: list[Pod], criteria: Criteria) -> NodeState:
+    if len(pods) == 1 and fit.should_run:
+        (pod,) = pods
+        if is_running(pod) and criteria.is_updated(pod) and criteria.is_available(pod):
+            return NodeState(node=node, fit=fit, pods=pods, living=pods, new=pod, done=True)
     pods = in_order(pods)
     living = [pod for pod in pods if not is_terminating(pod)]
-    if len(living) == 1:  # nearly always
-        (pod,) = living
-        if criteria.is_updated(pod):
-            return NodeState(node=node, fit=fit, pods=pods, living=living, new=pod)
-        return NodeState(node=node, fit=fit, pods=pods, living=living, old=pod)
     new = [pod for pod in living if criteria.is_updated(pod)]
     old = [pod for pod in living if not criteria.is_updated(pod)]
     return NodeState(

@@ -122,15 +122,14 @@ def _act(context: PlanContext, draft: Draft) -> None:
 
 
 def _forget_history(context: PlanContext, draft: Draft) -> None:
-    live = {pod.revision for pod in context.members.own}
-    deletes = surplus(context.daemonset, context.revisions, live)
+    deletes = surplus(context.daemonset, context.revisions, context.members.own)
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
 
 
 def _finish(context: PlanContext, counts: Counts, draft: Draft) -> Plan:
     want = context.targets
     if want.min_ready_seconds:
-        for state in context.nodes:
+        for state in context.pending:
             for pod in state.living:
                 at = context.criteria.available_at(pod)
                 draft.waits.until(at if at is not None and at > context.now else None)

@@ -18,6 +18,7 @@ GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 GENERATION_LABEL = "pod-template-generation"
 """On its pods."""
 
+_OWN = "daemonset_owner"
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _MOMENT = timedelta(milliseconds=1)  # a pod is available *after* minReadySeconds, not at their end
 
@@ -33,10 +34,16 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 def sort_out(pods: Iterable[Pod], orphans: Iterable[Pod], uid: str, selector: Selector) -> Membership:
     """Pods that refer to the DaemonSet, and pods that nobody controls."""
     found = Membership(own=[], strays=[], orphans=[])
+    question = (uid, str(selector))
     for pod in pods:
-        controller = controller_of(pod.metadata)
-        if controller is not None and controller.uid == uid:
-            (found.own if selector.matches(pod.metadata.labels) else found.strays).append(pod)
+        if pod.memo.get(_OWN) == question:  # nearly always
+            found.own.append(pod)
+        elif (controller := controller_of(pod.metadata)) is not None and controller.uid == uid:
+            if selector.matches(pod.metadata.labels):
+                pod.memo[_OWN] = question
+                found.own.append(pod)
+            else:
+                found.strays.append(pod)
     for pod in orphans:
         if pod.metadata.deletion_timestamp is None and selector.matches(pod.metadata.labels):
             found.orphans.append(pod)

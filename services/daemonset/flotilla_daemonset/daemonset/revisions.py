@@ -5,7 +5,7 @@ Pods bear the hash of their revision, not its name. Revisions are recognised by 
 have other names, and a false difference would roll every node.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.keys import REVISION_LABEL
@@ -100,19 +100,23 @@ def upkeep(daemonset: DaemonSet, revisions: Revisions) -> list[Chain]:
     return [*take_in(DAEMON_SET, daemonset.metadata, REVISION, loose), *map(_label, unlabelled)]
 
 
-def merge(revisions: Revisions, pods: Collection[Pod]) -> tuple[list[Chain], list[Chain]]:
+def merge(revisions: Revisions, pods: Iterable[Pod]) -> tuple[list[Chain], list[Chain]]:
     """Pods of duplicates are moved to the revision that is kept; then the duplicates go."""
     hashes = {hash_of(revision) for revision in revisions.duplicates} - {revisions.hash}
-    moved = [_relabel(pod, revisions.hash) for pod in pods if pod.revision in hashes]
+    moved = [_relabel(pod, revisions.hash) for pod in pods if pod.revision in hashes] if hashes else []
     cause = f"the same template as {revisions.name}"
     return moved, [(delete_of(REVISION, revision.metadata, cause=cause),) for revision in revisions.duplicates]
 
 
-def surplus(daemonset: DaemonSet, revisions: Revisions, live: Collection[str]) -> tuple[Delete, ...]:
+def surplus(daemonset: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> tuple[Delete, ...]:
     """Deletes of the oldest revisions beyond the history limit, but for those whose hash a pod bears."""
-    limit = daemonset.spec.revision_history_limit
+    wanted = daemonset.spec.revision_history_limit
+    limit = DEFAULT_LIMIT if wanted is None else max(wanted, 0)
+    if len(revisions.old) <= limit:
+        return ()
+    live = {pod.revision for pod in pods}
     spared = {revision.metadata.name for revision in revisions.old if hash_of(revision) in live}
-    return surplus_revisions(revisions.old, DEFAULT_LIMIT if limit is None else max(limit, 0), spared=spared)
+    return surplus_revisions(revisions.old, limit, spared=spared)
 
 
 def _label(revision: ControllerRevision) -> Chain:

@@ -78,6 +78,8 @@ def _plan_replacements(
     free: list[Pod] = []
     candidates: list[Pod] = []
     for state in kept:
+        if state.done:
+            continue
         if state.old is not None and _is_outdated(state):
             (candidates if context.is_available(state.old) else free).append(state.old)
         else:

@@ -38,8 +38,9 @@ class StatusPlan(Frozen):
 
 def count(context: PlanContext) -> Counts:
     """Count the nodes."""
-    counts = Counts(desired=context.targets.desired)
-    for state in context.nodes:
+    done = len(context.nodes) - len(context.pending)
+    counts = Counts(desired=context.targets.desired, current=done, ready=done, available=done, updated=done)
+    for state in context.pending:
         first = state.first
         if first is None:
             continue

@@ -21,7 +21,7 @@ def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
         now=context.now,
         lifecycle=context.daemonset.spec.lifecycle or Lifecycle(),
         min_ready_seconds=context.targets.min_ready_seconds,
-        nodes={state.name: state.node for state in context.nodes if not _is_served(context, state)},
+        nodes={state.name: state.node for state in context.pending if not _is_served(context, state)},
     )
     explain_pods(draft, _pods(context), around)
     _explain_progress(context, counts, draft)
@@ -30,11 +30,11 @@ def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
 
 def _pods(context: PlanContext) -> Iterator[Pod]:
     """Those that are not available, then those that do not go."""
-    for state in context.nodes:
+    for state in context.pending:
         if state.fit.should_run and state.living and not _is_served(context, state):
             yield state.living[0]
     yield from (pod for pod in context.survey.lost)
-    yield from (pod for state in context.nodes for pod in state.pods if lingers(pod, context.now))
+    yield from (pod for state in context.pending for pod in state.pods if lingers(pod, context.now))
 
 
 def _is_served(context: PlanContext, state: NodeState) -> bool:
@@ -43,7 +43,7 @@ def _is_served(context: PlanContext, state: NodeState) -> bool:
 
 def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> None:
     targets = context.targets
-    old = [state.name for state in context.nodes if state.old is not None]
+    old = [state.name for state in context.pending if state.old is not None]
     done = f"{counts.updated} of {nodes_word(counts.desired)} updated"
     if targets.on_delete and old:
         text = f"waiting for somebody to delete the old pods on {named(old)}: type is OnDelete"
@@ -68,7 +68,7 @@ def _explain_nodes(context: PlanContext, draft: Draft) -> None:
         told = "; ".join(f"{named(sorted(members))} {why}" for why, members in groups[:3])
         more = f"; and {len(groups) - 3} more reasons" if len(groups) > 3 else ""
         draft.reason("NodesExcluded", f"{nodes_word(len(names))} get no pod: {told}{more}", names)
-    kept = [state for state in context.nodes if not state.fit.should_run]
+    kept = [state for state in context.pending if not state.fit.should_run]
     if kept:
         told = "; ".join(f"{state.name} {state.fit.why_not}" for state in kept[:3])
         more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
