@@ -30,7 +30,7 @@ from tests.support.cluster import control_plane, eventually
 from tests.support.doctor import doctor, named
 from tests.support.fleet import Fleet, fleet
 
-SERVICES = ("watcher", "cloneset", "webhook", "jobs", "statefulset", "sidecar")
+SERVICES = ("watcher", "cloneset", "webhook", "jobs", "statefulset", "daemonset", "sidecar")
 MUTATING = "kruise-mutating-webhook-configuration"
 NODES = "kube_core_nodes"
 AGED = 21.0  # seconds after which a marker counts as old

@@ -189,6 +189,7 @@ class TestInstall:
         assert outcomes(flotilla(cluster, "install"))[policy] == "created"
         await eventually(lambda: not tracked(cluster, "create", owner="apps.kruise.io/v1beta1/CloneSet"))
         assert not tracked(cluster, "create", owner="apps.kruise.io/v1beta1/StatefulSet")
+        assert not tracked(cluster, "create", owner="apps.kruise.io/v1beta1/DaemonSet")
         assert tracked(cluster, "create", owner="apps/v1/StatefulSet")
         assert tracked(cluster, "apply", "--server-side", owner="apps.kruise.io/v1beta1/CloneSet")
         told = outcomes(flotilla(cluster, "install", "--keep-managed-fields"))

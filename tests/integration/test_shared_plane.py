@@ -53,7 +53,15 @@ async def test_guests_share_a_plane_that_ends_with_the_last_of_them_even_if_they
         assert plane
         assert plane_of(second) == plane
         description = json.loads((tmp_path / "plane.json").read_text())
-        assert set(description["members"]) == {"watcher", "cloneset", "webhook", "jobs", "sidecar", "statefulset"}
+        assert set(description["members"]) == {
+            "watcher",
+            "cloneset",
+            "daemonset",
+            "webhook",
+            "jobs",
+            "sidecar",
+            "statefulset",
+        }
         first.kill()
         assert plane_of(second) == plane
         assert "kube-apiserver" in left(tmp_path)

@@ -27,6 +27,7 @@ WORK = ROOT / ".mutation"
 PACKAGES = {
     "flotilla_common": "libs/common/flotilla_common",
     "flotilla_cloneset": "services/cloneset/flotilla_cloneset",
+    "flotilla_daemonset": "services/daemonset/flotilla_daemonset",
     "flotilla_jobs": "services/jobs/flotilla_jobs",
     "flotilla_sidecar": "services/sidecar/flotilla_sidecar",
     "flotilla_statefulset": "services/statefulset/flotilla_statefulset",
@@ -34,6 +35,7 @@ PACKAGES = {
 AREAS = (
     "cloneset",
     "control",
+    "daemonset",
     "imagepull",
     "jobs",
     "mirror",

@@ -79,13 +79,31 @@ def under_way(kind: str, live: Json) -> str:
 def _workload(spec: Json, status: Json) -> str:
     wanted, there, ready = spec.get("replicas", 1), status.get("replicas", 0), status.get("readyReplicas", 0)
     updated, served = status.get("updatedReplicas", 0), status.get("updatedReadyReplicas", 0)
-    strategy = member(spec, "updateStrategy")
     said = [
         f"{updated} of {wanted} pods updated" if updated < wanted else "",
         f"{served} of {updated} updated ones ready" if served < updated else "",
         f"{there} pods, {wanted} wanted" if there != wanted else "",
         f"{ready} of {there} ready" if ready < there and served == updated else "",
     ]
+    return _with_limits(said, member(spec, "updateStrategy"))
+
+
+def _daemons(spec: Json, status: Json) -> str:
+    """By nodes, as its status counts."""
+    names = ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberReady")
+    wanted, there, updated, ready = (status.get(name, 0) for name in names)
+    strays = status.get("numberMisscheduled", 0)
+    said = [
+        f"{updated} of {wanted} nodes updated" if updated < wanted else "",
+        f"{there} of {wanted} nodes have their pod" if there < wanted else "",
+        f"{ready} of {there} ready" if ready < there else "",
+        f"{strays} misscheduled" if strays else "",
+    ]
+    return _with_limits(said, member(spec, "updateStrategy"))
+
+
+def _with_limits(said: Sequence[str], strategy: Json) -> str:
+    """What is said of a workload that is under way, and what holds it; both versions of a strategy."""
     if not any(said):
         return ""
     partition = strategy.get("partition") or member(strategy, "rollingUpdate").get("partition")
@@ -135,6 +153,7 @@ def _sidecars(spec: Json, status: Json) -> str:
 _SAYINGS: Mapping[str, Callable[[Json, Json], str]] = {
     "CloneSet": _workload,
     "ContainerRecreateRequest": _request,
+    "DaemonSet": _daemons,
     "ImageListPullJob": _list_job,
     "ImagePullJob": _pull_job,
     "NodeImage": _node_image,

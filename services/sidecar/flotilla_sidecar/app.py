@@ -1,6 +1,7 @@
 """The sidecar service on one page: its controllers."""
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service
@@ -11,7 +12,7 @@ from flotilla_sidecar.sidecarset.controller import CONTROLLER as SIDECAR_SETS
 from flotilla_sidecar.terminator.controller import CONTROLLER as TERMINATOR
 
 PARTS = (
-    pod_readiness(CLONE_SET, STATEFUL_SET),
+    pod_readiness(CLONE_SET, DAEMON_SET, STATEFUL_SET),
     LAUNCH_PRIORITIES,
     RESOURCE_DISTRIBUTIONS,
     SIDECAR_SETS,

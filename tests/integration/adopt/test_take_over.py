@@ -22,7 +22,7 @@ from tests.support.stateful import first_seen, serving
 from tests.support.workspace import PATIENCE, Workspace, image, is_ready, restarts, revision_of, state
 
 GOLDEN = Path(__file__).parent / "golden"
-SERVICES = ("watcher", "cloneset", "statefulset", "sidecar", "jobs", "webhook")
+SERVICES = ("watcher", "cloneset", "statefulset", "daemonset", "sidecar", "jobs", "webhook")
 GATES = "CloneSetShortHash=true,SidecarSetPatchPodMetadataDefaultsAllowed=true"
 FLAGS = (f"--feature-gates={GATES}", "--lease-duration=5s", "--lease-retry-period=1s")
 """The gates were on in the OpenKruise that made the objects; leases of services that are killed shall run out soon."""

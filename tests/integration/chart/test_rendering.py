@@ -9,7 +9,9 @@ from flotilla_cli.install import rbac
 from tests.support.chart import ABSENT, at, rendered
 from tests.support.helm import CHART, Helm
 
-SERVICES = {f"flotilla-{name}" for name in ("cloneset", "jobs", "sidecar", "statefulset", "watcher", "webhook")}
+SERVICES = {
+    f"flotilla-{name}" for name in ("cloneset", "daemonset", "jobs", "sidecar", "statefulset", "watcher", "webhook")
+}
 NO_CRDS = "crds.managed=false"
 
 VALUE_SETS = {
@@ -142,7 +144,7 @@ def _named(document: object, name: str) -> object:
         ("services.cloneset.replica=2", "at '/services/cloneset': additional properties 'replica' not allowed"),
         (
             "services.clonesets.replicas=2",
-            "services.clonesets: there is no such service; there are cloneset, jobs, sidecar, statefulset",
+            "services.clonesets: there is no such service; there are cloneset, daemonset, jobs, sidecar, statefulset",
         ),
         ("services.webhook.shards=2", "services.webhook.shards: this service has no shards"),
         ("services.webhook.enabled=false", "services.webhook.enabled: it cannot be left out"),
@@ -192,8 +194,8 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "profile=compact")
     pod = made.one("Deployment", "flotilla-compact")["spec"]["template"]
     assert pod["spec"]["containers"][0]["command"] == ["flotilla"]
-    everybody = ["cloneset", "jobs", "sidecar", "statefulset", "watcher", "webhook"]
-    assert made.args("Deployment", "flotilla-compact")[:7] == ["run", *everybody]
+    everybody = ["cloneset", "daemonset", "jobs", "sidecar", "statefulset", "watcher", "webhook"]
+    assert made.args("Deployment", "flotilla-compact")[:8] == ["run", *everybody]
     service = made.one("Service", "kruise-webhook-service")["spec"]
     assert service["selector"].items() <= pod["metadata"]["labels"].items()
     assert {source["secret"]["name"] for source in at(pod, "spec.volumes.1.projected.sources")} == {
@@ -206,8 +208,8 @@ def test_one_process_runs_all_and_is_the_webhook(chart: Helm) -> None:
 
 def test_a_compact_set_may_leave_a_service_out(chart: Helm) -> None:
     made = rendered(chart, NO_CRDS, "profile=compact", "services.jobs.enabled=false")
-    others = ["cloneset", "sidecar", "statefulset", "watcher", "webhook"]
-    assert made.args("Deployment", "flotilla-compact")[:6] == ["run", *others]
+    others = ["cloneset", "daemonset", "sidecar", "statefulset", "watcher", "webhook"]
+    assert made.args("Deployment", "flotilla-compact")[:7] == ["run", *others]
     assert "flotilla-jobs" not in made.names("ClusterRoleBinding")
 
 

@@ -33,11 +33,13 @@ OBJECTS, OBJECT_DOTS = "kube.v1.", 5
 
 LEASES = (
     "flotilla-cloneset",
+    "flotilla-daemonset",
     "flotilla-jobs",
     "flotilla-sidecar",
     "flotilla-statefulset",
     "-pods.core",
     "clonesets",
+    "daemonsets",
     "nodeimages",
     ".imagepulljobs",
     "statefulsets",

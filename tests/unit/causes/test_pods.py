@@ -411,7 +411,7 @@ READINESS: list[Row] = [
         ),
         around(),
         "ReadinessGate",
-        "readiness gate InPlaceUpdateReady is not set: the service of its workload (cloneset, statefulset) sets it",
+        "readiness gate InPlaceUpdateReady is not set: the service of its workload sets it",
         False,
     ),
     (

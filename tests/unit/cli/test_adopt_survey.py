@@ -41,6 +41,41 @@ def test_workloads(live: Json, strategy: Json, said: str):
         assert under_way(kind, live) == (f"{kind} shop/web: {said}" if said else "")
 
 
+DAEMONS = {
+    "desiredNumberScheduled": 3,
+    "currentNumberScheduled": 3,
+    "updatedNumberScheduled": 3,
+    "numberReady": 3,
+    "numberMisscheduled": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "rolling", "said"),
+    [
+        pytest.param({}, {}, "", id="rests"),
+        pytest.param(
+            {"updatedNumberScheduled": 2}, {"partition": 1}, "2 of 3 nodes updated, partition 1", id="held by partition"
+        ),
+        pytest.param({"numberReady": 2}, {"paused": True}, "2 of 3 ready, paused", id="not ready, paused"),
+        pytest.param(
+            {"currentNumberScheduled": 2, "updatedNumberScheduled": 2, "numberReady": 2},
+            {},
+            "2 of 3 nodes updated, 2 of 3 nodes have their pod",
+            id="a node without a pod",
+        ),
+        pytest.param({"numberMisscheduled": 1}, {}, "1 misscheduled", id="misscheduled"),
+    ],
+)
+def test_daemons(status: Json, rolling: Json, said: str):
+    live = {
+        "metadata": {"namespace": "shop", "name": "probe"},
+        "spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}},
+        "status": DAEMONS | status,
+    }
+    assert under_way("DaemonSet", live) == (f"DaemonSet shop/probe: {said}" if said else "")
+
+
 @pytest.mark.parametrize(
     ("kind", "spec", "status", "said"),
     [

@@ -31,6 +31,7 @@ PAGES = sorted(
         "docs",
         "docs/adr",
         "services/cloneset",
+        "services/daemonset",
         "services/jobs",
         "services/nodeagent",
         "services/sidecar",

@@ -48,6 +48,8 @@ CASES = [
     pytest.param(pod(owner="apps.kruise.io/v1alpha1/CloneSet"), False, id="of a CloneSet of the older version"),
     pytest.param(pod(owner="apps/v1/StatefulSet"), True, id="of a built-in StatefulSet"),
     pytest.param(pod(owner="apps.kruise.io/v1beta1/StatefulSet"), False, id="of a StatefulSet of ours"),
+    pytest.param(pod(owner="apps/v1/DaemonSet"), True, id="of a built-in DaemonSet"),
+    pytest.param(pod(owner="apps.kruise.io/v1beta1/DaemonSet"), False, id="of a DaemonSet of ours"),
     pytest.param(pod(gated=False), False, id="without the gate"),
     pytest.param(pod(condition="True"), False, id="with a true condition"),
     pytest.param(pod(condition="False"), False, id="with a false condition: somebody's decision"),
@@ -66,7 +68,7 @@ def test_who_is_waiting(candidate: Pod, wanted: bool) -> None:
     assert gatherer.gather(("default", "web-1"), Memory()) == (PodSnapshot(candidate) if wanted else None)
 
 
-@pytest.mark.parametrize("kind", ["CloneSet", "StatefulSet"])
+@pytest.mark.parametrize("kind", ["CloneSet", "DaemonSet", "StatefulSet"])
 def test_where_a_kind_is_not_served_its_pods_are_ours(kind: str) -> None:
     owned = pod(owner=f"apps.kruise.io/v1beta1/{kind}")
     assert Gatherer(FakeWiring(), merging=()).concerns(owned)

@@ -189,6 +189,7 @@ def test_every_kind_that_a_service_plans_can_be_recorded():
         "PersistentPodState",
         "ResourceDistribution",
         "SidecarSet",
+        "DaemonSet",
         "StatefulSet",
         "Pod",  # the pod readiness controller
     }

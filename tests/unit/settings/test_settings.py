@@ -88,6 +88,7 @@ def test_workers_of_kinds(settings_file):
     assert kinds == {
         "CloneSet": 5,
         "ContainerRecreateRequest": 7,
+        "DaemonSet": 8,
         "ImageListPullJob": 3,
         "ImagePullJob": 3,
         "NodeImage": 4,

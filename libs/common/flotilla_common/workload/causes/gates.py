@@ -12,7 +12,7 @@ from flotilla_common.workload.causes.wording import bare, clock
 from flotilla_common.workload.readiness import Holder
 
 _OURS = {
-    IN_PLACE_READY: "the service of its workload (cloneset, statefulset) sets it",
+    IN_PLACE_READY: "the service of its workload sets it",
     POD_READY: "the service of its workload, or else the sidecar service, sets it",
 }
 
