@@ -28,7 +28,6 @@ from flotilla_webhook.registration import GROUPS
 
 _LEFT_BY_OTHERS = frozenset(
     {
-        "daemonsets.apps.kruise.io",
         "podunavailablebudgets.policy.kruise.io",
         "uniteddeployments.apps.kruise.io",
         "workloadspreads.apps.kruise.io",

@@ -35,6 +35,8 @@ COUNTERS = ("deployment.kubernetes.io/", "deprecated.daemonset.")
 SYSTEM = ("-n", openkruise.SYSTEM)
 HELD = {"clone": ("76df79d685", "54465bc649"), "asts": ("asts-96dcd5984", "asts-558b4c689b")}
 """Sets that are held by their partition, by name: how pods call the current revision and the update one."""
+DAEMONS_UPDATED = "5649fd9f5b"
+"""How pods of DaemonSet `ads` call its newest revision: two of three have it."""
 UNDERWAY = (midway.CLONE, midway.ASTS)
 COPY, COPIED_TO = "shared-config", ("golden", "golden-b")
 """What ResourceDistribution `rd` distributes, and where to."""
@@ -102,7 +104,7 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 6), ("statefulset", 5), ("sidecar", 2), ("jobs", 11)):
+    for name, objects in (("cloneset", 6), ("statefulset", 5), ("daemonset", 1), ("sidecar", 2), ("jobs", 11)):
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
@@ -121,6 +123,7 @@ def take(cluster: Cluster) -> None:
     planned = adopt(cluster, "--dry-run", "--leave-unserved")
     for rollout in ("CloneSet golden/clone", "StatefulSet golden/asts"):
         assert f"{rollout}: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
+    assert "DaemonSet golden/ads: 2 of 3 nodes updated, partition 1" in planned.stdout
     assert "SidecarSet side: 1 of 3 pods have the newest sidecars, partition 2" in planned.stdout
     assert "scale Deployment kruise-controller-manager in kruise-system from 2 to 0" in planned.stdout, planned.stderr
     assert cluster.read(MANAGER, *SYSTEM)["spec"]["replicas"] == 2
@@ -138,10 +141,6 @@ def check_standstill(cluster: Cluster) -> None:
     assert "off the nodes" in refusal(cluster, "patch", *SYSTEM, DAEMON, "--type=json", "-p", selector)
     holder = ("--type=merge", "-p", '{"spec":{"holderIdentity":"manager-1"}}')
     assert "nobody else may lead" in refusal(cluster, "patch", *SYSTEM, "lease/kruise-manager", *holder)
-    old = "daemonsets.v1alpha1.apps.kruise.io"
-    assert cluster.read(old, "ads", "-n", "golden")["status"]["desiredNumberScheduled"] == 3
-    labels = ("label", old, "ads", "-n", "golden", "a=b")
-    assert "does not convert" in refusal(cluster, *labels)
 
 
 def check_objects(before: dict[str, Json], now: dict[str, Json]) -> None:
@@ -181,6 +180,7 @@ async def test_take_over_and_back(cluster: Cluster):
             await rolled_out(space, "asts", "asts")
             came_back(space, "asts-2")
             rolled_one_by_one(space)
+            rolled_by_node(space)
             sidecars_went_on(space)
             injected(space)
             await followed(cluster)
@@ -256,6 +256,22 @@ def proxy(pod: Json) -> tuple[str, int]:
 def meshed(pods: Mapping[str, Json]) -> dict[str, Json]:
     """The pods that have the sidecar."""
     return {name: pod for name, pod in pods.items() if name.startswith("meshed-")}
+
+
+def rolled_by_node(space: Workspace) -> None:
+    """The last node of the DaemonSet follows, in place: its pods are recognised by the revisions that OpenKruise made."""
+    before = {name: pod for name, pod in space.pods.items() if name.startswith("ads-")}
+    [left] = (name for name, pod in before.items() if revision_of(pod) != DAEMONS_UPDATED)
+    assert len(before) == 3
+    mark = space.now()
+    space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}, "ads", "ads")
+    space.until(lambda: served(space, "ads", "ads", updatedNumberScheduled=3, numberAvailable=3))
+    space.catch_up()
+    assert {line.split()[1] for line in lines(space, mark)} == {left}
+    assert lines(space, mark, "ControllerRevision") == []
+    after = space.pod(left)
+    assert (revision_of(after), image(after)) == (DAEMONS_UPDATED, "nginx:1.22.0")
+    assert restarts(after) == restarts(before[left]) + 1
 
 
 def sidecars_went_on(space: Workspace) -> None:

@@ -21,7 +21,7 @@ from tests.support import openkruise
 
 Json = dict[str, Any]
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
-DAEMON_SETS = Place(CRD, "", "daemonsets.apps.kruise.io")
+UNITED_DEPLOYMENTS = Place(CRD, "", "uniteddeployments.apps.kruise.io")
 CLONE_SETS = Place(CRD, "", "clonesets.apps.kruise.io")
 
 
@@ -135,14 +135,14 @@ def test_a_cluster_without_openkruise_is_refused():
 
 def test_only_kinds_that_flotilla_does_not_convert_lose_their_conversion():
     changed = writes(plan(openkruise_found()))
-    assert changed[DAEMON_SETS]["spec"]["conversion"] == {"strategy": "None", "webhook": None}
+    assert changed[UNITED_DEPLOYMENTS]["spec"]["conversion"] == {"strategy": "None", "webhook": None}
     assert changed[CLONE_SETS] == {"metadata": {"annotations": KEEP}}
 
 
 def test_objects_in_an_old_version_are_rewritten_while_somebody_converts_them():
-    definition = next(one for one in openkruise.definitions() if place_of(one) == DAEMON_SETS)
+    definition = next(one for one in openkruise.definitions() if place_of(one) == UNITED_DEPLOYMENTS)
     definition["status"] = {"storedVersions": ["v1alpha1", "v1beta1"]}
-    made = plan(openkruise_found(objects={DAEMON_SETS: definition}))
+    made = plan(openkruise_found(objects={UNITED_DEPLOYMENTS: definition}))
     waits = [until for step in made.steps for until in step.until]
     assert waits[0] == Rewritten(definition)
     assert waits[1] == PodsGone(MANAGER)

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from flotilla_cloneset.cloneset.identity import ALPHABET, fresh_ids
+from flotilla_cloneset.cloneset.identity import fresh_ids
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.control.plan import Create
+from flotilla_common.workload.podnames import ALPHABET
 from tests.unit.cloneset.build import CloneSetBuilder, actions, claim, cloneset, planned, pod, template
 
 

@@ -175,7 +175,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "flag", ["daemonset-workers", "logtostderr", "sync-period", "enable-leader-election", "pprof-addr"]
+    "flag", ["broadcastjob-workers", "logtostderr", "sync-period", "enable-leader-election", "pprof-addr"]
 )
 def test_flags_of_the_reference_without_meaning_are_accepted(flag: str):
     assert load({flag: "7"}, {}) == Settings()
