@@ -24,7 +24,7 @@ FORGIVEN_AFTER = timedelta(minutes=30)
 class Former(msgspec.Struct, frozen=True, kw_only=True):
     """The last pod of a node."""
 
-    name: str
+    name: str = ""
     failed_at: datetime | None = None  # when the last one went that had failed
     delay: timedelta = timedelta()  # how long after that the next failed one has to stay
     generation: int = 0  # of the DaemonSet then: a change of it begins anew
@@ -35,6 +35,14 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
             return None
         until = self.failed_at + self.delay
         return until if now < until else None
+
+    def next_delay(self, now: datetime, generation: int) -> timedelta:
+        """How long the pod after the next failed one has to stay."""
+        if self.failed_at is None or self.generation != generation:
+            return FIRST_DELAY
+        if now >= self.failed_at + self.delay + FORGIVEN_AFTER:
+            return FIRST_DELAY
+        return min(self.delay * 2, LONGEST_DELAY)
 
 
 class FormerPods:
@@ -65,20 +73,11 @@ class FormerPods:
         if owner is None or owner.kind != DAEMON_SET.kind or daemonset is None or not node:
             return
         known = self._known.setdefault(owner.uid, {})
-        known[node] = self._after(known.get(node), old, daemonset.status.observed_generation)
-
-    def _after(self, before: Former | None, pod: Pod, generation: int) -> Former:
-        """What is remembered once this pod is gone, too."""
-        name = pod.metadata.name
-        if pod.status.phase != "Failed":
-            return Former(name=name) if before is None else msgspec.structs.replace(before, name=name)
-        now = self._clock.now()
-        known = before is not None and before.failed_at is not None and before.generation == generation
-        recent = (
-            known
-            and before is not None
-            and before.failed_at is not None
-            and now - before.failed_at < before.delay + FORGIVEN_AFTER
-        )
-        delay = min(before.delay * 2, LONGEST_DELAY) if recent and before is not None else FIRST_DELAY
-        return Former(name=name, failed_at=now, delay=delay, generation=generation)
+        before = known.get(node, Former())
+        name = old.metadata.name
+        if old.status.phase != "Failed":
+            known[node] = msgspec.structs.replace(before, name=name)
+            return
+        now, generation = self._clock.now(), daemonset.status.observed_generation
+        delay = before.next_delay(now, generation)
+        known[node] = Former(name=name, failed_at=now, delay=delay, generation=generation)

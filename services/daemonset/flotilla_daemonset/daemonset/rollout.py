@@ -123,6 +123,8 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, upd
             surging.append(state.name)
         elif old is None or old.state == PREPARING_DELETE:
             continue
+        elif new is None and not state.fit.should_run:
+            continue  # a new pod would not be scheduled there
         elif new is None:
             (candidates if context.is_available(old) else free).append(state)
         elif not context.is_available(new) or new.state == PREPARING_DELETE:
@@ -155,6 +157,6 @@ def _explain_reach(context: PlanContext, reach: Reach, draft: Draft) -> None:
         kept = nodes_word(reach.behind_partition)
         draft.reason("PartitionReached", f"partition {context.targets.partition} keeps {kept} on older revisions")
     if reach.not_selected:
-        names, selector = reach.not_selected, context.targets.nodes
+        names, selector = sorted(reach.not_selected), context.targets.nodes
         text = f"{nodes_word(len(names))} not selected by rollingUpdate.selector {selector}: {named(names)}"
         draft.reason("NotSelected", text, names)

@@ -72,5 +72,5 @@ def _explain_nodes(context: PlanContext, draft: Draft) -> None:
     if kept:
         told = "; ".join(f"{state.name} {state.fit.why_not}" for state in kept[:3])
         more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
-        text = f"{nodes_word(len(kept))} have a pod that would not be made now: {told}{more}"
+        text = f"pods on {nodes_word(len(kept))} would not be made there now: {told}{more}"
         draft.reason("Misscheduled", text, [state.name for state in kept])

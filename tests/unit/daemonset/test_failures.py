@@ -1,0 +1,168 @@
+"""Failed pods and their back-off, lost pods, hooks, and what cannot be read (daemonset.md §4.5 to §4.7)."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.daemonset.types import DaemonSet
+from flotilla_common.control.plan import Delete
+from flotilla_common.mirror.table import Table
+from flotilla_daemonset.daemonset.former import FIRST_DELAY, FORGIVEN_AFTER, LONGEST_DELAY, Former, FormerPods
+from tests.support.fake_clock import FakeClock
+from tests.unit.daemonset.build import NOW, Builder, actions, codes, ds, node, planned, pod, reason, summary, writes
+
+
+def test_a_failed_pod_is_told_of_and_deleted() -> None:
+    plan = planned(ds("A"), "1AF 2A", on=2)
+    assert summary(plan) == ["-1A"]
+    (event,) = plan.events
+    assert (event.reason, event.warning) == ("FailedDaemonPod", True)
+    assert event.message == "Found failed daemon pod default/d-1A0 on node n1, will try to kill it"
+
+
+def test_one_that_fails_again_stays_for_a_while() -> None:
+    former = {"n1": Former(name="d-x", failed_at=NOW - timedelta(seconds=1), delay=timedelta(seconds=4), generation=1)}
+    plan = planned(ds("A"), "1AF 2A", on=2, former=former)
+    assert summary(plan) == []
+    assert plan.wake_at == NOW + timedelta(seconds=3)
+    assert "WaitingForBackoff" in codes(plan)
+    changed = ds("A").stored(observedGeneration=2)
+    assert writes(changed, "1AF 2A", on=2, former=former) == "-1A"
+
+
+class Fleet:
+    """Tables in which pods of one node come and go."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.sets, self.pods = Table[DaemonSet](), Table[Pod]()
+        self.former = FormerPods(self.sets, self.pods, self.clock)
+        self.sets.apply(ds().build())
+        self.count = 0
+
+    @property
+    def known(self) -> Mapping[str, Former]:
+        return self.former.of("uid-d")
+
+    def goes(self, flags: str = "F") -> Former:
+        self.count += 1
+        one = pod("n1", "A", flags, name=f"d-{self.count}")
+        self.pods.apply(one)
+        self.pods.remove("default", one.metadata.name, one.metadata.uid)
+        return self.known["n1"]
+
+
+def test_the_delay_doubles_while_pods_fail() -> None:
+    fleet = Fleet()
+    assert fleet.goes("").failed_at is None
+    delays = [fleet.goes().delay for _ in range(12)]
+    assert delays[:4] == [FIRST_DELAY * factor for factor in (1, 2, 4, 8)]
+    assert delays[-1] == LONGEST_DELAY
+    fleet.goes("")
+    assert fleet.known["n1"].delay == LONGEST_DELAY
+    assert fleet.known["n1"].name == f"d-{fleet.count}"
+    fleet.clock.time += (FORGIVEN_AFTER + LONGEST_DELAY).total_seconds()
+    assert fleet.goes().delay == FIRST_DELAY
+
+
+def test_another_generation_begins_anew_and_a_daemonset_that_goes_is_forgotten() -> None:
+    fleet = Fleet()
+    fleet.goes()
+    assert fleet.goes().delay == FIRST_DELAY * 2
+    changed = ds().stored(observedGeneration=2)
+    changed.metadata["resourceVersion"] = "8"
+    fleet.sets.apply(changed.build())
+    assert fleet.goes().delay == FIRST_DELAY
+    fleet.sets.remove("default", "d", "uid-d")
+    assert fleet.known == {}
+
+
+def test_pods_of_others_are_not_remembered() -> None:
+    fleet = Fleet()
+    stranger = pod("n1", owners=[])
+    fleet.pods.apply(stranger)
+    fleet.pods.remove("default", stranger.metadata.name, stranger.metadata.uid)
+    assert fleet.known == {}
+
+
+def test_only_unscheduled_pods_of_a_node_that_is_gone_are_deleted() -> None:
+    assert writes(ds("A"), "1A 6AP 7A 8APT", on=1) == "-6A"
+
+
+def test_what_may_be_serving_is_deleted_only_at_the_version_that_said_it_is_not() -> None:
+    def deletes(builder: Builder, pods: str) -> dict[str, str]:
+        found = [action for action in actions(planned(builder, pods, on=2)) if isinstance(action, Delete)]
+        return {action.name: action.resource_version for action in found}
+
+    assert deletes(ds(), "1A! 2A") == {"d-1A0": "5", "d-2A1": ""}
+
+
+@pytest.mark.parametrize("flags", ["", "!"])
+def test_a_terminating_pod_is_never_deleted_again(flags: str) -> None:
+    assert writes(ds().m("100%"), f"1AT{flags} 2AT{flags}", on=2) == ""
+
+
+def test_a_hook_that_is_taken_out_of_the_spec_lets_go() -> None:
+    assert writes(ds("A"), "1AHD 2A", on=2) == "-1A"
+
+
+def test_preparing_delete_is_final() -> None:
+    plan = planned(ds("A").hooked(), "1AHD 2A", on=2)
+    assert summary(plan) == []
+    assert "d-1A0" in reason(plan, "WaitingForHook")
+    assert writes(ds("A").hooked(), "1AD 2A", on=2) == "-1A"
+
+
+def test_held_pods_may_be_made_not_ready() -> None:
+    plan = planned(ds().hooked(markPodNotReady=True), "1AH", on=1)
+    (patch,) = actions(plan)
+    conditions = {one["type"]: one["status"] for one in patch.body["status"]["conditions"]}  # type: ignore[union-attr]
+    assert conditions == {"KruisePodReady": "False", "Ready": "False"}
+
+
+def test_the_burst_bounds_deletes_and_updates_in_place() -> None:
+    assert writes(ds().m("100%").set(burstReplicas=2), "1A 2A 3A", on=3) == "-3A -2A"
+    assert writes(ds().m("100%").in_place().set(burstReplicas=2), "1A 2A 3A", on=3) == "~3A ~2A"
+
+
+def test_after_a_failed_create_only_one_is_tried() -> None:
+    assert writes(ds(), "1B 2B 3B", on=9, failures={"create": "quota"}) == "+n4"
+    assert writes(ds(), "1B 2B 3B", on=9) == "+n4 +n5 +n6 +n7 +n8 +n9"
+
+
+@pytest.mark.parametrize(
+    ("builder", "code"),
+    [
+        (ds().set(selector={}), "SelectingAll"),
+        (ds().set(selector={"matchLabels": {"a b": "c"}}), "InvalidSelector"),
+        (ds().set(template={"spec": {"nodeSelector": 7}}), "InvalidTemplate"),
+        (ds().set(template=[]), "InvalidTemplate"),
+        (ds().deleting(), "Terminating"),
+    ],
+)
+def test_what_cannot_be_planned(builder: Builder, code: str) -> None:
+    plan = planned(builder, "1A", on=2, revisions=[])
+    assert codes(plan) == {code}
+    assert plan.stages == ()
+    assert plan.status is None
+
+
+@pytest.mark.parametrize(
+    ("builder", "expected"),
+    [
+        (ds().m("many"), "-3A"),  # as if it were 1
+        (ds().p("some"), ""),  # all stay
+        (ds().rolling(selector={"matchLabels": {"a b": "c"}}), ""),
+    ],
+)
+def test_numbers_that_cannot_be_read_are_replaced_by_the_careful_choice(builder: Builder, expected: str) -> None:
+    plan = planned(builder, "1A 2A 3A", on=3)
+    assert " ".join(summary(plan)) == expected
+    assert "InvalidNumber" in codes(plan)
+
+
+def test_a_surging_update_makes_no_pod_where_none_would_be_scheduled() -> None:
+    on = [node("n1", taints=["x:NoSchedule"]), node("n2")]
+    assert writes(ds().surge(2), "1A 2A", on=on) == "+n2"

@@ -1,0 +1,87 @@
+"""A DaemonSet as OpenKruise left it in the middle of a rollout: planned, nothing is written but what is due."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.daemonset.types import DaemonSet
+from flotilla_common.control.plan import Create, Patch, Plan
+from flotilla_common.gates import Gates
+from flotilla_daemonset.daemonset.plan import plan
+from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
+from tests.unit.daemonset.build import actions, node
+from tests.unit.workload.openkruise import decoded, documents, revisions
+
+NOW = datetime(2026, 11, 23, 8, 0, 0, tzinfo=UTC)
+Doc = dict[str, Any]
+
+
+def stored() -> Doc:
+    (found,) = documents("daemonsets")
+    return found
+
+
+def planned(document: Doc, gates: str = "") -> Plan:
+    mine = [one for one in documents("pods") if one["metadata"]["ownerReferences"][0]["name"] == "ads"]
+    pods = msgspec.json.decode(msgspec.json.encode(mine), type=list[Pod])
+    return plan(
+        DaemonSetSnapshot(
+            daemonset=msgspec.json.decode(msgspec.json.encode(document), type=DaemonSet),
+            nodes=[node("node1"), node("node2"), node("node3")],
+            pods=pods,
+            taken_names=frozenset(pod.metadata.name for pod in pods),
+            revisions=[decoded(one) for one in revisions("DaemonSet", "ads")],
+            gates=Gates.parse(gates),
+        ),
+        NOW,
+    )
+
+
+def image(document: Doc, value: str) -> Doc:
+    """The DaemonSet with another image, as its users give it one."""
+    document["spec"]["template"]["spec"]["containers"][0]["image"] = value
+    document["metadata"]["generation"] += 1
+    return document
+
+
+@pytest.mark.parametrize("gates", ["", "AllAlpha=true,AllBeta=true,EnableExternalCerts=false"])
+def test_what_rests_is_left_alone(gates: str) -> None:
+    result = planned(stored(), gates)
+    assert actions(result) == []
+    assert result.status is None
+    assert result.events == ()
+
+
+def test_the_status_comes_out_as_it_was() -> None:
+    document = stored()
+    golden, document["status"] = document["status"], {}
+    patch = planned(document).status
+    assert patch is not None
+    assert {field: value for field, value in patch.body["status"].items() if value is not None} == golden
+
+
+def test_the_rollout_goes_on_where_it_stood() -> None:
+    document = stored()
+    document["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = 0
+    first, second = actions(planned(document))
+    assert isinstance(first, Patch)
+    assert isinstance(second, Patch)
+    assert (first.name, first.subresource) == ("ads-hrdpf", "status")
+    assert second.body["metadata"]["labels"] == {"controller-revision-hash": "5649fd9f5b"}
+
+
+def test_a_rollback_uses_the_revision_that_openkruise_made() -> None:
+    first, *rest = actions(planned(image(stored(), "nginx:1.20")))
+    assert isinstance(first, Patch)
+    assert (first.name, first.body["revision"]) == ("ads-7dc86fccf6", 5)
+    assert {action.name for action in rest} == {"ads-t6cb5"}
+
+
+def test_a_new_image_makes_a_new_revision() -> None:
+    first, *rest = actions(planned(image(stored(), "nginx:1.23")))
+    assert isinstance(first, Create)
+    assert first.body["metadata"]["labels"].keys() == {"app", "controller-revision-hash"}
+    assert {action.resource.kind for action in rest} == {"Pod"}
