@@ -16,6 +16,7 @@ import msgspec
 from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, POD, Resource
 from flotilla_common.clock import SystemClock
@@ -28,6 +29,7 @@ from tests.support.fleet import SERVICES, Fleet, cpu_seconds, fleet, memory_mib
 
 NAMESPACE = "default"
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
+BUILT_IN_DAEMON_SET = Resource("apps", "v1", "daemonsets", "DaemonSet")
 KUBELET = Kubelet(start=1000, restart=1000, events=False)
 """A real kubelet takes a second and more from a pod's binding to its running containers; native workloads and ours are
 measured with the same fake one. It writes no events: a real one writes four for a pod in either kind of update, the
@@ -236,12 +238,21 @@ ALL_AT_ONCE: Mapping[Resource, Mapping[str, object]] = {
     },
     BUILT_IN_STATEFUL_SET: {"podManagementPolicy": "Parallel", "serviceName": "bench"},
     DEPLOYMENT: {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%", "maxSurge": 0}}},
+    DAEMON_SET: {
+        "updateStrategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"rollingUpdateType": "InPlaceIfPossible", "maxUnavailable": "100%"},
+        },
+    },
+    BUILT_IN_DAEMON_SET: {
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
+    },
 }
 """What makes a workload create and update all its pods at once, ours in place."""
 
 
 def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[str, object]:
-    """A workload that does everything at once."""
+    """A workload that does everything at once. DaemonSets have a pod on every node, whatever `replicas` says."""
     labels = {"app": "bench", "workload": name}
     containers = [{"name": "nginx", "image": image}]
     spec: dict[str, object] = {"containers": containers}
@@ -252,7 +263,7 @@ def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[s
         "kind": resource.kind,
         "metadata": {"name": name},
         "spec": {
-            "replicas": replicas,
+            **({} if resource in (DAEMON_SET, BUILT_IN_DAEMON_SET) else {"replicas": replicas}),
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": spec},
             **ALL_AT_ONCE[resource],
@@ -277,4 +288,13 @@ async def bench(state_dir: Path, nodes: int = 10, services: Iterable[str] = SERV
             await api.close()
 
 
-__all__ = ["BUILT_IN_STATEFUL_SET", "CLONE_SET", "DEPLOYMENT", "STATEFUL_SET", "Bench", "bench"]
+__all__ = [
+    "BUILT_IN_DAEMON_SET",
+    "BUILT_IN_STATEFUL_SET",
+    "CLONE_SET",
+    "DAEMON_SET",
+    "DEPLOYMENT",
+    "STATEFUL_SET",
+    "Bench",
+    "bench",
+]
