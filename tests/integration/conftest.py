@@ -29,6 +29,9 @@ SPREAD = (
     "cloneset/test_seed_documents.py",
     "cloneset/test_status.py",
     "cloneset/test_updates.py",
+    "daemonset/test_pods.py",
+    "daemonset/test_seed_documents.py",
+    "daemonset/test_updates.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "resourcedistribution/test_distribution.py",
@@ -47,6 +50,7 @@ SPREAD = (
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 LONG = (
     "adopt/",
+    "daemonset/test_nodes.py",
     "faults/",
     "resourcedistribution/test_kills.py",
     "sidecarset/test_kills.py",

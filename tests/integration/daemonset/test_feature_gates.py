@@ -1,0 +1,55 @@
+"""Feature gates and flags that change what users see: who binds pods, whom a roll waits for, images pulled ahead
+(daemonset.md §4.7, §4.8, §4.11)."""
+
+from tests.support.daemons import IN_PLACE, NAME, NEW, OLD, by_node, daemonset, settled, started, strategy
+from tests.support.workspace import Workspace, image
+
+FLAGS = (
+    "--feature-gates=DaemonSetPruneIneligibleNodes=true,PreDownloadImageForDaemonSetUpdate=true",
+    "--assign-pods-by-scheduler=false",
+)
+
+
+def test_pods_are_made_with_their_node(space: Workspace):
+    made = started(space, 3)
+    first = {event.object["metadata"]["name"]: event.object for event in reversed(space.history())}
+    for node, pod in made.items():
+        spec = first[pod["metadata"]["name"]]["spec"]
+        assert (spec["nodeName"], spec["schedulerName"]) == (node, "kubernetes.io/daemonset-controller")
+
+
+def test_images_are_pulled_ahead_of_an_update_in_rounds(space: Workspace):
+    manifest = daemonset(IN_PLACE | {"partition": 2})
+    manifest["metadata"]["annotations"] = {"apps.kruise.io/image-predownload-parallelism": "2"}
+    space.apply(manifest)
+    settled(space, 3, updatedNumberScheduled=3)
+    space.until(lambda: not space.read("imagepulljob")["items"])
+    space.set_image(NEW, NAME)
+    revision = settled(space, 3, updatedNumberScheduled=1)["updateRevision"]
+    job = f"{NAME}-{revision}-nginx"
+    spec = space.read("imagepulljob", job)["spec"]
+    assert (spec["image"], spec["parallelism"]) == (NEW, 2)
+    assert spec["completionPolicy"] == {"type": "Always", "ttlSecondsAfterFinished": 600}
+    space.event("CreatedImagePullJob", f"created ImagePullJob {job} for image: {NEW}")
+    labels = space.read("controllerrevision", f"{NAME}-{revision}")["metadata"]["labels"]
+    assert labels["apps.kruise.io/pre-predownload-created"] == "true"
+    strategy(space, partition=0)
+    settled(space, 3, updatedNumberScheduled=3)
+    space.until(lambda: not space.read("imagepulljob")["items"])
+
+
+def test_a_roll_does_not_wait_for_nodes_that_no_longer_fit(space: Workspace):
+    """Row 35: the excluded node's pod is on its way out for as long as its finalizer stays, and takes no budget."""
+    before = started(space, 3)
+    lingering = before["node-0"]["metadata"]["name"]
+    space.set_finalizers(lingering, "example.com/held")
+    hostname = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-0"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [hostname]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec = {"affinity": affinity, "containers": [{"name": "nginx", "image": NEW}]}
+    space.patch({"spec": {"template": {"spec": spec}}}, NAME)
+    space.until(lambda: space.status(NAME).get("updatedNumberScheduled") == 2)
+    assert {node: image(pod) for node, pod in by_node(space).items()} == {"node-1": NEW, "node-2": NEW}
+    assert image(space.pod(lingering)) == OLD
+    space.set_finalizers(lingering)
+    settled(space, 2, numberMisscheduled=0)

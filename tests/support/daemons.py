@@ -1,0 +1,97 @@
+"""DaemonSets of ours for tests with kubectl, the fake nodes under them, and what is asked of their pods."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from flotilla_cli.cluster import kwok
+from tests.support.cluster import Cluster
+from tests.support.workspace import Json, Workspace, available, revision_of, state, terminating
+
+NAME = "agent"
+IN_PLACE: Json = {"rollingUpdateType": "InPlaceIfPossible"}
+OLD, NEW = "nginx:alpine", "nginx:mainline"
+
+
+def daemonset(
+    strategy: Json | None = None, *, pod: Json | None = None, version: str = "v1beta1", **spec: object
+) -> Json:
+    """A DaemonSet of one nginx container on all nodes. `strategy`: its rollingUpdate; `pod`: more of its pods' spec."""
+    body = {"terminationGracePeriodSeconds": 1, "containers": [{"name": "nginx", "image": OLD}], **(pod or {})}
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "DaemonSet",
+        "metadata": {"name": NAME},
+        "spec": {
+            "selector": {"matchLabels": {"app": NAME}},
+            "template": {"metadata": {"labels": {"app": NAME}}, "spec": body},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": strategy or {}},
+            **spec,
+        },
+    }
+
+
+def started(space: Workspace, nodes: int, strategy: Json | None = None, **arguments: object) -> dict[str, Json]:
+    """Apply a DaemonSet and wait until it has a ready pod on so many nodes; its pods by node."""
+    space.apply(daemonset(strategy, **arguments))
+    settled(space, nodes)
+    return by_node(space)
+
+
+def settled(space: Workspace, nodes: int, **fields: object) -> Json:
+    """Wait until so many nodes have a ready pod, and the status has these fields, too; returns the status."""
+    return space.settled(NAME, desiredNumberScheduled=nodes, numberReady=nodes, **fields)
+
+
+def strategy(space: Workspace, **changes: object) -> None:
+    """Change the rollingUpdate; None takes a field out."""
+    space.patch({"spec": {"updateStrategy": {"rollingUpdate": changes}}}, NAME)
+
+
+def node_of(pod: Json) -> str:
+    """The node that the pod is on or made for."""
+    if name := pod["spec"].get("nodeName", ""):
+        return name
+    required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
+
+
+def by_node(space: Workspace) -> dict[str, Json]:
+    """The pods that are not going, one for each node."""
+    staying = [pod for pod in space.pods.values() if not terminating(pod)]
+    found = {node_of(pod): pod for pod in staying}
+    assert len(found) == len(staying), sorted(map(node_of, staying))
+    return found
+
+
+def serving(pods: Mapping[str, Json]) -> set[str]:
+    """The nodes with a pod that serves."""
+    return {node_of(pod) for pod in pods.values() if available(pod)}
+
+
+def crowded(pods: Iterable[Json]) -> set[str]:
+    """The nodes with two pods of one revision that are neither going nor finished."""
+    seen: set[tuple[str, str]] = set()
+    found: set[str] = set()
+    for pod in pods:
+        if terminating(pod) or pod["status"].get("phase") == "Failed" or state(pod) == "PreparingDelete":
+            continue
+        place = (node_of(pod), revision_of(pod))
+        if place in seen:
+            found.add(node_of(pod))
+        seen.add(place)
+    return found
+
+
+def updated_nodes(space: Workspace, since: int) -> list[str]:
+    """The nodes in the order in which the first pod of the newest revision was seen on them."""
+    revision = space.status(NAME)["updateRevision"]
+    pods = [event.object for event in space.history(since) if event.type != "DELETED"]
+    return list(dict.fromkeys(node_of(pod) for pod in pods if revision_of(pod) == revision))
+
+
+def add_node(cluster: Cluster, index: int, **labels: str) -> str:
+    """A fake node `node-<index>` with more labels; returns its name."""
+    node = kwok.node(index)
+    node["metadata"]["labels"] |= labels
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(node))
+    return f"node-{index}"
