@@ -2,8 +2,8 @@
 
 import re
 
-from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, daemonset, node_of, settled, started, strategy
-from tests.support.workspace import Json, Workspace, identity, image, revision_of, terminating
+from tests.support.daemons import IN_PLACE, NAME, by_node, daemonset, node_of, settled, started, strategy
+from tests.support.workspace import Json, Workspace, identity, revision_of
 
 TOLERATED = {
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -194,12 +194,3 @@ spec:
         volumeMounts: [{name: root, mountPath: /host, readOnly: true, mountPropagation: HostToContainer}]
       volumes: [{name: root, hostPath: {path: /}}]
 """
-
-
-def test_a_deleted_daemonset_takes_its_pods_along(space: Workspace):
-    started(space, 3, IN_PLACE)
-    space.set_image(NEW, NAME)
-    space.kubectl("delete", "daemon", NAME)
-    space.until(lambda: not space.pods)
-    last = [event.object for event in space.history() if terminating(event.object)]
-    assert {image(pod) for pod in last} <= {"nginx:alpine", NEW}

@@ -138,13 +138,15 @@ def test_on_delete_updates_what_users_delete(space: Workspace):
 
 
 def test_a_rollback_in_the_middle_uses_the_old_revision_again(space: Workspace):
-    """Row 36."""
+    """Row 36; as long as the partition holds, one of the two stays."""
     before = {identity(pod) for pod in started(space, 3, IN_PLACE | {"partition": 1}).values()}
     first = space.status(NAME)["updateRevision"]
     space.set_image(NEW, NAME)
     second = settled(space, 3, updatedNumberScheduled=2)["updateRevision"]
     assert space.revisions(NAME) == {f"{NAME}-{first}": 1, f"{NAME}-{second}": 2}
     space.set_image(OLD, NAME)
+    settled(space, 3, updateRevision=first, updatedNumberScheduled=2)
+    strategy(space, partition=0)
     settled(space, 3, updateRevision=first, **DONE)
     assert space.revisions(NAME) == {f"{NAME}-{first}": 3, f"{NAME}-{second}": 2}
     assert {identity(pod) for pod in space.pods.values()} == before
@@ -174,7 +176,7 @@ def test_a_hook_is_asked_before_a_pod_goes(space: Workspace):
 
 
 def test_a_broken_image_is_repaired_by_the_next_one(space: Workspace):
-    """Rows 15 and 16: what is not available takes no more of the budget."""
+    """Rows 14 to 16: what is not available is replaced at once, beside the next one of the budget."""
     before = {identity(pod) for pod in started(space, 3, IN_PLACE).values()}
     mark = space.now()
     space.set_image("nginx:broken", NAME)
@@ -183,7 +185,7 @@ def test_a_broken_image_is_repaired_by_the_next_one(space: Workspace):
     space.set_image(NEW, NAME)
     settled(space, 3, **DONE)
     assert {identity(pod) for pod in space.pods.values()} == before
-    assert all(len(serving(pods)) >= 2 for pods in space.moments(mark))
+    assert all(len(serving(pods)) >= 1 for pods in space.moments(mark))
 
 
 def test_the_history_is_kept_as_long_as_it_is_told(space: Workspace):
