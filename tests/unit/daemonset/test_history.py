@@ -126,11 +126,14 @@ def test_reasons_name_what_stands_in_the_way() -> None:
         "waiting: 1 node to be updated; maxSurge 1 is used by n2"
     )
     assert (
-        reason(planned(ds().p(1), "1A 2B", on=2), "PartitionReached") == "partition 1 keeps 1 node on older revisions"
+        reason(planned(ds().p(1), "1A 2B", on=2), "PartitionReached")
+        == "1 of 2 nodes updated, partition 1 keeps 1 node on older revisions"
     )
     selected = planned(ds().nodes(ring="x"), "1A 2A", on=2)
     assert reason(selected, "NotSelected") == "2 nodes not selected by rollingUpdate.selector ring=x: n1, n2"
     assert codes(planned(ds("A"), "1A", on=1)) == {"Complete"}
+    assert codes(planned(ds().surge(), [pod("n1", "A"), pod("n1", "B", "P")], on=1)) == {"WaitingForScheduling"}
+    assert codes(planned(ds("A"), [pod("n1", "A", "T")], on=1)) == {"WaitingForTermination"}
     assert codes(planned(ds("A"), on=0)) == {"Complete"}
 
 

@@ -27,7 +27,7 @@ from flotilla_daemonset.daemonset.revisions import Revisions, choose, hash_of, m
 from flotilla_daemonset.daemonset.rollout import plan_rollout
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
 from flotilla_daemonset.daemonset.status import Counts, count, plan_status
-from flotilla_daemonset.daemonset.why import explain
+from flotilla_daemonset.daemonset.why import explain, is_complete
 from flotilla_daemonset.daemonset.work import Work
 
 SELECTING_ALL = "This DaemonSet is selecting all pods. A non-empty selector is required."
@@ -149,5 +149,5 @@ def _finish(context: PlanContext, counts: Counts, draft: Draft) -> Plan:
         status=status.patch,
         urgent_status=status.urgent,
         numbers=numbers,
-        settled=not draft.stages and counts.complete,
+        settled=not draft.stages and is_complete(context, counts),
     )

@@ -154,8 +154,10 @@ def _explain_budget(
 
 def _explain_reach(context: PlanContext, reach: Reach, draft: Draft) -> None:
     if reach.behind_partition:
-        kept = nodes_word(reach.behind_partition)
-        draft.reason("PartitionReached", f"partition {context.targets.partition} keeps {kept} on older revisions")
+        kept, partition = nodes_word(reach.behind_partition), context.targets.partition
+        updated = sum(state.new is not None for state in context.nodes)
+        text = f"{updated} of {nodes_word(context.targets.desired)} updated, partition {partition} keeps {kept} on"
+        draft.reason("PartitionReached", f"{text} older revisions")
     if reach.not_selected:
         names, selector = sorted(reach.not_selected), context.targets.nodes
         text = f"{nodes_word(len(names))} not selected by rollingUpdate.selector {selector}: {named(names)}"

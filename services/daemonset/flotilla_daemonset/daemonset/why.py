@@ -11,9 +11,6 @@ from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.status import Counts
 
-NOTABLE = ("PartitionReached", "NotSelected")
-"""Reasons that say what keeps the rest from being updated."""
-
 
 def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
     """Give the causes of pods that are not available, of those that do not go, and of nodes without a pod."""
@@ -29,16 +26,23 @@ def explain(context: PlanContext, counts: Counts, draft: Draft) -> None:
 
 
 def _pods(context: PlanContext) -> Iterator[Pod]:
-    """Those that are not available, then those that do not go."""
+    """Those that are waited for, then those that do not go."""
     for state in context.pending:
-        if state.fit.should_run and state.living and not _is_served(context, state):
+        if state.new is not None and not context.is_available(state.new):
+            yield state.new
+        elif state.fit.should_run and state.living and not _is_served(context, state):
             yield state.living[0]
-    yield from (pod for pod in context.survey.lost)
+    yield from context.survey.lost
     yield from (pod for state in context.pending for pod in state.pods if lingers(pod, context.now))
 
 
 def _is_served(context: PlanContext, state: NodeState) -> bool:
     return any(context.is_available(pod) for pod in state.living)
+
+
+def is_complete(context: PlanContext, counts: Counts) -> bool:
+    """Each node that is to have a pod has a single one, which is updated, available, and here to stay."""
+    return counts.complete and not any(state.fit.should_run for state in context.pending)
 
 
 def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> None:
@@ -52,12 +56,16 @@ def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> Non
         draft.reason("PausedByUser", f"paused by the user: {done}", old)
     elif not counts.desired:
         draft.reason("Complete", "no node is to have a pod")
-    elif counts.complete:
+    elif is_complete(context, counts):
         draft.reason("Complete", f"{done}, all available")
-    elif not [one for one in draft.reasons if one.code not in NOTABLE]:
-        missing = counts.desired - counts.available
-        text = f"waiting: {counts.available} of them available" if missing else "all available"
-        draft.reason("WaitingForAvailability" if missing else "RolledOut", f"{done}, {text}")
+    elif draft.reasons:
+        return
+    elif leaving := [pod for state in context.pending if not state.living for pod in state.pods]:
+        text = f"waiting: {named(leaving)} must be gone before a new pod is made on the node"
+        draft.reason("WaitingForTermination", text, leaving)
+    else:
+        text = f"{done}, {counts.available} of {nodes_word(counts.desired)} have an available pod"
+        draft.reason("WaitingForAvailability", f"waiting: {text}")
 
 
 def _explain_nodes(context: PlanContext, draft: Draft) -> None:
