@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 
 import msgspec
 
@@ -33,7 +34,8 @@ POOL = "pool"
 """Label of nodes: a DaemonSet of the namespace has the namespace's name as nodeSelector."""
 TAINT: Json = {"key": "example.com/broken", "effect": "NoExecute"}
 SIDE_BY_SIDE = 32  # requests
-PAUSE = 0.03  # seconds between two changes
+PAUSE = 0.01  # seconds between two changes
+LOOKS = 0.1  # seconds between two looks at all pods: they should not be what takes the time
 
 
 class Record:
@@ -95,7 +97,9 @@ class Churn:
         self.record = record
         self._api = api
         self._pool = pool
-        self._nodes = {f"node-{index}": index for index in indexes}
+        self._begun = indexes
+        self._new = count(indexes.stop)
+        self._nodes: list[str] = []
         self._away: set[str] = set()
         self._clock = SystemClock()
         self._dice = random.Random(18)
@@ -103,13 +107,13 @@ class Churn:
 
     async def begin(self) -> None:
         """Make the nodes. Pods may go there when the fake kubelets have taken them."""
-        await asyncio.gather(*map(self._come, self._nodes))
+        await asyncio.gather(*map(self._come, self._begun))
 
-    async def changes(self, count: int) -> None:
+    async def changes(self, number: int) -> None:
         """So many changes of nodes, one soon after the other."""
         kinds = (self._go, self._relabel, self._taint, self._cordon, self._return, self._return)
-        for _ in range(count):
-            await self._dice.choice(kinds)(self._dice.choice(list(self._nodes)))
+        for _ in range(number):
+            await self._dice.choice(kinds)(self._dice.choice(self._nodes))
             await self._clock.sleep(PAUSE)
 
     async def until(self, condition: Callable[[], bool], seconds: float) -> None:
@@ -118,15 +122,20 @@ class Churn:
             while not condition():
                 self.record.changed.clear()
                 await self.record.changed.wait()
+                await self._clock.sleep(LOOKS)
 
     async def settled(self, image: str, seconds: float) -> None:
         """Wait until each node that fits has one pod, ready with this image, and every other node has none. Pods of
         nodes that are gone are left to Kubernetes' garbage collector, which takes a minute."""
-        fitting, there = await self.fitting(), self._nodes.keys() - self._away
+        fitting, there = await self.fitting(), set(self._nodes)
         try:
             await self.until(lambda: not self.wrong(image, fitting, there), seconds)
         except TimeoutError:
             raise AssertionError("\n".join(self.wrong(image, fitting, there)[:20])) from None
+
+    async def collected(self, seconds: float) -> None:
+        """Wait until no pod is left on a node that is gone."""
+        await self.until(lambda: not {node_of(pod) for pod in self.record.pods()} & self._away, seconds)
 
     def wrong(self, image: str, fitting: set[str], there: set[str]) -> list[str]:
         """What is not as it should be, by node."""
@@ -134,13 +143,9 @@ class Churn:
         for pod in self.record.pods():
             if node_of(pod) in pods:
                 pods[node_of(pod)].append(pod)
-        told = [f"{name}: {[pod.metadata.name for pod in found]}" for name, found in pods.items()
-                if len(found) != (name in fitting)]  # fmt: skip
+        told = [f"{name}: {len(found)} pods" for name, found in pods.items() if len(found) != (name in fitting)]
         return told + [
-            f"{name}: {pod.metadata.name} ready={pod.ready} {[one.image for one in pod.status.container_statuses]}"
-            for name, found in pods.items()
-            for pod in found
-            if not pod.ready or {one.image for one in pod.status.container_statuses} != {image}
+            f"{name}: {_seen(pod)}" for name, found in pods.items() for pod in found if not _runs(pod, image)
         ]
 
     async def fitting(self) -> set[str]:
@@ -153,25 +158,25 @@ class Churn:
         broken = any(taint.key == TAINT["key"] for taint in node.spec.taints)
         return node.metadata.labels.get(POOL) == self._pool and not broken
 
-    async def _come(self, name: str) -> None:
-        node = kwok.node(self._nodes[name])
+    async def _come(self, index: int) -> None:
+        node = kwok.node(index)
         node["metadata"]["labels"][POOL] = self._pool
         async with self._requests:
             await self._api.create(NODE, "", msgspec.json.encode(node))
+        self._nodes.append(f"node-{index}")
 
     async def _return(self, name: str) -> None:
-        """Whatever happened to the node is over; of those that are gone, another one comes."""
-        if self._away:
-            name = self._dice.choice(sorted(self._away))
-            self._away.discard(name)
-            await self._come(name)
+        """Whatever happened to the node is over; in place of one that is gone another one comes. It has a name of its
+        own: kwok does not always start pods on a node that was there before."""
+        if len(self._nodes) < len(self._begun):
+            await self._come(next(self._new))
         else:
             await self._patch(name, {"metadata": {"labels": {POOL: self._pool}}, "spec": {"taints": None}})
 
     async def _go(self, name: str) -> None:
-        if name not in self._away:
-            self._away.add(name)
-            await self._api.delete(NODE, "", name)
+        self._nodes.remove(name)
+        self._away.add(name)
+        await self._api.delete(NODE, "", name)
 
     async def _relabel(self, name: str) -> None:
         await self._patch(name, {"metadata": {"labels": {POOL: self._dice.choice(("other", self._pool))}}})
@@ -183,8 +188,16 @@ class Churn:
         await self._patch(name, {"spec": {"unschedulable": self._dice.choice((True, False))}})
 
     async def _patch(self, name: str, change: Json) -> None:
-        if name not in self._away:
-            await self._api.patch(NODE, "", name, msgspec.json.encode(change), PatchType.MERGE)
+        await self._api.patch(NODE, "", name, msgspec.json.encode(change), PatchType.MERGE)
+
+
+def _runs(pod: Pod, image: str) -> bool:
+    return pod.active and pod.ready and {one.image for one in pod.status.container_statuses} == {image}
+
+
+def _seen(pod: Pod) -> str:
+    images = [one.image for one in pod.status.container_statuses]
+    return f"{pod.metadata.name} {pod.revision} {images} active={pod.active} ready={pod.ready}"
 
 
 @asynccontextmanager
