@@ -9,12 +9,18 @@ from flotilla_cli.foresee.story import CHANGED, CREATED, UNCHANGED, Revision, Se
 from flotilla_cli.imagined.writes import Write
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.control.plan import Create, Patch, Plan
 
-_REVISION_FIELDS = {CLONE_SET: "updateRevision", STATEFUL_SET: "updateRevision", SIDECAR_SET: "latestRevision"}
+_REVISION_FIELDS = {
+    CLONE_SET: "updateRevision",
+    DAEMON_SET: "updateRevision",
+    STATEFUL_SET: "updateRevision",
+    SIDECAR_SET: "latestRevision",
+}
 
 
 def composed(
@@ -68,4 +74,6 @@ def _revision(applied: Applied, writes: Sequence[Write]) -> Revision | None:
         if isinstance(write.action, Create) and write.action.resource == REVISION:
             made.add(write.action.name)
     name = text(member(latest, "status").get(field))
+    if name and applied.manifest.kind.resource == DAEMON_SET:  # whose status has the hash alone
+        name = f"{applied.manifest.name}-{name}"
     return Revision(name, new=name in made) if name else None

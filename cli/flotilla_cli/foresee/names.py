@@ -1,7 +1,8 @@
 """Which names can be foreseen.
 
-Most names follow from what is made: ordinals, hashes of templates. Two hang on what only the real apply brings: the ids
-of a CloneSet's new pods on its next version, those of a new list's jobs on its uid.
+Most names follow from what is made: ordinals, hashes of templates. Others hang on what only the real apply brings, or the
+service remembers: the ids of a CloneSet's new pods on its next version, those of a DaemonSet's on the pods that its nodes
+have had, those of a new list's jobs on its uid.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from flotilla_cli.imagined.writes import Write
 from flotilla_common.api import keys
 from flotilla_common.api.documents import Json, mappings, member, strings
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.resources import POD
 
 
 def unforeseeable(claims: list[Json], *, is_new: bool) -> Callable[[Write], bool]:
@@ -23,6 +26,8 @@ def unforeseeable(claims: list[Json], *, is_new: bool) -> Callable[[Write], bool
         owners = {owner.get("kind") for owner in mappings(member(made, "metadata").get("ownerReferences"))}
         if CLONE_SET.kind in owners:
             return instance_of(made) != "" and instance_of(made) not in known
+        if DAEMON_SET.kind in owners:
+            return write.action.resource == POD
         return is_new and IMAGE_LIST_PULL_JOB.kind in owners
 
     return unnamed

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from flotilla_cli.imagined.pods import demanded_node
 from flotilla_cli.imagined.writes import Write
 from flotilla_common.api import keys
 from flotilla_common.api.documents import Json, mappings, member, strings
@@ -84,7 +85,7 @@ def _step(write: Write, do: str, *, changes: tuple[Change, ...] = (), why: str =
         kind=action.resource.kind,
         namespace=action.namespace,
         name=action.name,
-        node=str(member(document, "spec").get("nodeName", "")) if action.resource == POD else "",
+        node=demanded_node(document) if action.resource == POD else "",
         revision=_labels(document).get(keys.REVISION_LABEL, "") if action.resource == POD else "",
         changes=changes,
         cause=action.cause,

@@ -105,7 +105,7 @@ class Teller:
         alias = self._aliases.get(step.name)
         if alias is None:
             return step
-        return msgspec.structs.replace(step, name="", alias=alias, node="" if step.do == CREATE else step.node)
+        return msgspec.structs.replace(step, name="", alias=alias)
 
 
 def _identity(step: Step) -> tuple[str, ...]:

@@ -6,11 +6,14 @@ from flotilla_cli.foresee.steps import RECREATE, Step
 from flotilla_cli.foresee.story import Wave
 from flotilla_cli.imagined.objects import Objects
 from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.calculate import hindrances
 
-RECREATE_POLICY = "ReCreate"
+_POLICY = ("podUpdatePolicy", "ReCreate")
+_POLICIES = {DAEMON_SET.kind: ("rollingUpdateType", "Standard")}
+"""By kind: the field that says whether pods are updated where they run, and its value for never, which is the default."""
 
 
 class Hindrances:
@@ -20,7 +23,10 @@ class Hindrances:
         self._objects = objects
         self._gates = gates
         rolling = member(workload, "spec", "updateStrategy", "rollingUpdate")
-        self._policy = text(rolling.get("podUpdatePolicy")) or RECREATE_POLICY
+        field, never = _POLICIES.get(workload["kind"], _POLICY)
+        policy = text(rolling.get(field)) or never
+        self._forbidden = f"{field} is {never}" if policy == never else ""
+        self._name = text(member(workload, "metadata").get("name"))
         self._known: dict[tuple[str, str], str] = {}
 
     def explained(self, wave: Wave) -> Wave:
@@ -33,8 +39,8 @@ class Hindrances:
         return msgspec.structs.replace(step, why=self._why(step))
 
     def _why(self, step: Step) -> str:
-        if self._policy == RECREATE_POLICY:
-            return f"podUpdatePolicy is {RECREATE_POLICY}"
+        if self._forbidden:
+            return self._forbidden
         pair = (step.revision, step.cause.rpartition(" ")[2])
         if pair not in self._known:
             self._known[pair] = self._between(step.namespace, *pair)
@@ -47,5 +53,7 @@ class Hindrances:
         return hindrances(before, after, gates=self._gates) or "the revisions do not allow it"
 
     def _template(self, namespace: str, name: str) -> Json:
-        revision = self._objects.get(REVISION, namespace, name)
-        return member(revision or {}, "data", "spec", "template")
+        """Pods name their revision in full, or by its hash."""
+        names = (name, f"{self._name}-{name}")
+        found = (self._objects.get(REVISION, namespace, one) for one in names)
+        return member(next(filter(None, found), {}), "data", "spec", "template")

@@ -13,6 +13,7 @@ from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.resources import NODE, POD, Resource
 from flotilla_common.workload.causes import Around, Cause, cause_of, lingers
+from flotilla_common.workload.placement import node_of
 
 SOON = timedelta(seconds=60)
 """What has been under way for less may still come to its end; what has for longer is taken to stay as it is."""
@@ -71,7 +72,11 @@ class Pods:
         if status.get("phase") in ("Succeeded", "Failed"):
             return None
         if not spec.get("nodeName"):
-            return None if uid in self.troubles else partial(self._put, kubelet.scheduled(pod, self._node()))
+            return (
+                None
+                if uid in self.troubles
+                else partial(self._put, kubelet.scheduled(pod, demanded_node(pod) or self._node()))
+            )
         if not status.get("containerStatuses"):
             self._runs[uid] = _wanted_images(pod)
             return partial(self._put, kubelet.started(pod, now))
@@ -119,6 +124,11 @@ class Pods:
             if (name := pod["spec"].get("nodeName")) in crowd:
                 crowd[name] += 1
         return min(crowd, key=lambda name: crowd[name])
+
+
+def demanded_node(pod: Json) -> str:
+    """The node that the pod is on, or that it is made for; empty for any."""
+    return node_of(msgspec.convert(pod, Pod))
 
 
 def is_ready(pod: Json) -> bool:
