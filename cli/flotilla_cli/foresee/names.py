@@ -1,8 +1,8 @@
 """Which names can be foreseen.
 
-Most names follow from what is made: ordinals, hashes of templates. Others hang on what only the real apply brings, or the
-service remembers: the ids of a CloneSet's new pods on its next version, those of a DaemonSet's on the pods that its nodes
-have had, those of a new list's jobs on its uid.
+Most names follow from what is made: ordinals, hashes of templates. Others hang on what only the real apply brings, or
+the service remembers: the ids of a CloneSet's new pods on its next version, those of a DaemonSet's on the pods that its
+nodes have had, those of a new list's jobs on its uid.
 """
 
 from collections.abc import Callable

@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_cli.foresee.observer import ANSWERED, GONE, READY, RESTARTED, News
 from flotilla_cli.foresee.play import Moment
-from flotilla_cli.foresee.steps import CREATE, DELETE, MARK, RECREATE, Step, restart_of, step_of
+from flotilla_cli.foresee.steps import DELETE, MARK, RECREATE, Step, restart_of, step_of
 from flotilla_cli.foresee.story import Wave
 from flotilla_cli.imagined.writes import Write
 from flotilla_common.control.plan import Create, Plan

@@ -13,7 +13,7 @@ from flotilla_common.workload.inplace.calculate import hindrances
 
 _POLICY = ("podUpdatePolicy", "ReCreate")
 _POLICIES = {DAEMON_SET.kind: ("rollingUpdateType", "Standard")}
-"""By kind: the field that says whether pods are updated where they run, and its value for never, which is the default."""
+"""By kind: the field that lets pods be updated where they run, and its value for never, which is the default."""
 
 
 class Hindrances:

@@ -8,13 +8,15 @@ on the bus, so they are not compared.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 import msgspec
 
+from flotilla_cli.imagined.pods import demanded_node
 from flotilla_cli.replay.passes import Pass
 from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.resources import REVISION
+from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan, Reason
 
 WAKE_TOLERANCE = timedelta(seconds=1)
@@ -89,10 +91,20 @@ def _planned(action: Action, part: str) -> Planned:
 
 
 def _renamed(plan: Plan, acts: Iterable[Act]) -> dict[str, str]:
-    """The name of a new revision is a hash of its template, which a bundle holds without its secrets."""
-    planned = [write.name for write in _writes(plan) if (write.action, write.kind) == ("create", REVISION.kind)]
-    made = [act.name for act in acts if (act.action, act.kind) == ("create", REVISION.kind)]
-    return {planned[0]: made[0]} if planned and made and planned[0] != made[0] else {}
+    """What could not be called as it was. The name of a new revision is a hash of its template, which a bundle holds
+    without its secrets; that of a pod for a node hangs on it, and on a pod that may have gone before the bundle begins.
+    """
+    made = [act for act in acts if act.action == "create"]
+    creates = [action for stage in plan.stages for chain in stage.chains for action in chain]
+    creates = [action for action in creates if isinstance(action, Create)]
+    revisions = zip(
+        (one.name for one in creates if one.resource == REVISION),
+        (act.name for act in made if act.kind == REVISION.kind),
+        strict=False,
+    )
+    for_nodes = {one.cause: one.name for one in creates if one.resource == POD and demanded_node(one.body)}
+    pods = ((for_nodes[act.cause], act.name) for act in made if act.kind == POD.kind and act.cause in for_nodes)
+    return {planned: name for planned, name in (*islice(revisions, 1), *pods) if planned != name}
 
 
 def _rename(write: Planned, renamed: dict[str, str]) -> Planned:

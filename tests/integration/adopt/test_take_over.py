@@ -259,7 +259,7 @@ def meshed(pods: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def rolled_by_node(space: Workspace) -> None:
-    """The last node of the DaemonSet follows, in place: its pods are recognised by the revisions that OpenKruise made."""
+    """The last node of the DaemonSet follows, in place: pods are recognised by the revisions that OpenKruise made."""
     before = {name: pod for name, pod in space.pods.items() if name.startswith("ads-")}
     [left] = (name for name, pod in before.items() if revision_of(pod) != DAEMONS_UPDATED)
     assert len(before) == 3
