@@ -24,6 +24,7 @@ from flotilla_cli.connection import (
     target_of,
 )
 from flotilla_cli.diagnosis.diagnose import Diagnosis, diagnose, from_record
+from flotilla_cli.diagnosis.vacancies import Vacancy
 from flotilla_cli.diagnosis.verdict import STYLES
 from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.plain import printed
@@ -33,8 +34,12 @@ from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, Reason
+from flotilla_common.control.wording import nodes_word
 from flotilla_common.kube.credentials import ConfigError
 from flotilla_common.kube.interface import ApiError, Unreachable
+
+MOST_VACANCIES = 10
+"""Reasons for nodes without a pod that are printed."""
 
 
 @click.command()
@@ -109,6 +114,8 @@ def document(found: Diagnosis) -> Json:
         "causes": msgspec.to_builtins(found.verdict.causes),
         "notes": list(found.notes),
     }
+    if found.vacancies:
+        found_out["nodesWithoutPod"] = {name: group.why for group in found.vacancies for name in group.nodes}
     return {**object_, **record, **found_out}
 
 
@@ -125,6 +132,7 @@ def render(found: Diagnosis, now: datetime, without: Sequence[str] = ()) -> Text
     _append_reasons(text, (*found.verdict.causes, *found.reasons), "  ")
     for line in without:
         text.append("  • ", style="yellow").append(f"{line}\n", "default")
+    _append_vacancies(text, found.vacancies)
     for part in found.record.parts:
         text.append(f"    {part.kind} {part.name}\n", style="bold")
         _append_reasons(text, part.reasons, "      ")
@@ -145,6 +153,15 @@ def _append_reasons(text: Text, reasons: Sequence[Reason], indent: str) -> None:
     for reason in reasons:
         text.append(f"{indent}• ", style="yellow").append(reason.message, "default")
         text.append(f"  [{reason.code}]\n", style="dim")
+
+
+def _append_vacancies(text: Text, vacancies: Sequence[Vacancy]) -> None:
+    if vacancies:
+        text.append("nodes without a pod:\n", "default")
+    for group in vacancies[:MOST_VACANCIES]:
+        text.append(f"  {group.sentence}\n", "default")
+    if rest := sum(len(group.nodes) for group in vacancies[MOST_VACANCIES:]):
+        text.append(f"  and {nodes_word(rest)} for other reasons (-o json has all)\n", style="dim")
 
 
 def _append_errors(text: Text, why: Why) -> None:

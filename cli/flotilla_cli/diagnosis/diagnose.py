@@ -10,15 +10,18 @@ from flotilla_cli.connection import connected
 from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import Findings, find
 from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
-from flotilla_cli.diagnosis.scope import scope_of
+from flotilla_cli.diagnosis.scope import Scope, scope_of
+from flotilla_cli.diagnosis.vacancies import Vacancy, vacancies
 from flotilla_cli.diagnosis.verdict import Verdict, verdict
 from flotilla_cli.renderers.cloneset import clone_set
+from flotilla_cli.renderers.daemonset import daemon_set
 from flotilla_cli.renderers.statefulset import stateful_set
 from flotilla_cli.tree.waiting import waits_for
 from flotilla_cli.tree.why import Why, last_why
 from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import Resource
@@ -35,7 +38,11 @@ HEARTBEAT_SECONDS = 6.0
 NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what is said comes from the objects"
 NO_BUS = "no bus is known for this cluster, so the service's own reasons are missing (--nats URL, FLOTILLA_NATS)"
 
-_READERS: dict[Resource, Callable[[bytes], Workload]] = {CLONE_SET: clone_set, STATEFUL_SET: stateful_set}
+_READERS: dict[Resource, Callable[[bytes], Workload]] = {
+    CLONE_SET: clone_set,
+    DAEMON_SET: daemon_set,
+    STATEFUL_SET: stateful_set,
+}
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -56,6 +63,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     reasons: Sequence[Reason]  # of the service, without what was found out better
     notes: Sequence[str]
+    vacancies: Sequence[Vacancy] = ()  # nodes without a pod, of what has one on each
 
 
 async def diagnose(
@@ -68,7 +76,8 @@ async def diagnose(
     leases = await leases_of(api, service)
     record = await _record(bus, clock, resource, meta, namespace, name)
     planning = planning_of(service, meta, record.why, leases, record.heard, clock.now())
-    findings, told, denied = await _look(api, clock, resource, raw)
+    findings, scope, denied = await _look(api, clock, resource, raw)
+    told = _told(resource, raw)
     if bus is None or record.note:
         planning = msgspec.structs.replace(planning, behind="")  # nobody knows
     mine = record.why is not None and record.why.uid == meta.uid
@@ -80,6 +89,7 @@ async def diagnose(
         verdict=verdict(meta, record.why, findings, planning, told),
         reasons=reasons,
         notes=list(_notes(record, planning, denied)),
+        vacancies=_vacancies(raw, scope, findings, reasons),
     )
 
 
@@ -138,24 +148,29 @@ async def heartbeat(bus: Bus, service: str) -> bool:
     return beat.is_set()
 
 
-async def _look(api: Api, clock: Clock, resource: Resource, raw: bytes) -> tuple[Findings, Sequence[Reason], set[str]]:
-    """(what is known against its pods and nodes, what the object itself says, what may not be read)."""
+async def _look(api: Api, clock: Clock, resource: Resource, raw: bytes) -> tuple[Findings, Scope, set[str]]:
+    """(what is known against its pods and nodes, which these are, what may not be read)."""
     now = clock.now()
     try:
         scope = await scope_of(api, resource, raw, now)
     except ApiError as failure:
         if failure.code not in (401, 403):
             raise
-        return Findings(), _told(resource, raw), {"pods"}
+        return Findings(), Scope(), {"pods"}
     surveyor = Surveyor(api)
     basis = msgspec.structs.replace(scope.basis, silent=await surveyor.silent_nodes(now))
     findings = await find(scope.pods, basis, surveyor, namespaced=scope.namespaced)
     nodes = [group for name in scope.nodes if (group := await _node(surveyor, name, basis)) is not None]
-    return (
-        msgspec.structs.replace(findings, groups=(*nodes, *findings.groups)),
-        _told(resource, raw),
-        surveyor.denied,
-    )
+    findings = msgspec.structs.replace(findings, groups=(*nodes, *findings.groups))
+    return findings, scope, surveyor.denied | scope.denied
+
+
+def _vacancies(raw: bytes, scope: Scope, findings: Findings, reasons: Sequence[Reason]) -> Sequence[Vacancy]:
+    """Why nodes have no pod, where each is to have one."""
+    if scope.served is None:
+        return ()
+    template = msgspec.json.decode(raw, type=DaemonSet).spec.template
+    return vacancies(template, scope.served, scope.pods, findings.groups, reasons)
 
 
 async def _node(surveyor: Surveyor, name: str, basis: Around) -> Group | None:

@@ -20,6 +20,7 @@ IMPOSSIBLE = (
     "InvalidSelector",
     "InvalidTemplate",
     "InvalidSpec",
+    "SelectingAll",
     "NameTaken",
     "VolumesDiffer",
     "InPlaceImpossible",
@@ -50,10 +51,13 @@ TROUBLES = (
 )
 """Reasons that somebody has to act on where pods do not tell of anything worse."""
 
-WISHES = ("PausedByUser", "Paused", "OnDelete", "PartitionReached", "NotUpdate", "NotSelected")
+WISHES = ("PausedByUser", "Paused", "OnDelete", "PartitionReached", "PartitionedScaling", "NotUpdate", "NotSelected")
 """Reasons that say that the spec itself wants it so."""
 
-DONE = ("Complete", "Completed", "NoPods", "Recorded", "Distributed")
+ASIDE = ("NodesExcluded", "Misscheduled")
+"""Reasons that tell of nodes, and not how far the object is."""
+
+DONE = ("Complete", "Completed", "RolledOut", "NoPods", "Recorded", "Distributed")
 
 
 class Word(StrEnum):
@@ -127,7 +131,7 @@ def _is_final(reason: Reason) -> bool:
 def _rest(reasons: Sequence[Reason]) -> Iterator[tuple[Word, str]]:
     """Nothing is known against it."""
     for one in reasons:
-        if one.code not in DONE:
+        if one.code not in (*DONE, *ASIDE):
             yield Word.WAITING, one.message.removeprefix("waiting: ").removeprefix("waiting ")
     yield Word.DONE, "; ".join(_of(reasons, DONE)) or "nothing to wait for"
 

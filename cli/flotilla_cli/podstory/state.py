@@ -10,12 +10,13 @@ from flotilla_cli.diagnosis.scope import basis_of
 from flotilla_cli.diagnosis.verdict import Word
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import controller_of
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around, Cause, cause_of, unstable_cause
 
-_OWNERS = {(one.kind, one.group): one for one in (CLONE_SET, STATEFUL_SET)}
+_OWNERS = {(one.kind, one.group): one for one in (CLONE_SET, DAEMON_SET, STATEFUL_SET)}
 
 
 async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | None, set[str]]:

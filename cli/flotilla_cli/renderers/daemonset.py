@@ -1,33 +1,38 @@
-"""DaemonSet: the tree of its revisions and pods, by node."""
+"""DaemonSet: the tree of its revisions, and of the nodes with their pods."""
 
+import re
+from collections.abc import Iterator
 from functools import partial
 
 import msgspec
 
 from flotilla_cli.picture import Opener
 from flotilla_cli.tree.live import LiveTree
-from flotilla_cli.tree.workload import Numbers, Workload
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet, RollingUpdate
+from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet, RollingUpdate, ScaleStrategy
+from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.selectors import Selector
+
+_DIGITS = re.compile(r"(\d+)")
 
 
 def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
-    """What the tree needs to know of a DaemonSet."""
+    """What the tree needs to know of a DaemonSet. Its numbers are nodes."""
     daemonset = msgspec.json.decode(raw, type=DaemonSet)
     spec, status = daemonset.spec, daemonset.status
     rolling = spec.update_strategy.rolling_update or RollingUpdate()
     newest = f"{daemonset.metadata.name}-{status.update_revision}" if status.update_revision else ""
+    wanted = status.desired_number_scheduled
     return Workload(
         kind=DAEMON_SET.kind,
         metadata=daemonset.metadata,
         numbers=Numbers(
-            desired=status.desired_number_scheduled,
+            desired=wanted,
             total=status.current_number_scheduled,
             ready=status.number_ready,
             available=status.number_available,
             updated=status.updated_number_scheduled,
-            updated_ready=0,
-            updated_available=0,
-            expected_updated=status.desired_number_scheduled,
+            expected_updated=max(wanted - _partition(rolling, wanted), 0),
         ),
         observed_generation=status.observed_generation,
         update_revision=newest,
@@ -36,7 +41,39 @@ def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
         paused=rolling.paused,
         on_delete=spec.update_strategy.type == "OnDelete",
         min_ready_seconds=spec.min_ready_seconds,
+        details=tuple(_details(daemonset, rolling)),
+        belongs=_belongs,
+        order=by_number,
+        by_node=True,
     )
+
+
+def by_number(name: str) -> OrderKey:
+    """Nodes in the order of the numbers in their names: node-9 comes before node-10."""
+    return tuple(int(part) if index % 2 else part for index, part in enumerate(_DIGITS.split(name)))
+
+
+def _belongs(label: str, revision_name: str) -> bool:
+    """Pods have the hash alone; those that another release made may have the whole name."""
+    return label == revision_name or label == revision_name.rpartition("-")[2]
+
+
+def _partition(rolling: RollingUpdate, nodes: int) -> int:
+    """0 for one that cannot be read, of which the service tells."""
+    try:
+        return strict_value(rolling.partition or 0, nodes, round_up=False)
+    except ValueError:
+        return 0
+
+
+def _details(daemonset: DaemonSet, rolling: RollingUpdate) -> Iterator[str]:
+    if strays := daemonset.status.number_misscheduled:
+        yield f"{strays} {'nodes have' if strays > 1 else 'node has'} a pod that would not be made now"
+    if rolling.selector is not None:
+        chosen = Selector(rolling.selector.match_labels, tuple(rolling.selector.match_expressions))
+        yield f"only nodes with {chosen} are updated"
+    if (daemonset.spec.scale_strategy or ScaleStrategy()).partitioned_scaling:
+        yield "the partition holds for new pods, too"
 
 
 picture: Opener = partial(LiveTree, daemon_set)

@@ -26,7 +26,7 @@ def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
         branch = tree.add(_revision(revision))
         shown = revision.pods[:limit] if limit else revision.pods
         if shown:
-            branch.add(_pods(shown, now))
+            branch.add(_pods(shown, now, by_node=view.by_node))
         if len(shown) < len(revision.pods):
             branch.add(Text(_rest(revision.pods[len(shown) :]), style="dim"))
     if view.older_revisions:
@@ -67,16 +67,19 @@ def _revision(revision: RevisionView) -> Text:
     return line
 
 
-def _pods(pods: Sequence[PodView], now: datetime) -> Table:
+def _pods(pods: Sequence[PodView], now: datetime, *, by_node: bool) -> Table:
+    """A line for each: what it is known by comes first."""
     table = Table.grid(padding=(0, 2))
-    for name in ("icon", "name", "state", "lifecycle", "ready", "restarts", "age", "node", "images", "waiting"):
+    for name in ("icon", "name", "state", "lifecycle", "ready", "restarts", "age", "place", "images", "waiting"):
         table.add_column(name, no_wrap=True, justify="right" if name in ("restarts", "age") else "left")
     for pod in pods:
         icon, style = _icon(pod)
         restarts = "1 restart" if pod.restarts == 1 else f"{pod.restarts} restarts"
         images = ", ".join(short_image(image) for image in pod.images)
         waiting = _waiting(pod, now)
-        cells = [pod.name, pod.state, pod.lifecycle or "-", pod.ready, restarts, age(pod.created, now), pod.node or "-"]
+        node = pod.node or "-"
+        name, place = (node, pod.name) if by_node else (pod.name, node)
+        cells = [name, pod.state, pod.lifecycle or "-", pod.ready, restarts, age(pod.created, now), place]
         table.add_row(Text(icon, style=style), *cells, Text(images, style="dim"), Text(waiting, style="yellow"))
     return table
 

@@ -8,11 +8,12 @@ import msgspec
 from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why
-from flotilla_cli.tree.workload import Numbers, Workload
-from flotilla_common.api.core import ControllerRevision
+from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.meta import IntOrString
 from flotilla_common.workload.causes import grouped
+from flotilla_common.workload.placement import node_of
 from flotilla_common.workload.predicates import is_serving, max_restarts
 
 
@@ -58,6 +59,7 @@ class SetView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     deleting: bool
     paused: bool
     partition: IntOrString  # as it is written
+    by_node: bool  # pods are known by their nodes
     numbers: Numbers
     details: tuple[str, ...]  # what else is said of the kind
     causes: tuple[str, ...]  # why pods do not serve
@@ -84,6 +86,7 @@ def view(
         deleting=meta.deletion_timestamp is not None,
         paused=workload.paused,
         partition=workload.partition,
+        by_node=workload.by_node,
         numbers=workload.numbers,
         details=workload.details,
         causes=tuple(group.sentence for group in grouped(known)),
@@ -112,7 +115,7 @@ def _group(
 def _revision_view(
     workload: Workload, name: str, revision: ControllerRevision | None, pods: Iterable[PodFacts]
 ) -> RevisionView:
-    views = sorted(pods, key=lambda facts: (is_serving(facts.pod), workload.order(facts.pod.metadata.name)))
+    views = sorted(pods, key=lambda facts: (is_serving(facts.pod), *_order(workload, facts.pod)))
     return RevisionView(
         name=name,
         number=revision.revision if revision else 0,
@@ -121,6 +124,10 @@ def _revision_view(
         images=_images(revision),
         pods=tuple(_pod_view(facts, workload.min_ready_seconds) for facts in views),
     )
+
+
+def _order(workload: Workload, pod: Pod) -> tuple[OrderKey, str]:
+    return workload.order(node_of(pod) if workload.by_node else pod.metadata.name), pod.metadata.name
 
 
 def _images(revision: ControllerRevision | None) -> tuple[str, ...]:
@@ -143,7 +150,7 @@ def _pod_view(facts: PodFacts, min_ready_seconds: int) -> PodView:
         serving=is_serving(pod) and pod.metadata.deletion_timestamp is None,
         restarts=max_restarts(statuses),
         created=pod.metadata.creation_timestamp,
-        node=pod.spec.node_name,
+        node=node_of(pod),
         images=tuple(container.image for container in pod.spec.containers),
         waiting_for=pod_waits_for(facts),
         available_at=None if since is None else since + timedelta(seconds=min_ready_seconds),

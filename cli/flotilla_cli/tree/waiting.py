@@ -52,7 +52,7 @@ def _limits(workload: Workload) -> Iterator[Reason]:
         text = f"waiting for {todo} more {_noun(todo)} to be updated to {workload.update_revision}"
         yield Reason(code="Updating", message=text)
     elif not workload.on_delete and workload.partition and old > 0:
-        kept = f"{workload.partition} keeps the other pods at {workload.current_revision}"
+        kept = f"{workload.partition} keeps the other pods at {workload.current_revision or 'older revisions'}"
         yield Reason(code="PartitionReached", message=f"waiting for a smaller partition: {kept}")
 
 

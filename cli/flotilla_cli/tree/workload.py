@@ -13,15 +13,15 @@ OrderKey = tuple[int | str, ...]
 
 
 class Numbers(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Pods, counted."""
+    """Pods, or nodes with their pods, counted."""
 
     desired: int
     total: int
     ready: int
     available: int
     updated: int
-    updated_ready: int
-    updated_available: int
+    updated_ready: int | None = None  # None: the kind does not count them
+    updated_available: int | None = None
     expected_updated: int
 
 
@@ -40,7 +40,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     min_ready_seconds: int = 0
     details: tuple[str, ...] = ()  # what else people want to know of this kind, a line each
     belongs: Callable[[str, str], bool] = str.__eq__  # (revision label of a pod, name of a revision)
-    order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by name
+    order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by what they are known by
+    by_node: bool = False  # pods are known by their nodes, of which each has one, and not by their names
 
 
 Reader = Callable[[bytes | msgspec.Raw], Workload]

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from flotilla_cli.diagnosis.diagnose import Diagnosis, Record
+from flotilla_cli.diagnosis.vacancies import Vacancy
 from flotilla_cli.diagnosis.verdict import Verdict, Word
 from flotilla_cli.explain import document, explain, render
 from flotilla_cli.plain import plain
@@ -107,6 +108,25 @@ def test_without_a_record_the_causes_are_told():
         "  ! the bus does not answer",
         "  • web-3, web-5: image shop:2 cannot be pulled  [ErrImagePull]",
     ]
+
+
+def test_nodes_without_a_pod_are_told_by_reason():
+    few = [Vacancy("no node takes it: 0/9 nodes are available", ("n1",)), Vacancy("is tainted", ("n2", "n3"))]
+    found = diagnosis(None, vacancies=few)
+    assert shown(found)[3:] == [
+        "nodes without a pod:",
+        "  n1: no node takes it: 0/9 nodes are available",
+        "  n2, n3: is tainted",
+    ]
+    assert document(found)["nodesWithoutPod"] == {"n1": few[0].why, "n2": "is tainted", "n3": "is tainted"}
+
+
+def test_of_many_reasons_the_rest_is_counted():
+    many = [Vacancy(f"reason {number}", tuple(f"n{number}-{one}" for one in range(7))) for number in range(12)]
+    lines = shown(diagnosis(None, vacancies=many))[4:]
+    assert (len(lines), lines[-1]) == (11, "  and 14 nodes for other reasons (-o json has all)")
+    assert lines[0] == "  n0-0, n0-1, n0-2, n0-3, n0-4 and 2 more: reason 0"
+    assert len(document(diagnosis(None, vacancies=many))["nodesWithoutPod"]) == 84
 
 
 def test_the_document_is_the_record_and_what_was_found_out():

@@ -10,6 +10,7 @@ import pytest
 
 from flotilla_cli.plain import plain
 from flotilla_cli.renderers.cloneset import clone_set
+from flotilla_cli.renderers.daemonset import daemon_set
 from flotilla_cli.renderers.statefulset import stateful_set
 from flotilla_cli.tree.facts import PodFacts, read_pod
 from flotilla_cli.tree.render import render, short_image
@@ -39,6 +40,7 @@ def pod(name: str, revision: str = "web-new", *, ready: bool = True, state: str 
     metadata |= extra.get("metadata", {})
     image = extra.get("image", "registry.example.com/shop/web:2")
     spec = {"nodeName": extra.get("node", "node-1"), "containers": [{"name": "main", "image": image}]}
+    spec |= {"affinity": extra["affinity"]} if "affinity" in extra else {}
     return read_pod(json.dumps({"metadata": metadata, "spec": spec, "status": status}).encode())
 
 
@@ -189,6 +191,54 @@ def test_claims_that_differ_from_their_template(volume_claims: list[dict[str, An
     assert statefulset(status={"volumeClaims": volume_claims}).details == expected
 
 
+def daemonset(*, status: dict[str, Any] | None = None, rolling: dict[str, Any] | None = None, **spec: Any) -> Workload:
+    counts = {
+        "observedGeneration": 1,
+        "desiredNumberScheduled": 3,
+        "currentNumberScheduled": 3,
+        "numberReady": 3,
+        "updatedNumberScheduled": 3,
+        "updateRevision": "new",
+    }
+    document = {
+        "metadata": {"name": "probe", "namespace": "shop", "generation": 1, "creationTimestamp": CREATED},
+        "spec": {"updateStrategy": {"rollingUpdate": rolling or {}}} | spec,
+        "status": counts | (status or {}),
+    }
+    return daemon_set(msgspec.json.encode(document))
+
+
+def test_a_daemon_set_half_way():
+    found = daemonset(
+        status={"numberReady": 2, "updatedNumberScheduled": 1, "numberMisscheduled": 1},
+        rolling={"partition": "34%", "selector": {"matchLabels": {"ring": "canary"}}},
+        scaleStrategy={"partitionedScaling": True},
+    )
+    pods = [
+        pod("probe-x", "old", node="node-9", image="registry.example.com/probe:1"),
+        pod("probe-y", "old", node="node-10", image="registry.example.com/probe:1"),
+        pod("probe-z", "new", node="node-2", ready=False, reason="ErrImagePull", image="registry.example.com/probe:2"),
+    ]
+    revisions = [
+        revision("probe-old", 1, "registry.example.com/probe:1"),
+        revision("probe-new", 2, "registry.example.com/probe:2"),
+    ]
+    check("daemonset.txt", plain(render(view(found, pods, revisions, None), NOW)))
+
+
+def test_a_pod_of_a_daemon_set_that_has_no_node_yet_stands_at_the_one_that_it_is_made_for():
+    asked = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-3"]}]}
+    nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [asked]}}
+    affinity = {"nodeAffinity": nodes}
+    [shown] = view(daemonset(), [pod("probe-x", "new", node="", affinity=affinity)], [], None).revisions
+    assert [one.node for one in shown.pods] == ["node-3"]
+
+
+@pytest.mark.parametrize(("partition", "expected"), [(None, 3), (1, 2), ("50%", 2), (5, 0), ("much", 3)])
+def test_nodes_that_a_partition_leaves(partition: int | str | None, expected: int):
+    assert daemonset(rolling={"partition": partition}).numbers.expected_updated == expected
+
+
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
@@ -256,6 +306,14 @@ ROLLING = {"replicas": 3, "updatedReplicas": 1, "expectedUpdatedReplicas": 1, "c
             statefulset(status={"updatedReplicas": 2, "currentRevision": "db-old"}, rolling={"partition": 1}),
             ("waiting for a smaller partition: 1 keeps the other pods at db-old",),
             id="a partition of numbered pods",
+        ),
+        pytest.param(
+            daemonset(status={"currentNumberScheduled": 2}), ("waiting for 1 more pod: 2 of 3 exist",), id="nodes"
+        ),
+        pytest.param(
+            daemonset(status={"updatedNumberScheduled": 2}, rolling={"partition": 1}),
+            ("waiting for a smaller partition: 1 keeps the other pods at older revisions",),
+            id="a partition of nodes",
         ),
         pytest.param(
             statefulset(

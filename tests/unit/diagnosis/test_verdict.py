@@ -34,6 +34,9 @@ BUDGET = ("WaitingForMaxUnavailable", "waiting: maxUnavailable 1 is used by web-
 QUOTA = ("QuotaExceeded", "creating Pod web-3 is refused: exceeded quota: small")
 PAUSED = ("PausedByUser", "paused by the user: 1 of 2 pods updated")
 COMPLETE = ("Complete", "2 of 2 pods updated, all available")
+EXCLUDED = ("NodesExcluded", "1 node gets no pod: gpu-1 has the untolerated taint gpu:NoSchedule")
+MISSCHEDULED = ("Misscheduled", "1 node has a pod that would not be made now: n1 is tainted")
+HELD_BACK = ("PartitionedScaling", "2 nodes get no pod yet: partition 2 holds for new pods, too: n3, n4")
 NO_AGENT = ("WaitingForNodeAgent", "no node agent has answered since 11:00 on 1 node: n1")
 
 ROWS = [
@@ -53,6 +56,10 @@ ROWS = [
     ),
     ("no agent", why(NO_AGENT), Findings(), ALIVE, Word.STUCK, "no node agent has answered"),
     ("complete", why(COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE[1]),
+    ("nodes aside", why(EXCLUDED, MISSCHEDULED, COMPLETE), Findings(), ALIVE, Word.DONE, COMPLETE[1]),
+    ("nodes aside, under way", why(EXCLUDED, BUDGET), Findings(), ALIVE, Word.WAITING, "maxUnavailable 1 is used"),
+    ("nodes held back", why(HELD_BACK, EXCLUDED), Findings(), ALIVE, Word.ON_HOLD, HELD_BACK[1]),
+    ("selecting all", why(("SelectingAll", "it selects all")), Findings(), ALIVE, Word.STUCK, "it selects all"),
     ("unstable", why(COMPLETE), Findings((), [STUCK]), ALIVE, Word.UNSTABLE, "web-1: no image"),
     ("service down", why(COMPLETE), Findings(), DOWN, Word.STUCK, "no cloneset service holds the lease"),
     ("pods, and service down", why(COMPLETE), Findings([STUCK]), DOWN, Word.STUCK, "web-1: no image"),
