@@ -23,7 +23,16 @@ from flotilla_daemonset.daemonset.numbers import targets
 from flotilla_daemonset.daemonset.pods import GENERATION_ANNOTATION, Criteria, sort_out
 from flotilla_daemonset.daemonset.predownload import plan_predownload
 from flotilla_daemonset.daemonset.refresh import plan_refresh
-from flotilla_daemonset.daemonset.revisions import Revisions, choose, hash_of, merge, surplus, upkeep
+from flotilla_daemonset.daemonset.revisions import (
+    Revisions,
+    choose,
+    forget_duplicates,
+    hash_of,
+    misplaced,
+    move,
+    surplus,
+    upkeep,
+)
 from flotilla_daemonset.daemonset.rollout import plan_rollout
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
 from flotilla_daemonset.daemonset.status import Counts, count, plan_status
@@ -100,12 +109,12 @@ def _own(context: PlanContext, draft: Draft) -> None:
     meta, members, revisions = context.daemonset.metadata, context.members, context.revisions
     draft.stage((revisions.writes,))
     draft.stage(upkeep(context.daemonset, revisions))
-    moved, forgotten = merge(revisions, members.own)
-    draft.stage(moved)
-    draft.stage(forgotten)
+    moved = misplaced(revisions, members.own)
+    draft.stage(move(revisions, moved))
+    draft.stage(forget_duplicates(revisions))
     draft.stage(release(meta.uid, POD, members.strays), stop_on_failure=False)
     draft.stage(take_in(DAEMON_SET, meta, POD, members.orphans), stop_on_failure=False)
-    for pod in (*members.strays, *members.orphans):
+    for pod in (*moved, *members.strays, *members.orphans):
         draft.touch(pod)
     if members.orphans:
         draft.reason("Adopting", f"taking in {named(members.orphans)}: nobody controls them", members.orphans)

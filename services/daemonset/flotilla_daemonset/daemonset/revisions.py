@@ -100,12 +100,21 @@ def upkeep(daemonset: DaemonSet, revisions: Revisions) -> list[Chain]:
     return [*take_in(DAEMON_SET, daemonset.metadata, REVISION, loose), *map(_label, unlabelled)]
 
 
-def merge(revisions: Revisions, pods: Iterable[Pod]) -> tuple[list[Chain], list[Chain]]:
-    """Pods of duplicates are moved to the revision that is kept; then the duplicates go."""
+def misplaced(revisions: Revisions, pods: Iterable[Pod]) -> list[Pod]:
+    """Pods that bear the hash of a duplicate."""
     hashes = {hash_of(revision) for revision in revisions.duplicates} - {revisions.hash}
-    moved = [_relabel(pod, revisions.hash) for pod in pods if pod.revision in hashes] if hashes else []
+    return [pod for pod in pods if pod.revision in hashes] if hashes else []
+
+
+def move(revisions: Revisions, pods: Iterable[Pod]) -> list[Chain]:
+    """Put pods of duplicates on the revision that is kept."""
+    return [_relabel(pod, revisions.hash) for pod in pods]
+
+
+def forget_duplicates(revisions: Revisions) -> list[Chain]:
+    """Delete the revisions that no pod bears any more."""
     cause = f"the same template as {revisions.name}"
-    return moved, [(delete_of(REVISION, revision.metadata, cause=cause),) for revision in revisions.duplicates]
+    return [(delete_of(REVISION, revision.metadata, cause=cause),) for revision in revisions.duplicates]
 
 
 def surplus(daemonset: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> tuple[Delete, ...]:
