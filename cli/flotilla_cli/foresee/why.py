@@ -54,6 +54,5 @@ class Hindrances:
 
     def _template(self, namespace: str, name: str) -> Json:
         """Pods name their revision in full, or by its hash."""
-        names = (name, f"{self._name}-{name}")
-        found = (self._objects.get(REVISION, namespace, one) for one in names)
-        return member(next(filter(None, found), {}), "data", "spec", "template")
+        whole, short = (self._objects.get(REVISION, namespace, one) for one in (name, f"{self._name}-{name}"))
+        return member(whole or short or {}, "data", "spec", "template")
