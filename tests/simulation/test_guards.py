@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 import pytest
 
-from flotilla_cloneset.cloneset import create, identity
+from flotilla_cloneset.cloneset import create
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
@@ -29,6 +29,7 @@ from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.table import Table
 from flotilla_common.workload.inplace import completion
 from flotilla_common.workload.inplace.state import InPlaceState
+from flotilla_common.workload.podnames import suffix
 from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
 
 
@@ -100,7 +101,7 @@ def no_idempotent_names(patch: pytest.MonkeyPatch) -> None:
 
     def fresh_ids(owner: ObjectMeta, existing: Iterable[str], taken: Collection[str]) -> Iterator[str]:
         del owner, existing
-        return (name for name in (identity._id(b"", number) for number in counter) if name not in taken)
+        return (name for name in (suffix(b"", number) for number in counter) if name not in taken)
 
     patch.setattr(create, "fresh_ids", fresh_ids)
 
