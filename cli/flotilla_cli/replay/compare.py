@@ -6,9 +6,8 @@ on the bus, so they are not compared.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 
 import msgspec
 
@@ -16,7 +15,7 @@ from flotilla_cli.imagined.pods import demanded_node
 from flotilla_cli.replay.passes import Pass
 from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.resources import POD, REVISION
+from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan, Reason
 
 WAKE_TOLERANCE = timedelta(seconds=1)
@@ -97,14 +96,18 @@ def _renamed(plan: Plan, acts: Iterable[Act]) -> dict[str, str]:
     made = [act for act in acts if act.action == "create"]
     creates = [action for stage in plan.stages for chain in stage.chains for action in chain]
     creates = [action for action in creates if isinstance(action, Create)]
-    revisions = zip(
-        (one.name for one in creates if one.resource == REVISION),
-        (act.name for act in made if act.kind == REVISION.kind),
-        strict=False,
-    )
-    for_nodes = {one.cause: one.name for one in creates if one.resource == POD and demanded_node(one.body)}
-    pods = ((for_nodes[act.cause], act.name) for act in made if act.kind == POD.kind and act.cause in for_nodes)
-    return {planned: name for planned, name in (*islice(revisions, 1), *pods) if planned != name}
+    revisions = [one.name for one in creates if one.resource == REVISION], _names(made, REVISION)
+    for_nodes = [one.name for one in creates if one.resource == POD and demanded_node(one.body)], _names(made, POD)
+    return dict(pair for planned, real in (revisions, for_nodes) for pair in _pairs(planned, real))
+
+
+def _names(made: Iterable[Act], resource: Resource) -> list[str]:
+    return [act.name for act in made if act.kind == resource.kind]
+
+
+def _pairs(planned: Sequence[str], made: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Those that only one side has, in order."""
+    return zip((one for one in planned if one not in made), (one for one in made if one not in planned), strict=False)
 
 
 def _rename(write: Planned, renamed: dict[str, str]) -> Planned:

@@ -1,6 +1,7 @@
-"""`flotilla get`, `explain`, `plan`, `bundle` and `replay` of a DaemonSet, beside running services."""
+"""`flotilla get`, `explain`, `plan`, `history`, `tail`, `bundle`, `replay` of a DaemonSet, beside running services."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ class Flotilla:
         self._env = environment(services.nats)
 
     def run(self, *words: str, stdin: str = "", codes: tuple[int, ...] = (0,)) -> str:
-        where = {"bundle": self._bus, "replay": []}.get(words[0], [*self._bus, self._cluster])
+        where = {"bundle": self._bus, "replay": [], "tail": self._bus}.get(words[0], [*self._bus, self._cluster])
         line = [sys.executable, "-m", "flotilla_cli", *words, *where]
         reply = subprocess.run(
             line, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=self._env
@@ -51,6 +52,8 @@ def test_nodes_and_why_some_have_no_pod(space: Workspace, flotilla: Flotilla, tm
     said = flotilla.run("explain", "ads", NAME)
     assert said.startswith("done: 1 of 1 node updated, all available")
     assert "  node-0, node-2: does not match nodeSelector kubernetes.io/hostname=node-1" in said.splitlines()
+    told = re.sub(" +", " ", flotilla.run("tail", NAME, "--since", "5m", "--no-follow"))
+    assert f"Pod {space.name}/{pod} create new pod of {NAME}-" in told
     bundle = str(tmp_path / "agent.jsonl")
     flotilla.run("bundle", "ads", NAME, "-o", bundle)
     assert "decisions are those of the service" in flotilla.run("replay", bundle)
@@ -84,3 +87,8 @@ def test_what_is_foretold_happens(space: Workspace, flotilla: Flotilla, strategy
     status = space.settled(NAME, updatedNumberScheduled=updated, numberAvailable=3)
     assert story["revision"] == {"name": f"{NAME}-{status['updateRevision']}", "new": True}
     assert differences(foretold(story), happened(space.history(mark), before)) == []
+    told = flotilla.run("history", "ads", NAME)
+    assert f"spec.template.spec.containers[nginx].image  nginx:alpine → {NEW}" in told
+    touched = {name for wave in foretold(story) for _, name in wave if name}
+    assert len(touched) == updated
+    assert all(name in told for name in touched)

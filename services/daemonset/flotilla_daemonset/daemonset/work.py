@@ -91,7 +91,7 @@ class Work:
         return create_of(
             POD,
             body,
-            cause=f"node {node} lacks a pod",
+            cause=f"new pod of {self._context.revisions.name}",
             phase=CREATE,
             on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
             on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),
