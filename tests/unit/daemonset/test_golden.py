@@ -85,3 +85,11 @@ def test_a_new_image_makes_a_new_revision() -> None:
     assert isinstance(first, Create)
     assert first.body["metadata"]["labels"].keys() == {"app", "controller-revision-hash"}
     assert {action.resource.kind for action in rest} == {"Pod"}
+
+
+def test_a_template_in_the_typed_form_of_the_older_version_is_the_same() -> None:
+    """`resources: {}` says nothing."""
+    document, (alpha,) = stored(), documents("daemonsets.v1alpha1")
+    assert document["spec"]["template"] != alpha["spec"]["template"]
+    document["spec"]["template"] = alpha["spec"]["template"]
+    assert actions(planned(document)) == []
