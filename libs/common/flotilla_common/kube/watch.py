@@ -1,7 +1,7 @@
 """The lines of a watch as events.
 
 A watch answers with one JSON document per line, each of any size, in chunks that end anywhere. A busy one is read at
-most fifty times a second: what is read together is published, stored, delivered and taken together, with one
+most twenty times a second: what is read together is published, stored, delivered and taken together, with one
 wake-up of every process on the way instead of one per event.
 """
 
@@ -13,9 +13,9 @@ import msgspec
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import ApiError, Unreachable, WatchEvent
 
-BREATH_SECONDS = 0.02
-"""Between two looks at a busy watch, seconds. An event after a pause is read at once; a kubelet takes fifty times as
-long to start a container."""
+BREATH_SECONDS = 0.05
+"""Between two looks at a busy watch, seconds. An event after a pause is read at once; a kubelet takes twenty times
+as long to start a container."""
 
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
