@@ -57,7 +57,7 @@ WISHES = ("PausedByUser", "Paused", "OnDelete", "PartitionReached", "Partitioned
 ASIDE = ("NodesExcluded", "Misscheduled")
 """Reasons that tell of nodes, and not how far the object is."""
 
-DONE = ("Complete", "Completed", "RolledOut", "NoPods", "Recorded", "Distributed")
+DONE = ("Complete", "Completed", "NoPods", "Recorded", "Distributed")
 
 
 class Word(StrEnum):
