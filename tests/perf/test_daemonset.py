@@ -15,6 +15,7 @@ from flotilla_common.api.resources import Resource
 from tests.perf.limits import within
 from tests.perf.lives import NEW, OLD, Life
 from tests.perf.rollouts import BUILT_IN_DAEMON_SET, DAEMON_SET, Bench, bench
+from tests.support.cluster import eventually
 from tests.support.fleet import SERVICES
 
 NODES = 500
@@ -26,7 +27,9 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
+    """At rest: every node has its NodeImage."""
     async with bench(tmp_path_factory.mktemp("perf"), nodes=NODES, services=EVERYTHING) as running:
+        await eventually(lambda: len(running.cluster.read("nodeimages")["items"]) == NODES)
         yield running
 
 
