@@ -1,8 +1,8 @@
 """Builders for DaemonSets, nodes, pods and snapshots, and the notation of the worked examples (daemonset.md §8).
 
 `pods("1A 2B! 2A")`: pods of DaemonSet `d` on nodes `n1`, `n2`, … by revision. Behind the letter: `!` not ready, `P`
-pending without a node, `F` failed, `T` terminating, `H` held by the label of the hook, `D` in PreparingDelete, `-`
-without the readiness gate of updates in place; `@5` ready for 5 seconds.
+pending without a node, `F` failed, `T` terminating, `H` held by the label of the hook, `D` in PreparingDelete, `U`
+out of service for an update in place, `-` without the readiness gate of these; `@5` ready for 5 seconds.
 """
 
 import re
@@ -31,7 +31,7 @@ OWNER = {
     "blockOwnerDeletion": True,
 }
 HOOK = {"labelsHandler": {"hold": "true"}}
-_TOKEN = re.compile(r"(\d+)([A-C])([!PFTHD-]*)(?:@(\d+))?")
+_TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDU-]*)(?:@(\d+))?")
 Doc = dict[str, Any]
 
 
@@ -186,7 +186,7 @@ def pod(
 ) -> Pod:
     """One pod. `age`: the higher, the younger."""
     name = name or f"d-{where}{letter}"
-    ready = not set(flags) & set("!PF")
+    ready = not set(flags) & set("!PFU")
     phase = next(({"P": "Pending", "F": "Failed"}[flag] for flag in flags if flag in "PF"), "Running")
     ready_since = LONG_AGO if since is None else NOW - timedelta(seconds=int(since))
     gates = ["KruisePodReady"] if "-" in flags else ["InPlaceUpdateReady", "KruisePodReady"]
@@ -216,7 +216,7 @@ def pod(
         "status": {
             "phase": phase,
             "conditions": [
-                *({"type": gate, "status": "True", "lastTransitionTime": LONG_AGO} for gate in gates),
+                *({"type": gate, "status": _gate(gate, flags), "lastTransitionTime": LONG_AGO} for gate in gates),
                 {"type": "ContainersReady", "status": str(ready), "lastTransitionTime": ready_since},
                 {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
             ],
@@ -224,6 +224,10 @@ def pod(
         },
     }
     return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+
+
+def _gate(gate: str, flags: str) -> str:
+    return str(gate != "InPlaceUpdateReady" or "U" not in flags)
 
 
 def stored_revisions(builder: Builder) -> list[ControllerRevision]:

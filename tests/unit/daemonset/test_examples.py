@@ -70,6 +70,8 @@ ALL_OLD = "1A 2A 3A 4A 5A"
         (25, ds().surge(), "1A 1A 1B! 2A 3A 4A 5A", "-1A"),
         (26, ds().in_place(), ALL_OLD, "~5A"),
         (26, ds().in_place().m("100%"), ALL_OLD, "~5A ~4A ~3A ~2A ~1A"),
+        (26, ds("C").in_place(), "1A 2A 3A 4BU 5B", "~4B"),
+        (26, ds("C").in_place().m(2), "1A 2A 3A 4BU 5B", "~4B ~5B"),
         (28, ds().in_place(), "1A- 2A- 3A- 4A- 5A-", "-5A"),
         (29, ds().hooked(), "1AH 2AH 3AH 4AH 5AH", "hold:5A"),
         (29, ds().hooked(), "1AH 2AH 3AH 4AH 5AHD", ""),

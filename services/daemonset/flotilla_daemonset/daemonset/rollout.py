@@ -15,6 +15,7 @@ from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.pods import is_being_updated
 from flotilla_daemonset.daemonset.podupdate import Updater
 from flotilla_daemonset.daemonset.work import Work
 
@@ -73,7 +74,8 @@ def _mapped(context: PlanContext) -> Iterator[NodeState]:
 def _plan_replacements(
     context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft
 ) -> None:
-    """Step D: old pods are updated in place or deleted, as far as maxUnavailable reaches."""
+    """Step D: old pods are updated in place or deleted, as far as maxUnavailable reaches. One whose update in place was
+    overtaken by another template is free, too, but it is we who took it out of service."""
     unavailable: list[str] = []
     free: list[Pod] = []
     candidates: list[Pod] = []
@@ -82,6 +84,7 @@ def _plan_replacements(
             continue
         if state.old is not None and _is_outdated(state):
             (candidates if context.is_available(state.old) else free).append(state.old)
+            unavailable += [state.name] * is_being_updated(state.old)
         else:
             unavailable += [state.name] * _lost(context, state)
     budget = max(context.targets.max_unavailable - len(unavailable), 0)
