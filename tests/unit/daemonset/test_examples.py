@@ -96,6 +96,12 @@ def test_example_11_the_selected_nodes_and_what_the_partition_leaves() -> None:
     assert writes(builder, "1A 2B 3A 4A", on=on) == "-4A"
 
 
+def test_example_8_a_pod_that_goes_anyway_is_not_one_that_stays() -> None:
+    on = [node("n1"), *(node(name, role="x") for name in ("n2", "n3", "n4"))]
+    builder = ds().pod_spec(nodeSelector={"role": "x"}).surge("50%").p("50%")
+    assert writes(builder, "1A 2A 3B 4B", on=on) == "-1A"
+
+
 def test_example_12_and_13_a_label_comes_and_goes() -> None:
     labelled = [node("n1", ring="1"), node("n2"), node("n3", ring="1")]
     builder = ds().nodes(ring="1")

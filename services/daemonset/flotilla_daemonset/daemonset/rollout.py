@@ -32,7 +32,7 @@ def plan_rollout(context: PlanContext, work: Work, draft: Draft) -> None:
     """Plan the next steps of the rolling update; nothing while it is paused, or left to the user."""
     updater = Updater(context, work, draft)
     if not context.targets.on_delete and not context.targets.paused:
-        reach = reach_of(context)
+        reach = reach_of(context, work)
         (_plan_surge if context.targets.surging else _plan_replacements)(context, reach.kept, work, updater, draft)
         _explain_reach(context, reach, draft)
     work.stage_creates()
@@ -40,9 +40,9 @@ def plan_rollout(context: PlanContext, work: Work, draft: Draft) -> None:
     work.stage_deletes()
 
 
-def reach_of(context: PlanContext) -> Reach:
+def reach_of(context: PlanContext, work: Work) -> Reach:
     """Which nodes may be touched. Those that are updated or on their way come first, so that widening partition or
-    selector goes on where it stood."""
+    selector goes on where it stood. A pod that this pass takes away in any case does not count as one that stays."""
     updated: list[NodeState] = []
     updating: list[NodeState] = []
     candidates: list[NodeState] = []
@@ -52,7 +52,7 @@ def reach_of(context: PlanContext) -> Reach:
     for state in reversed(nodes):
         if state.new is not None or state.messy:
             updated.append(state)
-        elif state.old is None or state.old.state == PREPARING_DELETE:
+        elif _is_leaving(state.old) or work.takes(state.old):
             updating.append(state)
         elif selector is None or selector.matches(state.node.metadata.labels):
             candidates.append(state)

@@ -34,6 +34,7 @@ class Work:
         self._chains: list[Chain] = []
         self._deleted: list[Pod] = []
         self._held: list[Pod] = []
+        self._leaving: set[str] = set()  # uids of both
 
     def create(self, node: str) -> None:
         """A pod on the node."""
@@ -49,9 +50,14 @@ class Work:
             return
         if not self._draft.touch(pod):
             return
+        self._leaving.add(pod.metadata.uid)
         if not held:
             self._deleted.append(pod)
         self._chains.append(self._prepare(pod, cause) if held else (self._delete_of(pod, cause),))
+
+    def takes(self, pod: Pod | None) -> bool:
+        """The pod is on its way out from this pass on."""
+        return pod is not None and pod.metadata.uid in self._leaving
 
     def stage_deletes(self) -> None:
         """Put the deletes so far into the plan."""
