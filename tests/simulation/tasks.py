@@ -44,6 +44,6 @@ def bury(tasks: Iterable[SimulatedTask[Any]]) -> None:
                 coro.close()
             except RuntimeError:  # it awaited something on its way out: the next close ends that as well
                 continue
-            except Exception:  # noqa: BLE001 - it met the ruins of others, and has ended
+            except (Exception, BaseExceptionGroup):  # noqa: BLE001 - it met the ruins of others, and has ended
                 pass
             break

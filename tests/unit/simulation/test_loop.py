@@ -232,6 +232,19 @@ def test_sets_of_tasks_are_iterated_in_the_order_of_their_making() -> None:
     assert run(main) == [f"{number}" for number in range(9)]
 
 
+def test_what_still_waits_in_a_task_group_is_buried() -> None:
+    async def wait() -> None:
+        async with asyncio.TaskGroup():
+            await asyncio.sleep(1)
+
+    async def main(loop: SimulatedLoop) -> str:
+        loop.create_task(wait())
+        await asyncio.sleep(0.1)
+        return "over"
+
+    assert run(main) == "over"
+
+
 def test_entropy_depends_on_its_seed_alone() -> None:
     def dice(seed: str) -> tuple[float, str]:
         entropy = SeededEntropy(seed)
