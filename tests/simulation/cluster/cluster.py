@@ -109,6 +109,8 @@ class Cluster:
             self.nodes.touch(place)
             self.lost_pods.touch_all()
             self.scheduler.touch_all()
+            if version.verb == "create":
+                self.kubelets.touch_all()
         elif resource == CLAIM:
             self.scheduler.touch_all()
         elif resource == CONFIG_MAP:

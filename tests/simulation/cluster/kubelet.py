@@ -12,7 +12,7 @@ import msgspec
 
 from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.resources import CONFIG_MAP, POD
+from flotilla_common.api.resources import CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
@@ -35,7 +35,7 @@ STOP_CODES_ANNOTATION = "simulation.flotilla.dev/stop-codes"
 
 
 class Kubelets(Actor):
-    """All kubelets; those of `dead` nodes do nothing."""
+    """All kubelets; those of nodes that are `dead` or not there do nothing."""
 
     def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
         super().__init__(server, "kubelet", POD, wire)
@@ -52,7 +52,7 @@ class Kubelets(Actor):
     def next_step(self, place: Place, document: Json) -> Step | None:
         metadata, spec, status = document["metadata"], document["spec"], member(document, "status")
         node = spec.get("nodeName")
-        if not node or node in self.dead:
+        if not node or node in self.dead or self.stored(("", node), NODE) is None:
             return None
         if "deletionTimestamp" in metadata:
             return self._end(place, document)

@@ -1,7 +1,8 @@
-"""The node lifecycle controller and the pod garbage collector: what becomes of pods whose node is lost.
+"""The node lifecycle controller and the pod garbage collector: what becomes of nodes, and of pods whose node is lost.
 
-A silent node is marked, its pods are no longer Ready, and after a while they are deleted. But nobody is there to end
-their containers: they stay terminating until the node is back, or somebody forces them, or the node itself is removed.
+What is wrong with a node becomes a taint. A silent node is marked, its pods are no longer Ready, and after a while
+those that do not tolerate that are deleted. But nobody is there to end their containers: they stay terminating until
+the node is back, or somebody forces them, or the node itself is removed.
 """
 
 import msgspec
@@ -14,13 +15,16 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
+from tests.simulation.cluster.fitting import UNSCHEDULABLE, repelled_by
 from tests.simulation.cluster.pace import Pace
 
-UNREACHABLE = "node.kubernetes.io/unreachable"
+UNREACHABLE, NOT_READY = "node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"
+OWN_TAINTS = (UNREACHABLE, NOT_READY, UNSCHEDULABLE)
+"""The keys of taints that the controller sets and takes away."""
 
 
 class Nodes(Actor):
-    """Marks nodes lost and found."""
+    """Marks nodes lost and found, and taints them by what is wrong with them."""
 
     def __init__(self, server: ApiServer, pace: Pace, dead: set[str], wire: Wire | None = None) -> None:
         super().__init__(server, "nodes", NODE, wire)
@@ -28,27 +32,28 @@ class Nodes(Actor):
         self._dead = dead
 
     def next_step(self, place: Place, document: Json) -> Step | None:
-        lost = place[1] in self._dead
-        if lost and not _unreachable(document):
-            return Step("lose", self.pace.node_silence, lambda: self._mark(place[1], "Unknown", document))
-        if not lost and _unreachable(document):
-            return Step("find", self.pace.collect, lambda: self._mark(place[1], "True", document))
+        lost, ready = place[1] in self._dead, _ready(document)
+        if lost and ready != "Unknown":
+            return Step("lose", self.pace.node_silence, lambda: self._mark(place[1], "Unknown"))
+        if not lost and ready == "Unknown":
+            return Step("find", self.pace.collect, lambda: self._mark(place[1], "True"))
+        taints = _tainted(document)
+        if taints != list(mappings(document["spec"].get("taints"))):
+            return Step("taint", self.pace.collect, lambda: self._taint(place[1], taints))
         return None
 
-    async def _mark(self, name: str, ready: str, node: Json) -> None:
-        now = rfc3339(self.clock.now())
-        condition = {"type": "Ready", "status": ready, "lastTransitionTime": now}
+    async def _mark(self, name: str, ready: str) -> None:
+        condition = {"type": "Ready", "status": ready, "lastTransitionTime": rfc3339(self.clock.now())}
         body = msgspec.json.encode({"status": {"conditions": [condition]}})
         await self.api.patch(NODE, "", name, body, PatchType.STRATEGIC, subresource="status")
-        taints = [taint for taint in mappings(node["spec"].get("taints")) if taint["key"] != UNREACHABLE]
-        if ready != "True":
-            taints += [{"key": UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+
+    async def _taint(self, name: str, taints: list[Json]) -> None:
         body = msgspec.json.encode({"spec": {"taints": taints or None}})
         await self.api.patch(NODE, "", name, body, PatchType.MERGE)
 
 
 class LostPods(Actor):
-    """The pods of nodes that are lost or removed."""
+    """The pods of nodes that are lost or removed, and those that do not tolerate what their node has become."""
 
     def __init__(self, server: ApiServer, pace: Pace, wire: Wire | None = None) -> None:
         super().__init__(server, "nodes", POD, wire)
@@ -61,13 +66,13 @@ class LostPods(Actor):
         node = self.stored(("", name), NODE)
         if node is None:
             return Step("remove", self.pace.orphaned_pods, lambda: self._delete(place, uid, {"gracePeriodSeconds": 0}))
-        if not _unreachable(node):
-            return None
-        ready = [one for one in mappings(member(document, "status").get("conditions")) if one["type"] == "Ready"]
-        if ready and ready[0]["status"] == "True":
+        if _ready(node) == "Unknown" and _ready(document) == "True":
             return Step("mark", self.pace.collect, lambda: self._mark(place, uid))
-        if "deletionTimestamp" not in document["metadata"]:
-            return Step("evict", self.pace.eviction, lambda: self._delete(place, uid, {}))
+        taints = repelled_by(document["spec"], node, ("NoExecute",))
+        if taints and "deletionTimestamp" not in document["metadata"]:
+            forgiven = all(taint["key"] in OWN_TAINTS for taint in taints)
+            pause = self.pace.eviction if forgiven else self.pace.collect
+            return Step("evict", pause, lambda: self._delete(place, uid, {}))
         return None
 
     async def _mark(self, place: Place, uid: str) -> None:
@@ -80,5 +85,19 @@ class LostPods(Actor):
         await self.api.delete_with(POD, *place, options | {"preconditions": {"uid": uid}})
 
 
-def _unreachable(node: Json) -> bool:
-    return any(taint["key"] == UNREACHABLE for taint in mappings(node["spec"].get("taints")))
+def _ready(document: Json) -> str:
+    """What a node or a pod says about being ready; empty for nothing."""
+    conditions = mappings(member(document, "status").get("conditions"))
+    return next((str(one["status"]) for one in conditions if one["type"] == "Ready"), "")
+
+
+def _tainted(node: Json) -> list[Json]:
+    """The taints that the node should have: those of users, and what is wrong with it."""
+    taints = [taint for taint in mappings(node["spec"].get("taints")) if taint["key"] not in OWN_TAINTS]
+    ready = _ready(node)
+    if ready != "True":
+        key = UNREACHABLE if ready == "Unknown" else NOT_READY
+        taints += [{"key": key, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    if node["spec"].get("unschedulable"):
+        taints.append({"key": UNSCHEDULABLE, "effect": "NoSchedule"})
+    return taints

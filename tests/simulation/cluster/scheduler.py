@@ -1,8 +1,10 @@
 """The scheduler: the emptiest node that is fit for the pod, as soon as its claims are bound."""
 
+from collections import Counter
+
 import msgspec
 
-from flotilla_common.api.documents import mapping, mappings, member
+from flotilla_common.api.documents import mappings, member
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control.plan import Json, PatchType
@@ -10,6 +12,7 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
+from tests.simulation.cluster.fitting import repelled_by, selects
 from tests.simulation.cluster.pace import Pace
 
 MOST_PODS = 110
@@ -28,23 +31,24 @@ class Scheduler(Actor):
         finished = member(document, "status").get("phase") in ("Succeeded", "Failed")
         if spec.get("nodeName") or "deletionTimestamp" in metadata or finished or spec.get("schedulingGates"):
             return None
-        node = self._choose(document)
+        node, why = self._choose(document)
         if node:
             return Step("bind", self.pace.schedule, lambda: self._bind(place, node))
         if any(one.get("reason") == "Unschedulable" for one in mappings(member(document, "status").get("conditions"))):
             return None
-        return Step("complain", self.pace.schedule, lambda: self._complain(place, metadata["uid"]))
+        return Step("complain", self.pace.schedule, lambda: self._complain(place, metadata["uid"], why))
 
-    def _choose(self, pod: Json) -> str:
-        """The name of the node; empty for none."""
+    def _choose(self, pod: Json) -> tuple[str, str]:
+        """The name of the node; if there is none, why not."""
         if not self._claims_bound(pod):
-            return ""
-        load: dict[str, int] = {}
-        for _, other in self.all():
-            node = other["spec"].get("nodeName", "")
-            load[node] = load.get(node, 0) + 1
-        fit = [name for (_, name), node in self.all(NODE) if _fits(pod, node, load.get(name, 0))]
-        return min(fit, key=lambda name: (load.get(name, 0), name), default="")
+            return "", "pod has unbound immediate PersistentVolumeClaims"
+        load = Counter(other["spec"].get("nodeName", "") for _, other in self.all())
+        reasons = {name: _why_not(pod, node, load[name]) for (_, name), node in self.all(NODE)}
+        fit = [name for name, why in reasons.items() if not why]
+        if fit:
+            return min(fit, key=lambda name: (load[name], name)), ""
+        counts = ", ".join(f"{count} {why}" for why, count in sorted(Counter(reasons.values()).items()))
+        return "", f"0/{len(reasons)} nodes are available: {counts}."
 
     def _claims_bound(self, pod: Json) -> bool:
         namespace = pod["metadata"]["namespace"]
@@ -60,28 +64,21 @@ class Scheduler(Actor):
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"name": node}}
         await self.api.raw("POST", POD.path(namespace, name, "binding"), msgspec.json.encode(body))
 
-    async def _complain(self, place: Place, uid: str) -> None:
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    async def _complain(self, place: Place, uid: str, why: str) -> None:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
         condition["lastTransitionTime"] = rfc3339(self.clock.now())
         body = msgspec.json.encode({"metadata": {"uid": uid}, "status": {"conditions": [condition]}})
         await self.api.patch(POD, *place, body, PatchType.STRATEGIC, subresource="status")
 
 
-def _fits(pod: Json, node: Json, load: int) -> bool:
-    if "deletionTimestamp" in node["metadata"] or node["spec"].get("unschedulable"):
-        return False
-    wanted = mapping(pod["spec"].get("nodeSelector"))
-    if not wanted.items() <= mapping(node["metadata"].get("labels")).items():
-        return False
+def _why_not(pod: Json, node: Json, load: int) -> str:
+    """What keeps the pod from the node, in the scheduler's words; empty for nothing."""
+    spec = pod["spec"]
+    if "deletionTimestamp" in node["metadata"]:
+        return "node(s) were being deleted"
+    if not selects(spec, node):
+        return "node(s) didn't match Pod's node affinity/selector"
+    if taints := repelled_by(spec, node):
+        return f"node(s) had untolerated taint {{{taints[0]['key']}: {taints[0].get('value', '')}}}"
     room = int(member(node, "status", "allocatable").get("pods", MOST_PODS))
-    taints = [taint for taint in mappings(node["spec"].get("taints")) if taint.get("effect") != "PreferNoSchedule"]
-    tolerations = mappings(pod["spec"].get("tolerations"))
-    return load < room and all(any(_tolerates(one, taint) for one in tolerations) for taint in taints)
-
-
-def _tolerates(toleration: Json, taint: Json) -> bool:
-    if toleration.get("effect") not in (None, "", taint.get("effect")):
-        return False
-    if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint.get("key"))
-    return toleration.get("key") == taint.get("key") and toleration.get("value", "") == taint.get("value", "")
+    return "" if load < room else "Too many pods"

@@ -71,6 +71,31 @@ def statefulset(
     return {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
 
 
+def daemonset(
+    *,
+    policy: str = "Standard",
+    strategy: str = "RollingUpdate",
+    nodes: Json | None = None,
+    labels: Json | None = None,
+    top: Json | None = None,
+    **rolling: object,
+) -> Json:
+    """A DaemonSet `web` of one container. `nodes`: what of a pod spec chooses nodes; `labels`: more of the pods'."""
+    pods = template("one")
+    pods["metadata"]["labels"] |= labels or {}
+    pods["spec"] |= nodes or {}
+    spec: Json = {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": pods,
+        "updateStrategy": {"type": strategy},
+        **(top or {}),
+    }
+    if strategy == "RollingUpdate":
+        spec["updateStrategy"]["rollingUpdate"] = {"rollingUpdateType": policy, **rolling}
+    metadata = {"name": "web", "namespace": "shop"}
+    return {"apiVersion": "apps.kruise.io/v1beta1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
+
+
 def claim_template() -> Json:
     """The claim `data` of each pod."""
     resources = {"requests": {"storage": "1Gi"}}
@@ -91,6 +116,22 @@ def running(document: Json) -> tuple[Step, ...]:
     """The object exists, and all its pods serve."""
     replicas, name = document["spec"]["replicas"], document["metadata"]["name"]
     return Create(document=document), Wait(pods=replicas, serving=replicas, owner=name)
+
+
+def relabelled(node: str, **labels: str | None) -> Change:
+    """Labels of a node are set, or taken off."""
+    return Change(patch={"metadata": {"labels": labels}}, name=node, kind="Node")
+
+
+def tainted(node: str, *effects: str) -> Change:
+    """A node has the taint `dedicated`, with these effects; without, it has none of a user's."""
+    taints = [{"key": "dedicated", "effect": effect} for effect in effects]
+    return Change(patch={"spec": {"taints": taints or None}}, name=node, kind="Node")
+
+
+def cordoned(node: str, *, on: bool = True) -> Change:
+    """Whether no new pods may come to a node."""
+    return Change(patch={"spec": {"unschedulable": on}}, name=node, kind="Node")
 
 
 def spec(**members: object) -> Change:

@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.oracles.records import AUTO, Records
-from tests.simulation.scenarios.manifests import running, statefulset
+from tests.simulation.scenarios.manifests import cordoned, running, statefulset
 from tests.simulation.scenarios.scenario import Ending, Scenario
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Create, Remove, Stage, Step, Wait, until
 
@@ -123,11 +123,6 @@ def annotated(**annotations: str | None) -> Change:
 def scaled(replicas: int) -> Change:
     """The set is to have so many pods."""
     return Change(patch={"spec": {"replicas": replicas}}, kind=STATEFUL_SET.kind)
-
-
-def cordoned(node: str, *, on: bool) -> Change:
-    """Whether no new pods may come to a node."""
-    return Change(patch={"spec": {"unschedulable": on}}, name=node, kind="Node")
 
 
 def edited(**members: object) -> Change:

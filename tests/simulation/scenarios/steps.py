@@ -89,9 +89,9 @@ class Stage(msgspec.Struct, frozen=True):
         """The resource of the kind, or of the workload if none is named."""
         return resource_of(kind or self.kind)
 
-    def pod(self, nth: int, owner: str) -> Pod | None:
-        """The nth-oldest active pod of a workload, from 0."""
-        pods = self.sight.pods(NAMESPACE_NAME, owner)
+    def pod(self, nth: int, owner: str, node: str = "") -> Pod | None:
+        """The nth-oldest active pod of a workload, from 0; of those on a node if it is named."""
+        pods = [pod for pod in self.sight.pods(NAMESPACE_NAME, owner) if node in ("", pod.spec.node_name)]
         return pods[nth] if nth < len(pods) else None
 
 
@@ -155,27 +155,29 @@ class Remove(Step):
 
 
 class RemovePod(Step):
-    """`kubectl delete pod` of the nth-oldest pod."""
+    """`kubectl delete pod` of the nth-oldest pod, on a node if it is named."""
 
     nth: int = 0
     owner: str = "web"
+    node: str = ""
 
     async def play(self, stage: Stage) -> None:
-        pod = stage.pod(self.nth, self.owner)
+        pod = stage.pod(self.nth, self.owner, self.node)
         if pod is not None:
             await Remove(name=pod.metadata.name, kind="Pod").play(stage)
 
 
 class ChangePod(Step):
-    """A merge patch of the nth-oldest pod, or of its status."""
+    """A merge patch of the nth-oldest pod, on a node if it is named, or of its status."""
 
     patch: Json
     nth: int = 0
     owner: str = "web"
+    node: str = ""
     subresource: str = ""
 
     async def play(self, stage: Stage) -> None:
-        pod = stage.pod(self.nth, self.owner)
+        pod = stage.pod(self.nth, self.owner, self.node)
         if pod is not None:
             change = Change(patch=self.patch, name=pod.metadata.name, kind="Pod", subresource=self.subresource)
             await _while_it_exists(change, stage)
@@ -210,13 +212,14 @@ class NamePodsToDelete(Step):
 
 
 class LoseNode(Step):
-    """The node of the nth-oldest pod dies."""
+    """The node of the nth-oldest pod dies; the one that is named if a pod is there."""
 
     nth: int = 0
     owner: str = "web"
+    node: str = ""
 
     async def play(self, stage: Stage) -> None:
-        pod = stage.pod(self.nth, self.owner)
+        pod = stage.pod(self.nth, self.owner, self.node)
         if pod is not None and pod.spec.node_name:
             stage.world.cluster.lose_node(pod.spec.node_name)
 
