@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.simulation.exploration.explore import NODES_EVERY, AnyScript, explore, script_of, shrink
+from tests.simulation.exploration.explore import AnyScript, explore, script_of, shrink
 from tests.simulation.exploration.node_script import draw_for_nodes
 from tests.simulation.exploration.script import draw
 from tests.simulation.scenarios.node_steps import StopAgent
@@ -16,7 +16,7 @@ def test_whatever_users_do_and_whatever_goes_wrong(seeds: range) -> None:
     assert not found, f"{len(found)} seeds failed, see above"
 
 
-@pytest.mark.parametrize("seed", [7, NODES_EVERY - 2, NODES_EVERY - 1], ids=["clonesets", "statefulsets", "nodes"])
+@pytest.mark.parametrize("seed", [0, 2, 3, 4], ids=["clonesets", "daemonsets", "statefulsets", "nodes"])
 def test_a_seed_is_a_script_and_a_script_is_text(seed: int) -> None:
     script = script_of(seed)
     assert script == script_of(seed)

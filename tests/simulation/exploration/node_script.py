@@ -20,7 +20,7 @@ from flotilla_common.workload.predicates import is_serving
 from tests.simulation.perturbation.fault import Fault, Place
 from tests.simulation.perturbation.kinds import CONTROLLERS, KINDS, Kind, copied
 from tests.simulation.scenarios.manifests import cloneset, running
-from tests.simulation.scenarios.node_steps import SetNode, StartAgent, StopAgent
+from tests.simulation.scenarios.node_steps import AddNode, SetNode, StartAgent, StopAgent
 from tests.simulation.scenarios.pull_manifests import ONE, THREE, TWO, job, left_over
 from tests.simulation.scenarios.restarts import Restart, WaitRestarted
 from tests.simulation.scenarios.scenario import Scenario
@@ -35,7 +35,7 @@ NUMBERS = {Place.WRITE: 40, Place.EVENT: 60, Place.MESSAGE: 60, Place.STEP: MOST
 class IfItCan(Step):
     """A step that the apiserver may refuse, because what it is about is there already, or not any more."""
 
-    step: Create | Change | Remove | Restart
+    step: Create | Change | Remove | Restart | AddNode
 
     async def play(self, stage: Stage) -> None:
         try:

@@ -5,7 +5,7 @@ the end is known: all pods wanted, on the last image, serving.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -67,12 +67,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="
     @property
     def image(self) -> str:
         """Which image is wanted in the end."""
-        image = "one"
-        for step in self.steps:
-            template = _member(step, "template")
-            if isinstance(template, dict):
-                image = str(template["spec"]["containers"][0]["image"]).removeprefix(REPOSITORY)
-        return image
+        return last_image(self.steps)
 
     def __str__(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -145,6 +140,16 @@ ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     lambda _: ReturnNodes(),
 )
 """What a user, or fate, may do next."""
+
+
+def last_image(steps: Iterable[Step]) -> str:
+    """Which image the steps leave in the template."""
+    image = "one"
+    for step in steps:
+        template = _member(step, "template")
+        if isinstance(template, dict):
+            image = str(template["spec"]["containers"][0]["image"]).removeprefix(REPOSITORY)
+    return image
 
 
 def _member(step: Step, name: str) -> Json | int | None:

@@ -14,6 +14,7 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.resources import CONFIG_MAP, EVENT, LEASE, NODE, POD
 from flotilla_common.control.plan import Json
@@ -81,8 +82,9 @@ _JSON = frozenset(
 )
 """Annotations that are JSON inside of a string, with times in it."""
 
-_HOLLOW = frozenset({"spec", "images"})
-"""Members of a NodeImage that are empty, or absent if there never was anything to pull."""
+_HOLLOW = frozenset({"spec", "images", "annotations"})
+"""Members that are empty, or absent if there never was anything in them: images to pull of a NodeImage, the state of an
+update in place."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,9 +156,11 @@ def _verb(version: Version) -> str:
 
 
 def _made_up(document: Json) -> str:
-    """The name of a job that a list made, which has digits that depend on the uid of the list; or the name of a pod
-    that a ConfigMap belongs to, which may have been drawn."""
+    """The name of a job that a list made, which has digits that depend on the uid of the list; of a DaemonSet's pod,
+    which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may have been drawn."""
     owners = {one["kind"]: one["name"] for one in document["metadata"].get("ownerReferences", ())}
+    if DAEMON_SET.kind in owners and document["kind"] == POD.kind:
+        return document["metadata"]["name"]
     if POD.kind in owners and document["kind"] == CONFIG_MAP.kind:
         return owners[POD.kind] if "-" in owners[POD.kind] else ""
     return document["metadata"]["name"] if IMAGE_LIST_PULL_JOB.kind in owners else ""

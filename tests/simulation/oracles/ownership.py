@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, POD, REVISION
 from flotilla_common.control.plan import Json
+from flotilla_common.workload.recipe import belongs
 from tests.simulation.oracles.scene import Scene, Step
 
 DEPENDENTS = (POD, CLAIM, REVISION)
@@ -35,8 +36,8 @@ def only_own_pods(scene: Scene, step: Step) -> Iterator[str]:
 
 
 def release_and_adopt(scene: Scene, step: Step) -> Iterator[str]:
-    """Pods are let go only when their labels left the selector, and taken in only when they refer to us already, or
-    have a name of ours."""
+    """Pods are let go only when their labels left the selector, and taken in only when they refer to us already, have
+    a name of ours, or nodes are to have one pod each."""
     before, pod, workload = step.before, step.pod, step.workload
     if not step.ours or before is None or pod is None or workload is None:
         return
@@ -47,6 +48,7 @@ def release_and_adopt(scene: Scene, step: Step) -> Iterator[str]:
     if old is None and new is not None:
         known = any(reference.uid == new.uid for reference in before.metadata.owner_references)
         known |= any(one.of(before.metadata.name) >= 0 for one in workload.numbered_lately(scene.since))
+        known |= any(terms.per_node is not None for terms in workload.terms_lately(scene.since))
         if not known or not any(matches):
             yield f"takes a pod in that does not belong to {workload.name}"
 
@@ -61,7 +63,7 @@ def one_revision_per_template(scene: Scene, step: Step) -> Iterator[str]:
         twins = [item["metadata"]["name"] for item in others if item.get("data") == version.after.get("data")]
         if twins:
             yield f"makes a second revision of the template of {twins[0]}"
-    elif step.marked_deleted and version.name in _live(scene, step):
+    elif step.marked_deleted and any(belongs(label, version.name) for label in _live(scene, step)):
         yield f"deletes revision {version.name}, which is in use"
 
 

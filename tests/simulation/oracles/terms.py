@@ -8,9 +8,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.numbers import lenient_value
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Json
+from tests.simulation.cluster.fitting import HARD, repelled_by, selects
 
 
 class Numbered(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +42,42 @@ def _number(name: str, prefix: str) -> int:
     return int(digits) if digits != name and digits.isdecimal() else -1
 
 
+class PerNode(msgspec.Struct, frozen=True, kw_only=True):
+    """What is promised of pods of which each node has one (daemonset.md §4). Shares are of the nodes that want one."""
+
+    spec: Json  # of the pods
+    rolls: bool = True  # old pods are replaced
+    chosen: Selector  # nodes whose old pods are
+    unavailable: IntOrString = 0  # most nodes that are out of service because of it
+    surge: IntOrString = 0  # most nodes that have a second pod because of it
+    partition: IntOrString = 0  # nodes that stay on old revisions
+    progressive: bool = False  # the partition holds for first pods as well
+
+    def wants(self, node: Json) -> bool:
+        """The node is to have a pod."""
+        return selects(self.spec, node) and not repelled_by(self.spec, node, HARD)
+
+    def keeps(self, node: Json) -> bool:
+        """A pod that is there may stay."""
+        return selects(self.spec, node) and not repelled_by(self.spec, node, ("NoExecute",))
+
+    def updates(self, node: Json) -> bool:
+        """An old pod on the node is to be replaced, as far as numbers allow."""
+        return self.rolls and self.chosen.matches(node["metadata"].get("labels", {}))
+
+    def max_unavailable(self, nodes: int) -> int:
+        """Of so many."""
+        return lenient_value(self.unavailable, nodes, round_up=True) or (0 if self.max_surge(nodes) else 1)
+
+    def max_surge(self, nodes: int) -> int:
+        """Of so many; above 0, old pods stay until new ones are available."""
+        return lenient_value(self.surge, nodes, round_up=True)
+
+    def kept(self, nodes: int) -> int:
+        """How many stay on old revisions."""
+        return lenient_value(self.partition, nodes, round_up=False)
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What may be asked of the controller while the object looks like this."""
 
@@ -56,6 +95,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     current_revision: str = ""  # what the status says
     terminating: bool = False
     numbered: Numbered | None = None  # None: pods are alike
+    per_node: PerNode | None = None  # None: any node will do
 
     def wants(self, pod_name: str) -> bool:
         """A pod of this name is one of those that should be there."""

@@ -1,7 +1,7 @@
 """Plays one scenario with what goes wrong in it, and judges what came of it."""
 
 import dataclasses
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
 from flotilla_common.api.resources import EVENT, LEASE
@@ -11,7 +11,7 @@ from tests.simulation.loop import EPOCH
 from tests.simulation.nodes.agent import NAME as AGENT
 from tests.simulation.oracles.judge import Judge
 from tests.simulation.oracles.outcome import Outcome, end_of, writes_of
-from tests.simulation.oracles.scene import ours
+from tests.simulation.oracles.scene import SIGHT, ours
 from tests.simulation.perturbation.fault import Fault, Point
 from tests.simulation.perturbation.kinds import Setting, arm, blindness, outage, setting_of
 from tests.simulation.perturbation.saboteur import Saboteur
@@ -98,13 +98,26 @@ class Run:
         self._last = len(world.history.versions)
         self.points = tuple(self._saboteur.points)
         self._problems += scenario.problems(self._stage)
-        if not scenario.restless and not self._faults:
-            await self._stay_still()
+        if not self._faults:
+            self._problems += self._in_vain()
+            if not scenario.restless:
+                await self._stay_still()
 
     def _over(self) -> float:
         """When what went wrong is over, in fake seconds; 0 if nothing did."""
         strikes = self._saboteur.strikes
         return strikes[-1] + outage(self._faults) if strikes else 0.0
+
+    def _in_vain(self) -> Iterator[str]:
+        """Deletions of what is known to be on its way out already."""
+        since: dict[str, float] = {}
+        for version in self._world.history.versions:
+            if version.after is not None and "deletionTimestamp" in version.after["metadata"]:
+                since.setdefault(version.name, version.at)
+        for call in self._world.history.calls:
+            late = call.at - since.get(call.name, call.at) > SIGHT
+            if late and ours(call.writer) and call.verb == "delete" and call.outcome == "ok" and not call.revision:
+                yield f"a deletion that changes nothing: {call.resource.plural} {call.name}"
 
     async def _stay_still(self) -> None:
         """A change that asks for nothing makes no write, and neither does time."""

@@ -64,8 +64,8 @@ class Tape:
         self._commit(by, "delete", resource, name, self._stored.pop((resource, name)), None)
 
     def pod(self, name: str, *, by: str = US, after: float = 1.0, **change: Any) -> None:
-        """A version of a pod: `image`, `ready`, `gate`, `state`, `revision`, `labels`, `runs`, `owner`, `metadata`, and
-        whether its `containers` are ready, if anybody says so."""
+        """A version of a pod: `image`, `ready`, `gate`, `state`, `revision`, `labels`, `runs`, `owner`, `metadata`,
+        `spec`, and whether its `containers` are ready, if anybody says so."""
         image = change.get("image", "one")
         conditions = [
             {"type": "Ready", "status": str(change.get("ready", True)), "lastTransitionTime": change.get("since")},
@@ -87,6 +87,7 @@ class Tape:
                 "hostname": name,
                 "containers": [{"name": "main", "image": image}],
                 "readinessGates": [{"conditionType": "InPlaceUpdateReady"}],
+                **change.get("spec", {}),
             },
             "status": {
                 "phase": change.get("phase", "Running"),

@@ -294,3 +294,58 @@ def test_a_full_cluster(play: Callable[[Story], None]) -> None:
         assert (await place.get(POD, "two"))["spec"]["nodeName"] == "node-1"
 
     play(story)
+
+
+def pinned(node: str, **more: Any) -> Json:
+    """A pod spec that demands one node."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return {"containers": [{"name": "main", "image": "nginx:1"}], "affinity": affinity, **more}
+
+
+def test_a_pod_that_demands_a_node(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        assert (await place.pod("third", spec=pinned("node-3")))["spec"]["nodeName"] == "node-3"
+        waiting = await place.pod("fourth", spec=pinned("node-4"))
+        assert "nodeName" not in waiting["spec"]
+        (scheduled,) = (one for one in waiting["status"]["conditions"] if one["type"] == "PodScheduled")
+        assert scheduled["message"] == "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+
+    play(story)
+
+
+def test_a_cordoned_node(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.patch(NODE, "node-1", {"spec": {"unschedulable": True}})
+        await place.rest()
+        (taint,) = (await place.get(NODE, "node-1"))["spec"]["taints"]
+        assert (taint["key"], taint["effect"]) == ("node.kubernetes.io/unschedulable", "NoSchedule")
+        assert "nodeName" not in (await place.pod("plain", spec=pinned("node-1")))["spec"]
+        tolerations = [{"key": taint["key"], "operator": "Exists", "effect": "NoSchedule"}]
+        daemon = await place.pod("daemon", spec=pinned("node-1", tolerations=tolerations))
+        assert daemon["spec"]["nodeName"] == "node-1"
+        await place.patch(NODE, "node-1", {"spec": {"unschedulable": False}})
+        await place.rest()
+        assert "taints" not in (await place.get(NODE, "node-1"))["spec"]
+        assert (await place.get(POD, "plain"))["spec"]["nodeName"] == "node-1"
+
+    play(story)
+
+
+def test_who_does_not_tolerate_a_taint_is_evicted(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        tolerations = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}]
+        await place.pod("daemon", spec=pinned("node-1", tolerations=tolerations))
+        place.cluster.lose_node("node-1")
+        await place.rest()
+        lost = await place.get(POD, "daemon")
+        assert "deletionTimestamp" not in meta(lost)
+        assert condition(lost, "Ready") == "False"
+        place.cluster.return_node("node-1")
+        await place.rest()
+        await place.patch(NODE, "node-1", {"spec": {"taints": [{"key": "mine", "effect": "NoExecute"}]}})
+        await place.rest()
+        assert not await place.exists(POD, "daemon")
+
+    play(story)

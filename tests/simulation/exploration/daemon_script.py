@@ -1,0 +1,115 @@
+"""A script about a DaemonSet, as `script.py` makes them of CloneSets. Most of what happens, happens to nodes: they come
+and go, fall silent, are relabelled, tainted and cordoned.
+
+In the end all of them are there, and as they were in the beginning: each has one pod.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.control.plan import Json
+from tests.simulation.exploration.node_script import IfItCan
+from tests.simulation.exploration.script import IMAGES, draw_members, last_image
+from tests.simulation.perturbation.fault import Fault
+from tests.simulation.scenarios.daemonset import OnNodes, everywhere
+from tests.simulation.scenarios.manifests import cordoned, daemonset, image, relabelled, rolling, spec, tainted
+from tests.simulation.scenarios.node_steps import AddNode
+from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.steps import AnyStep, ChangePod, LoseNode, Remove, RemovePod, ReturnNodes, Step
+
+SERVICE = "daemonset"
+RESOURCES = ("pods", "daemonsets", "controllerrevisions", "nodes")
+NODES = ("node-1", "node-2", "node-3", "node-4")
+POOL, RING = {"pool": "web"}, {"ring": "canary"}
+
+AnyDaemonStep = AnyStep | IfItCan
+
+
+class DaemonScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="daemonsets"):
+    """One exploration."""
+
+    seed: int
+    document: Json
+    steps: tuple[AnyDaemonStep, ...]
+    faults: tuple[Fault, ...]
+
+    def scenario(self) -> Scenario:
+        """The script as a scenario, with calm in the end."""
+        calm: Json = {"type": "RollingUpdate", "rollingUpdate": {"paused": False, "partition": 0, "selector": None}}
+        pools = [relabelled(node, **POOL) for node in NODES]
+        image = last_image(self.steps)
+        return Scenario(
+            name=f"seed:{self.seed}",
+            kind=DAEMON_SET.kind,
+            services=(SERVICE,),
+            given=(AddNode(name=NODES[-1]), *pools, *everywhere(self.document, len(NODES))),
+            when=(*self.steps, *_as_they_were(), *pools, spec(updateStrategy=calm)),
+            then=OnNodes(nodes=dict.fromkeys(NODES, image), pods={image: len(NODES)}),
+            exact=False,
+            quiet=10,  # longer than a pod that failed again is left alone
+        )
+
+    def __str__(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def _as_they_were() -> Sequence[Step]:
+    """All nodes are there, and take pods."""
+    there = [IfItCan(step=AddNode(name=node)) for node in NODES]
+    return (*there, ReturnNodes(nodes=NODES), *map(tainted, NODES), *(cordoned(node, on=False) for node in NODES))
+
+
+def draw_for_daemons(seed: int) -> DaemonScript:
+    """The script of a seed."""
+    dice = random.Random(seed)
+    members = draw_members(dice, ACTIONS, lambda: _document(dice), SERVICE, RESOURCES)
+    return msgspec.convert({"about": "daemonsets", "seed": seed, **members}, type=DaemonScript)
+
+
+def _document(dice: random.Random) -> Json:
+    surges = dice.random() < 0.3
+    return daemonset(
+        nodes={"nodeSelector": POOL},
+        strategy="OnDelete" if dice.random() < 0.1 else "RollingUpdate",
+        policy="Standard" if surges else dice.choice(("Standard", "InPlaceIfPossible", "InPlaceIfPossible")),
+        top={"revisionHistoryLimit": dice.choice((0, 1, 10))},
+        maxUnavailable=0 if surges else dice.choice((1, 1, 2, "40%")),
+        maxSurge=dice.choice((1, 2, "50%")) if surges else 0,
+        partition=dice.choice((0, 0, 0, 1, "50%")),
+    )
+
+
+def _image(dice: random.Random) -> Step:
+    return image(dice.choice(IMAGES))
+
+
+def _node(dice: random.Random) -> Step:
+    """Something happens to a node, if it is there."""
+    node = dice.choice(NODES)
+    change = dice.choice(
+        (
+            *(Remove(name=node, kind="Node"), Remove(name=node, kind="Node"), AddNode(name=node, labels=POOL)),
+            *(relabelled(node, pool="other"), relabelled(node, **POOL), relabelled(node, **RING)),
+            *(tainted(node, "NoSchedule"), tainted(node, "NoExecute"), tainted(node), tainted(node)),
+            *(cordoned(node), cordoned(node, on=False)),
+        )
+    )
+    return IfItCan(step=change)
+
+
+ACTIONS: Sequence[Callable[[random.Random], Step]] = (
+    *(_image, _image, _image, _image),
+    *(_node, _node, _node, _node, _node, _node),
+    lambda dice: rolling(partition=dice.choice((0, 1, 2, "30%", "50%"))),
+    lambda dice: rolling(paused=dice.random() < 0.5),
+    lambda dice: rolling(selector=dice.choice((None, {"matchLabels": RING}))),
+    lambda dice: IfItCan(step=rolling(rollingUpdateType=dice.choice(("Standard", "InPlaceIfPossible")))),
+    lambda dice: RemovePod(node=dice.choice(NODES)),
+    lambda dice: ChangePod(node=dice.choice(NODES), patch={"status": {"phase": "Failed"}}, subresource="status"),
+    lambda dice: LoseNode(node=dice.choice(NODES)),
+    lambda _: ReturnNodes(nodes=NODES),
+)
+"""What a user, or fate, may do next."""

@@ -1,0 +1,154 @@
+"""What nodes were like, and how each of them stood with the pods of a DaemonSet (daemonset.md §4.8): the memory by
+which `daemons` judges."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+import msgspec
+
+from flotilla_common.api import keys
+from flotilla_common.api.core import Pod
+from flotilla_common.workload.recipe import belongs
+from tests.simulation.oracles.population import PREPARING_DELETE
+from tests.simulation.oracles.scene import Scene, Workload
+
+T = TypeVar("T")
+
+
+class Told(Generic[T]):
+    """Values of one thing, each since its moment."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[float, T]] = []
+
+    @property
+    def now(self) -> T:
+        """The last one."""
+        return self.values[-1][1]
+
+    def tell(self, at: float, value: T) -> None:
+        """From now on it is this."""
+        if not self.values or self.now != value:
+            self.values.append((at, value))
+
+    def lately(self, since: float) -> Iterator[T]:
+        """All that it was at some moment from `since` on."""
+        for index, (_, value) in enumerate(self.values):
+            if index + 1 == len(self.values) or self.values[index + 1][0] >= since:
+                yield value
+
+
+class Stand(msgspec.Struct, frozen=True):
+    """How a node stands with those pods of one DaemonSet that nobody has begun to take away."""
+
+    old: bool = False  # there is one of an older revision
+    new: bool = False  # there is one of the newest
+    up: bool = False  # one of them is available
+    renewed: bool = False  # a new one is
+    begun: bool = False  # one of them has been taken out of service to be updated in place
+
+    @property
+    def stays(self) -> bool:
+        """The node has not been updated."""
+        return self.old and not self.new
+
+
+def is_down(stand: Stand) -> bool:
+    """No pod is available. An old one that is not available by itself may be replaced at any time."""
+    return not stand.up and (stand.begun or not stand.stays)
+
+
+def is_doubled(stand: Stand) -> bool:
+    """The new pod beside an available old one is not available yet."""
+    return stand.up and stand.new and not stand.renewed
+
+
+class Course:
+    """One DaemonSet on its nodes, so far."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.newest: Told[str] = Told()  # the revision that pods are to have
+        self.wanted: Told[int] = Told()  # how many nodes are to have one
+        self._stands: dict[str, Told[Stand]] = {}
+        self._ours: set[tuple[str, float]] = set()  # changes that we made: the node, and when
+
+    def look(self, scene: Scene, nodes: Iterable[str], wanted: int, *, ours: bool) -> None:
+        """Something has changed, by us or by others."""
+        revisions = scene.revisions_of(self.workload)
+        self.newest.tell(scene.at, str(revisions[-1]["metadata"]["name"]) if revisions else "")
+        self.wanted.tell(scene.at, wanted)
+        for node in nodes:
+            told = self._stands.setdefault(node, Told())
+            told.tell(scene.at, self._stand(scene, node))
+            if ours and told.values[-1][0] == scene.at:
+                self._ours.add((node, scene.at))
+
+    def on(self, node: str) -> Iterator[Pod]:
+        """Pods that are on a node or made for it, in whatever state."""
+        return (pod for pod in self.workload.pods.values() if node_of(pod) == node)
+
+    def staying(self, node: str) -> Iterator[Pod]:
+        """Those that nobody has begun to take away."""
+        return (pod for pod in self.on(node) if not pod.metadata.deletion_timestamp and pod.state != PREPARING_DELETE)
+
+    def living(self, node: str) -> Iterator[Pod]:
+        """Those of them that have not failed."""
+        return filter(self.workload.counts, self.staying(node))
+
+    def is_new(self, pod: Pod) -> bool:
+        """The pod has the newest revision."""
+        return belongs(pod.revision, self.newest.now)
+
+    def stays(self, node: str, since: float) -> bool:
+        """The node is on an old revision, as far as it can be known: what others took lately is still there."""
+        values = self._stands[node].values if node in self._stands else []
+        if not values or values[-1][1].stays:
+            return bool(values)
+        taken = [at for (_, before), (at, _) in pairwise(values) if before.stays and not self._was_ours(node, at)]
+        return any(at >= since for at in taken)
+
+    def is_known(self, what: Callable[[Stand], bool], node: str, since: float) -> bool:
+        """The node stands so because of us, and had an available pod before; or for so long that we must know it."""
+        values = self._stands[node].values if node in self._stands else []
+        start = len(values)
+        while start > 0 and what(values[start - 1][1]):
+            start -= 1
+        if start == len(values):
+            return False
+        at = values[start][0]
+        return at < since or (start > 0 and values[start - 1][1].up and self._was_ours(node, at))
+
+    def stand(self, node: str) -> Stand:
+        """How the node stands now."""
+        return self._stands[node].now if node in self._stands else Stand()
+
+    def lately(self, node: str, since: float) -> Iterator[Stand]:
+        """How the node stood at any moment of late."""
+        return self._stands[node].lately(since) if node in self._stands else iter(())
+
+    def _stand(self, scene: Scene, node: str) -> Stand:
+        pods = list(self.staying(node))
+        new = [self.is_new(pod) for pod in pods]
+        up = [self.workload.available(pod, scene.now) for pod in pods]
+        renewed = any(map(all, zip(new, up, strict=True)))
+        return Stand(old=not all(new), new=any(new), up=any(up), renewed=renewed, begun=any(map(is_begun, pods)))
+
+    def _was_ours(self, node: str, at: float) -> bool:
+        return (node, at) in self._ours
+
+
+def is_begun(pod: Pod) -> bool:
+    """An update in place keeps the pod out of service."""
+    condition = pod.conditions.get(keys.IN_PLACE_READY)
+    return condition is not None and condition.status == "False"
+
+
+def node_of(pod: Pod) -> str:
+    """The node that the pod is on, or the one that it demands."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    required = pod.spec.affinity.required if pod.spec.affinity is not None else None
+    fields = [field for term in required.node_selector_terms for field in term.match_fields] if required else []
+    return next((field.values[0] for field in fields if field.values), "")

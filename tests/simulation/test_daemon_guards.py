@@ -1,0 +1,130 @@
+"""Each rule by which DaemonSets are planned is needed: taken out, the judges of pods on nodes notice."""
+
+# pyright: reportPrivateUsage=false
+# Taking a guard out means reaching into what it guards.
+
+import itertools
+from collections.abc import Container
+from datetime import datetime
+
+import msgspec
+import pytest
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.workload.placement import FITS, Fit, Placement
+from flotilla_common.workload.predicates import is_serving
+from flotilla_daemonset.daemonset import rollout, work
+from flotilla_daemonset.daemonset.bodies import PodFactory
+from flotilla_daemonset.daemonset.former import Former
+from flotilla_daemonset.daemonset.manage import _Manage
+from flotilla_daemonset.daemonset.nodes import NodeState
+from flotilla_daemonset.daemonset.pods import Criteria
+from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
+
+
+def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
+    """Every node gets a pod, and keeps it."""
+
+    def fit(placement: Placement, node: Node) -> Fit:
+        del placement, node
+        return FITS
+
+    patch.setattr(Placement, "fit", fit)
+
+
+def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
+    """A node gets its next pod while the last one is still going."""
+    look = _Manage.look
+
+    def look_past(step: _Manage, state: NodeState) -> bool:
+        return look(step, msgspec.structs.replace(state, pods=state.living))
+
+    patch.setattr(_Manage, "look", look_past)
+
+
+def no_look_at_deletions(patch: pytest.MonkeyPatch) -> None:
+    """Who has been deleted is deleted again."""
+    look = _Manage.look
+
+    def look_again(step: _Manage, state: NodeState) -> bool:
+        return look(step, msgspec.structs.replace(state, living=state.pods))
+
+    patch.setattr(_Manage, "look", look_again)
+
+
+def no_derived_names(patch: pytest.MonkeyPatch) -> None:
+    """Each plan gives new pods new names."""
+    counter = itertools.count()
+
+    def name(factory: PodFactory, node: str, taken: Container[str]) -> str:
+        del factory, taken
+        return f"web-{node}-{next(counter)}"
+
+    patch.setattr(PodFactory, "_name", name)
+
+
+def no_count_of_the_unavailable(patch: pytest.MonkeyPatch) -> None:
+    """Nodes without an available pod do not use up maxUnavailable."""
+    patch.setattr(rollout, "_lost", nothing)
+
+
+def nothing(*arguments: object) -> int:
+    """None of whatever is asked for."""
+    del arguments
+    return 0
+
+
+def no_count_of_the_begun(patch: pytest.MonkeyPatch) -> None:
+    """Nor do those whose update in place was overtaken by another template."""
+
+    def is_being_updated(pod: Pod) -> bool:
+        del pod
+        return False
+
+    patch.setattr(rollout, "is_being_updated", is_being_updated)
+
+
+def no_time_to_become_available(patch: pytest.MonkeyPatch) -> None:
+    """Who is ready is available at once."""
+
+    def is_available(criteria: Criteria, pod: Pod) -> bool:
+        del criteria
+        return is_serving(pod)
+
+    patch.setattr(Criteria, "is_available", is_available)
+
+
+def no_back_off(patch: pytest.MonkeyPatch) -> None:
+    """A failed pod is replaced at once, however often."""
+
+    def lingers_until(former: Former, now: datetime, generation: int) -> datetime | None:
+        del former, now, generation
+
+    patch.setattr(Former, "lingers_until", lingers_until)
+
+
+def no_hook(patch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked before a pod goes."""
+    patch.setattr(work, "hooked", nothing)
+
+
+GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
+    "nodes are asked": (no_look_at_nodes, "daemons-made-on-all-nodes", [[]]),
+    "a pod that goes blocks its node": (no_wait_for_the_end, "daemons-replaced-by-share", [[]]),
+    "nobody is deleted twice": (no_look_at_deletions, "nodes-tainted", [[]]),
+    "names are derived": (no_derived_names, "daemons-made-on-all-nodes", each("straggler@daemonset-0:{}", points=3)),
+    "the unavailable count": (no_count_of_the_unavailable, "daemons-replaced-by-share", [[]]),
+    "an overtaken update in place counts": (no_count_of_the_begun, "daemons-rolled-back-in-mid-roll", [[]]),
+    "minReadySeconds pass": (no_time_to_become_available, "daemons-surged-and-available-after-a-while", [[]]),
+    "failed pods wait": (no_back_off, "daemons-that-fail", [[]]),
+    "hooks are asked": (no_hook, "daemons-held-before-they-go", [[]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
+)
+def test_without_the_guard_the_simulation_fails(
+    remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown_to_be_needed(remove, scenario, attempts, monkeypatch)

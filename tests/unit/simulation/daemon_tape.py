@@ -1,0 +1,53 @@
+"""Hand-made histories of a DaemonSet `web` on nodes `n1`, `n2`, …, as `tape.py` makes them of a CloneSet.
+
+tape = DaemonTape(maxUnavailable=1)
+tape.pods("n1-a", "n2-a")              # on their nodes
+tape.node("n2", "NoExecute")
+tape.delete("n2-a")
+"""
+
+from typing import Any
+
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.api.resources import NODE, POD
+from tests.unit.simulation.tape import OWNER, US, Json, Tape
+
+POOL = "pool"
+
+
+class DaemonTape(Tape):
+    """Three nodes of pool `web`, which the pods demand."""
+
+    kind = DAEMON_SET
+    owner: Json = OWNER | {"kind": DAEMON_SET.kind}
+
+    def __init__(self, *, top: Json | None = None, **rolling: Any) -> None:
+        template = {"spec": {"nodeSelector": {POOL: "web"}}}
+        super().__init__(top={"template": template, **(top or {})}, **rolling)
+        for name in ("n1", "n2", "n3"):
+            self.node(name)
+
+    def node(self, name: str, *effects: str, pool: str = "web", after: float = 1.0, **labels: str) -> None:
+        """A node with a taint of these effects."""
+        taints = [{"key": "dedicated", "effect": effect} for effect in effects]
+        body: Json = {"metadata": {"labels": {POOL: pool, **labels}}, "spec": {"taints": taints}}
+        self.put(NODE, name, body, by="user", after=after)
+
+    def pod(self, name: str, *, by: str = US, after: float = 1.0, **change: Any) -> None:
+        """The same, on the node that its name begins with; the revision is `web-` and the rest of the name."""
+        node, _, letter = name.partition("-")
+        spec = {"nodeName": node, **change.get("spec", {})}
+        super().pod(name, by=by, after=after, **{"state": "", "revision": f"web-{letter[0]}", **change, "spec": spec})
+
+    def pods(self, *names: str, **change: Any) -> None:
+        """Pods that are created as they should be and become ready."""
+        for name in names:
+            self.lease(after=0.1)
+            self.pod(name, after=0.1, **{**change, "ready": False})
+            self.pod(name, by="kubelet", after=0.1, **change)
+
+    def gone(self, *names: str, **change: Any) -> None:
+        """Pods are deleted, and end."""
+        for name in names:
+            self.delete(name, **change)
+            self.remove(POD, name, by="kubelet")
