@@ -166,3 +166,38 @@ def test_numbers_that_cannot_be_read_are_replaced_by_the_careful_choice(builder:
 def test_a_surging_update_makes_no_pod_where_none_would_be_scheduled() -> None:
     on = [node("n1", taints=["x:NoSchedule"]), node("n2")]
     assert writes(ds().surge(2), "1A 2A", on=on) == "+n2"
+
+
+def specified(name: str, flags: str = "", letter: str = "B") -> Pod:
+    labels = {"app": "d", "controller-revision-hash": letter, "apps.kruise.io/specified-delete": "true"}
+    return pod(name, letter, flags, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("builder", "found", "expected"),
+    [
+        (ds(), [specified("n1"), pod("n2"), pod("n3")], "-n1B"),
+        (ds().rolling(paused=True), [specified("n1"), pod("n2"), pod("n3")], "-n1B"),
+        (ds().on_delete(), [specified("n1"), pod("n2"), pod("n3")], "-n1B"),
+        (ds().surge(), [specified("n1"), pod("n2"), pod("n3")], "-n1B"),
+        (ds().p(3), [specified("n1", letter="A"), pod("n2", "A"), pod("n3", "A")], "-n1A"),
+        (ds(), [specified("n1"), specified("n2"), pod("n3")], "-n2B"),
+        (ds(), [specified("n1"), pod("n2", flags="!"), pod("n3")], ""),
+        (ds(), [specified("n1", "!"), pod("n2", flags="!"), pod("n3")], "-n1B"),
+        (ds(), [specified("n1"), pod("n2", "A"), pod("n3", "A")], "-n1B"),  # which uses maxUnavailable up
+        (ds().m(2), [specified("n1"), pod("n2", "A"), pod("n3", "A")], "-n1B -n3A"),
+        (ds(), [specified("n1", letter="A"), pod("n2", "A"), pod("n3", "A")], "-n1A"),
+        (ds().hooked(), [specified("n1", "H"), pod("n2"), pod("n3")], "hold:n1B"),
+        (ds(), [specified("n1", "T"), pod("n2"), pod("n3")], ""),
+    ],
+)
+def test_specified_pods_are_deleted_within_max_unavailable(builder: Builder, found: list[Pod], expected: str) -> None:
+    assert writes(builder, found, on=3) == expected
+
+
+def test_why_a_specified_pod_is_still_there() -> None:
+    plan = planned(ds(), [specified("n1"), pod("n2", flags="!")], on=2)
+    assert reason(plan, "WaitingForDeleteBudget") == (
+        "waiting: d-n1B (specified for deletion) would be unavailable; maxUnavailable is 1, "
+        "1 of 2 nodes have no available pod"
+    )

@@ -7,7 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.workload.placement import Fit, Placement, node_of
-from flotilla_daemonset.daemonset.pods import Criteria, in_order, is_running, is_terminating
+from flotilla_daemonset.daemonset.pods import Criteria, in_order, is_running, is_specified, is_terminating
 
 
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     new: Pod | None = None  # the first updated one of these
     old: Pod | None = None  # the first outdated one
     messy: bool = False  # there are several of a sort
-    done: bool = False  # it is to have a pod, and has one that is updated and available: nearly all are
+    done: bool = False  # it is to have a pod, and has one that is updated, available and to stay: nearly all are
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 def _state(node: Node, fit: Fit, pods: list[Pod], criteria: Criteria) -> NodeState:
     if len(pods) == 1 and fit.should_run:
         (pod,) = pods
-        if is_running(pod) and criteria.is_updated(pod) and criteria.is_available(pod):
+        if is_running(pod) and not is_specified(pod) and criteria.is_updated(pod) and criteria.is_available(pod):
             return NodeState(node=node, fit=fit, pods=pods, living=pods, new=pod, done=True)
     pods = in_order(pods)
     living = [pod for pod in pods if not is_terminating(pod)]

@@ -35,6 +35,7 @@ from flotilla_daemonset.daemonset.revisions import (
 )
 from flotilla_daemonset.daemonset.rollout import plan_rollout
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot
+from flotilla_daemonset.daemonset.specified import plan_specified
 from flotilla_daemonset.daemonset.status import Counts, count, plan_status
 from flotilla_daemonset.daemonset.why import explain, is_complete
 from flotilla_daemonset.daemonset.work import Work
@@ -124,6 +125,7 @@ def _act(context: PlanContext, draft: Draft) -> None:
     """What nodes need, and the rolling update; the refresh of the pods that these leave alone before both."""
     start, work = len(draft.stages), Work(context, draft)
     plan_manage(context, work, draft)
+    plan_specified(context, work, draft)
     work.stage_deletes()
     plan_rollout(context, work, draft)
     work.explain()

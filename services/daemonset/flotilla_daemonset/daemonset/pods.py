@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.keys import IN_PLACE_READY
+from flotilla_common.api.keys import IN_PLACE_READY, SPECIFIED_DELETE_LABEL
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
@@ -88,6 +88,11 @@ def is_terminating(pod: Pod) -> bool:
 def is_running(pod: Pod) -> bool:
     """It is to stay: not terminating, not failed, not on its way out."""
     return not is_terminating(pod) and pod.status.phase != "Failed" and pod.state != PREPARING_DELETE
+
+
+def is_specified(pod: Pod) -> bool:
+    """Somebody wants it deleted, as soon as that may be."""
+    return SPECIFIED_DELETE_LABEL in pod.metadata.labels
 
 
 def in_order(pods: list[Pod]) -> list[Pod]:

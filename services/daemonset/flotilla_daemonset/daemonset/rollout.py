@@ -52,7 +52,7 @@ def reach_of(context: PlanContext, work: Work) -> Reach:
     for state in reversed(nodes):
         if state.new is not None or state.messy:
             updated.append(state)
-        elif _is_leaving(state.old) or work.takes(state.old):
+        elif _is_leaving(state.old, work):
             updating.append(state)
         elif selector is None or selector.matches(state.node.metadata.labels):
             candidates.append(state)
@@ -82,11 +82,11 @@ def _plan_replacements(
     for state in kept:
         if state.done:
             continue
-        if state.old is not None and _is_outdated(state):
+        if state.old is not None and _is_outdated(state, work):
             (candidates if context.is_available(state.old) else free).append(state.old)
             unavailable += [state.name] * is_being_updated(state.old)
         else:
-            unavailable += [state.name] * _lost(context, state)
+            unavailable += [state.name] * _lost(context, state, work)
     budget = max(context.targets.max_unavailable - len(unavailable), 0)
     for pod in (*free, *islice(candidates, budget)):
         updater.update(pod)
@@ -95,23 +95,24 @@ def _plan_replacements(
         _explain_budget(context, waiting, unavailable, min(budget, len(candidates)), draft)
 
 
-def _lost(context: PlanContext, state: NodeState) -> int:
+def _lost(context: PlanContext, state: NodeState, work: Work) -> int:
     """How much of maxUnavailable the node uses up, if its pods are not merely to be updated."""
     new, old = state.new, state.old
-    if state.messy or (_is_leaving(new) and _is_leaving(old)):
+    if state.messy or (_is_leaving(new, work) and _is_leaving(old, work)):
         return 1
-    if new is None or not (_is_leaving(new) or _is_leaving(old)):
+    if new is None or not (_is_leaving(new, work) or _is_leaving(old, work)):
         return 1
     return (not context.is_available(new)) + (new.state == PREPARING_DELETE)
 
 
-def _is_outdated(state: NodeState) -> bool:
+def _is_outdated(state: NodeState, work: Work) -> bool:
     """All that the node has is an old pod."""
-    return state.new is None and not _is_leaving(state.old) and not state.messy
+    return state.new is None and not _is_leaving(state.old, work) and not state.messy
 
 
-def _is_leaving(pod: Pod | None) -> bool:
-    return pod is None or pod.state == PREPARING_DELETE
+def _is_leaving(pod: Pod | None, work: Work) -> bool:
+    """It is not there, or on its way out, from this pass on at the latest."""
+    return pod is None or pod.state == PREPARING_DELETE or work.takes(pod)
 
 
 def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft) -> None:
@@ -130,7 +131,7 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, upd
             continue  # a new pod would not be scheduled there
         elif new is None:
             (candidates if context.is_available(old) else free).append(state)
-        elif not context.is_available(new) or new.state == PREPARING_DELETE:
+        elif not context.is_available(new) or _is_leaving(new, work):
             surging.append(state.name)
             draft.waits.until(context.criteria.available_at(new))
         else:

@@ -55,9 +55,9 @@ class Work:
             self._deleted.append(pod)
         self._chains.append(self._prepare(pod, cause) if held else (self._delete_of(pod, cause),))
 
-    def takes(self, pod: Pod | None) -> bool:
+    def takes(self, pod: Pod) -> bool:
         """The pod is on its way out from this pass on."""
-        return pod is not None and pod.metadata.uid in self._leaving
+        return pod.metadata.uid in self._leaving
 
     def stage_deletes(self) -> None:
         """Put the deletes so far into the plan."""
