@@ -2,8 +2,8 @@
 
 import re
 
-from tests.support.daemons import IN_PLACE, NAME, by_node, daemonset, node_of, settled, started, strategy
-from tests.support.workspace import Json, Workspace, identity, revision_of
+from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, daemonset, node_of, settled, started, strategy
+from tests.support.workspace import Json, Workspace, identity, image, revision_of
 
 TOLERATED = {
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -90,6 +90,19 @@ def test_a_failed_pod_makes_room_for_another(space: Workspace):
     assert by_node(space)["node-1"]["metadata"]["name"] != name
     told = f"Found failed daemon pod {space.name}/{name} on node node-1, will try to kill it"
     space.event("FailedDaemonPod", told)
+
+
+def test_a_pod_that_is_labelled_for_deletion_is_replaced(space: Workspace):
+    """Though the partition keeps all nodes: the new pod has the newest revision."""
+    old = started(space, 3, {"partition": 3})
+    space.set_image(NEW, NAME)
+    space.settled(NAME)
+    name = old["node-1"]["metadata"]["name"]
+    space.label(name, "apps.kruise.io/specified-delete=true")
+    settled(space, 3, updatedNumberScheduled=1, numberAvailable=3)
+    there = by_node(space)
+    assert {node for node, pod in there.items() if identity(pod) != identity(old[node])} == {"node-1"}
+    assert image(there["node-1"]) == NEW
 
 
 def test_a_pod_is_let_go_by_its_labels_and_taken_in_again(space: Workspace):
