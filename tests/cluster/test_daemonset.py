@@ -13,7 +13,7 @@ from tests.integration.daemonset.test_seed_documents import (
     test_in_place,
     test_one_pod_on_each_node_and_an_update_of_one_node,
 )
-from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, crowded, serving, settled, started
+from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, crowded, replaced, serving, settled, started
 from tests.support.fleet import SERVICES, fleet
 from tests.support.nodes import RealCluster
 from tests.support.recorder import Recorder
@@ -63,8 +63,8 @@ def test_a_drained_node_keeps_its_daemon_and_a_tainted_one_loses_it(space: Works
     kubectl = space.cluster.kubectl
     said = kubectl("drain", "real-0", "--ignore-daemonsets", "--force", "--timeout=60s")
     assert f"evicting pod {space.name}/{before['real-0']['metadata']['name']}" in said
+    replaced(space, before["real-0"])
     settled(space, 3, numberMisscheduled=0)
-    assert identity(by_node(space)["real-0"]) != identity(before["real-0"])
     kubectl("uncordon", "real-0")
     kubectl("taint", "node", "real-0", "example.com/broken=:NoExecute")
     settled(space, 2, numberMisscheduled=0)

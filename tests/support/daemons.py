@@ -63,6 +63,16 @@ def by_node(space: Workspace) -> dict[str, Json]:
     return found
 
 
+def replaced(space: Workspace, pod: Json) -> None:
+    """Wait until the pod's node has another one, which is ready."""
+    uid = pod["metadata"]["uid"]
+
+    def is_other(found: Json) -> bool:
+        return node_of(found) == node_of(pod) and found["metadata"]["uid"] != uid and available(found)
+
+    space.until(lambda: any(map(is_other, space.pods.values())))
+
+
 def serving(pods: Mapping[str, Json]) -> set[str]:
     """The nodes with a pod that serves."""
     return {node_of(pod) for pod in pods.values() if available(pod)}
