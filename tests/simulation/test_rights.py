@@ -16,6 +16,7 @@ from flotilla_cli.install.rbac import account
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
@@ -25,8 +26,10 @@ from flotilla_common.settings import Settings
 from tests.simulation.history import Call, History
 from tests.simulation.perturbation.play import run
 from tests.simulation.scenarios import every_scenario
-from tests.simulation.scenarios.manifests import cloneset, container, statefulset
+from tests.simulation.scenarios.manifests import cloneset, container, daemonset, statefulset
 from tests.simulation.world import SETTINGS, World, services, simulate
+
+pytestmark = pytest.mark.timeout(300)  # the first of them plays everything
 
 VERBS = {"replace": "update"}
 """Verbs of the client that have another name in roles."""
@@ -49,9 +52,10 @@ Right = tuple[str, Resource, str, str]
 LONG = 700.0
 """Fake seconds within which everything that nobody works on is given up, and then deleted by age."""
 
-REPLICAS = {"watcher": 1, "cloneset": 1, "sidecar": 1, "statefulset": 1, "jobs": 1}
+REPLICAS = {"watcher": 1, "cloneset": 1, "sidecar": 1, "statefulset": 1, "daemonset": 1, "jobs": 1}
 GATES = (
     "InPlaceWorkloadVerticalScaling",
+    "PreDownloadImageForDaemonSetUpdate",
     "PreDownloadImageForInPlaceUpdate",
     "SidecarTerminator",
     "StatefulSetAutoResizePVCGate",
@@ -61,6 +65,7 @@ SHARED = dataclasses.replace(SETTINGS, shards=2, feature_gates=",".join(f"{gate}
 
 WORKLOADS = (
     (CLONE_SET, cloneset(2, name="two", top={"revisionHistoryLimit": 0})),
+    (DAEMON_SET, daemonset(name="probe", policy="InPlaceIfPossible")),
     (STATEFUL_SET, statefulset(4, policy="InPlaceIfPossible")),
 )
 

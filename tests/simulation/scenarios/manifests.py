@@ -73,6 +73,7 @@ def statefulset(
 
 def daemonset(
     *,
+    name: str = "web",
     policy: str = "Standard",
     strategy: str = "RollingUpdate",
     nodes: Json | None = None,
@@ -80,19 +81,19 @@ def daemonset(
     top: Json | None = None,
     **rolling: object,
 ) -> Json:
-    """A DaemonSet `web` of one container. `nodes`: what of a pod spec chooses nodes; `labels`: more of the pods'."""
-    pods = template("one")
+    """A DaemonSet of one container. `nodes`: what of a pod spec chooses nodes; `labels`: more of the pods'."""
+    pods = template("one", name)
     pods["metadata"]["labels"] |= labels or {}
     pods["spec"] |= nodes or {}
     spec: Json = {
-        "selector": {"matchLabels": {"app": "web"}},
+        "selector": {"matchLabels": {"app": name}},
         "template": pods,
         "updateStrategy": {"type": strategy},
         **(top or {}),
     }
     if strategy == "RollingUpdate":
         spec["updateStrategy"]["rollingUpdate"] = {"rollingUpdateType": policy, **rolling}
-    metadata = {"name": "web", "namespace": "shop"}
+    metadata = {"name": name, "namespace": "shop"}
     return {"apiVersion": "apps.kruise.io/v1beta1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
 
 
