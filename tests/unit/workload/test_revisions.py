@@ -131,6 +131,14 @@ def test_24_a_taken_name_counts_a_collision() -> None:
     assert create.body["metadata"]["labels"]["controller.kubernetes.io/hash"] == "d4d4fb5bd"
 
 
+def test_a_collision_is_counted_again_if_the_status_never_said_it() -> None:
+    """The revision is made first, and the status may come much later, or never."""
+    foreign = stored("sample-d4d4fb5bd", MAINLINE, 1, controller="uid-else")
+    mine = stored("sample-d4d4fb5bf", ALPINE, 1)
+    assert (choose(ALPINE, foreign, mine).writes, choose(ALPINE, foreign, mine).collision_count) == ((), 1)
+    assert choose(ALPINE, mine).collision_count == 0  # nobody is in the way: another release named it
+
+
 def test_a_taken_name_with_equal_data_is_used() -> None:
     held = stored("sample-d4d4fb5bd", ALPINE, 1, controller="uid-else")
     choice = choose(ALPINE, held)

@@ -48,12 +48,15 @@ def choose_revisions(
     highest = own[-1].revision if own else 0
     collisions = owner.collision_count or 0
     writes: Chain = ()
-    if equal and equal[-1] is own[-1]:
-        update = own[-1]
-    elif equal:
-        update, writes = _raise(equal[-1], highest + 1, owner)
+    name, holder, counted = _name(recipe, owner, data, collisions, stored)
+    if equal:
+        update = equal[-1]
+        if update is holder:
+            collisions = counted  # the process that made it may have ended before it wrote the status
+        if update is not own[-1]:
+            update, writes = _raise(update, highest + 1, owner)
     else:
-        name, update, collisions = _name(recipe, owner, data, collisions, stored)
+        update, collisions = holder, counted
         if update is None:
             update, writes = _create(_body(recipe, owner, data, name, highest + 1))
     current = next((revision for revision in own if revision.metadata.name == owner.current_name), update)
