@@ -7,12 +7,15 @@ from typing import Generic, TypeVar
 import msgspec
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.meta import Object, group_of
+from flotilla_common.api.meta import Object, controller_of, group_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Key
 from flotilla_common.mirror.table import Indexer, Table
 
 T = TypeVar("T", bound=Object)
+
+ORPHANS = "orphans"
+"""Index: objects without a controller, by namespace."""
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -77,6 +80,22 @@ def owner_index(kind: Resource) -> str:
 def owned(table: Table[T], kind: Resource, uid: str) -> Collection[T]:
     """The objects that refer to the owner of that kind and uid. The table's `Watch` names the kind."""
     return table.by_index(owner_index(kind), uid)
+
+
+def controlled(table: Table[T], kind: Resource, uid: str) -> list[T]:
+    """Those of the owner's objects that it controls and that are not on their way out."""
+    return [
+        obj
+        for obj in owned(table, kind, uid)
+        if (owner := controller_of(obj.metadata)) is not None
+        and owner.uid == uid
+        and obj.metadata.deletion_timestamp is None
+    ]
+
+
+def orphan_namespace(obj: Object) -> Iterable[str]:
+    """For an index (`ORPHANS`): the namespace of an object that nobody controls."""
+    return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
 
 
 def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Key]:

@@ -18,13 +18,7 @@ from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claims import claim_templates
 from flotilla_common.workload.newpods import decode_template, revision_template, wanted_gates
-
-CREATES_PER_PASS = 32
-"""Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
-which it gets a node; short passes bring them before a kubelet has started it, which saves it a status write."""
-
-BATCHES_PER_PASS = 2
-"""Batches of slow start in one pass; for the same reason the others come with later passes."""
+from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
 
 
 def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
@@ -55,13 +49,12 @@ def plan_creates(context: PlanContext, numbers: Quantities, draft: Draft) -> boo
         text = f"waiting: {named(waiting)} must be gone before a new pod can take over its name and claims"
         draft.reason("WaitingForTermination", text, waiting)
     failed = "scale" in context.snapshot.failures
-    batch = len(context.pods.old if old else context.pods.new) + 1  # slow start: 1, 2, 4, 8 …
-    most = min(old or count, batch * (2**BATCHES_PER_PASS - 1))  # pods of the old revision come by themselves
-    chains = chains[: 1 if failed else most]
+    there = len(context.pods.old if old else context.pods.new)
+    # Pods of the old revision are made by themselves.
+    chains = chains[: min(old or count, creates_of_pass(there, failed=failed))]
     if chains:
         draft.reason("ScalingUp", f"creating {len(chains)} of {numbers.scale_up} missing pods")
-    goes_on = len(chains) < numbers.create_now and not failed
-    draft.stage(chains, slow_start=batch if goes_on or len(chains) > batch else 0)
+    draft.stage(chains, slow_start=first_batch(there, len(chains), numbers.create_now, failed=failed))
     return bool(chains)
 
 

@@ -1,27 +1,17 @@
 """From mirror tables to snapshots: which objects belong to a CloneSet."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
-from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.mirror.table import Table
-
-ORPHANS = "orphans"
-"""Index: objects without a controller, by namespace."""
-
-
-def orphan_namespace(obj: Object) -> Iterable[str]:
-    """The namespace of an object that nobody controls."""
-    return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
-
 
 CLONE_SETS = Watch(CLONE_SET, CloneSet, writes=("patch",), subresources=("status",))
 PODS = Watch(POD, Pod, owner=CLONE_SET, writes=("create", "delete", "patch"), subresources=("status", "resize"))
@@ -84,13 +74,7 @@ class Gatherer:
         """The ImagePullJobs that the CloneSet controls and that are not on their way out."""
         if not self._pulls_ahead():
             return None
-        return [
-            job
-            for job in owned(self._pull_jobs, CLONE_SET, uid)
-            if (owner := controller_of(job.metadata)) is not None
-            and owner.uid == uid
-            and job.metadata.deletion_timestamp is None
-        ]
+        return controlled(self._pull_jobs, CLONE_SET, uid)
 
 
 def _pending_ids(name: str, memory: Memory) -> tuple[str, ...]:

@@ -10,24 +10,16 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_daemonset.daemonset.former import FormerPods
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
-
-ORPHANS = "orphans"
-"""Index: objects without a controller, by namespace."""
 
 NAMESAKES = "namesakes"
 """Index: revisions by `namespace/<name without its hash>`: whoever they belong to, they occupy a name."""
 
 NAMESPACE = "namespace"
 """Index: DaemonSets by namespace."""
-
-
-def orphan_namespace(obj: Object) -> Iterable[str]:
-    """The namespace of an object that nobody controls."""
-    return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
 
 
 def namespace_of(obj: Object) -> Iterable[str]:
@@ -121,13 +113,7 @@ class Gatherer:
         """The ImagePullJobs that the DaemonSet controls and that are not on their way out."""
         if not self._pulls_ahead():
             return None
-        return [
-            job
-            for job in owned(self._pull_jobs, DAEMON_SET, uid)
-            if (owner := controller_of(job.metadata)) is not None
-            and owner.uid == uid
-            and job.metadata.deletion_timestamp is None
-        ]
+        return controlled(self._pull_jobs, DAEMON_SET, uid)
 
     def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
         """All DaemonSets, unless the node is as suitable as it was: heartbeats say nothing to them."""

@@ -9,18 +9,12 @@ from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.control.writes import create_of, delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
 from flotilla_common.workload.podedit import PodEdit
+from flotilla_common.workload.slowstart import creates_of_pass, first_batch
 from flotilla_daemonset.daemonset.bodies import PodFactory
 from flotilla_daemonset.daemonset.context import PlanContext
 
 CREATE, DELETE = "create", "delete"
 """Phases: what failed in a pass is known to the next one under these."""
-
-CREATES_PER_PASS = 32
-"""Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
-which it gets a node; short passes bring them before a kubelet has started it, which saves it a status write."""
-
-BATCHES_PER_PASS = 2
-"""Batches of slow start in one pass; for the same reason the others come with later passes."""
 
 
 class Work:
@@ -75,12 +69,11 @@ class Work:
             draft.reason("InvalidTemplate", text)
             draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
             return
-        failed = CREATE in self._context.snapshot.failures
-        batch = len(self._context.members.own) + 1
-        most = 1 if failed else min(batch * (2**BATCHES_PER_PASS - 1), self._most, CREATES_PER_PASS)
+        there, failed = len(self._context.members.own), CREATE in self._context.snapshot.failures
+        most = min(creates_of_pass(there, failed=failed), self._most)
         chains = [(self._create_on(node, factory),) for node in wanted[:most]]
-        more = len(wanted) > most and not failed
-        draft.stage(chains, slow_start=batch if more or len(chains) > batch else 0, stop_on_failure=False)
+        batch = first_batch(there, len(chains), len(wanted), failed=failed)
+        draft.stage(chains, slow_start=batch, stop_on_failure=False)
         text = f"creating pods on {len(chains)} of {nodes_word(len(wanted))} that lack one: {named(wanted)}"
         draft.reason("Creating", text, wanted)
 

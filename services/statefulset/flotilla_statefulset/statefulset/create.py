@@ -7,18 +7,12 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Event
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
+from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
 from flotilla_statefulset.statefulset.bodies import PodFactory
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.pods import traits
 
 PHASE = "create"
-
-CREATES_PER_PASS = 32
-"""Pods that one pass creates at most. A new pod waits for its readiness conditions until the pass after the one in
-which it gets a node; short passes bring them before a kubelet has started it, which saves it a status write."""
-
-BATCHES_PER_PASS = 2
-"""Batches of slow start in one pass; for the same reason the others come with later passes."""
 
 
 class Creator:
@@ -53,14 +47,13 @@ class Creator:
     def stage(self) -> None:
         """Put them into the plan: in slow start, since what refuses one pod will refuse the others."""
         context, draft = self._context, self._draft
-        batch = context.targets.replicas - len(context.pods.missing) + 1
-        failed = PHASE in context.snapshot.failures
-        chains = self._chains[: 1 if failed else batch * (2**BATCHES_PER_PASS - 1)]
+        missing = len(context.pods.missing)
+        there, failed = context.targets.replicas - missing, PHASE in context.snapshot.failures
+        chains = self._chains[: creates_of_pass(there, failed=failed)]
         if not chains:
             return
-        draft.reason("ScalingUp", f"creating {len(chains)} of {len(context.pods.missing)} missing pods")
-        more = len(chains) < len(context.pods.missing) and not failed
-        draft.stage(chains, slow_start=batch if len(chains) > batch or more else 0)
+        draft.reason("ScalingUp", f"creating {len(chains)} of {missing} missing pods")
+        draft.stage(chains, slow_start=first_batch(there, len(chains), missing, failed=failed))
 
     def _revision_of(self, ordinal: int) -> ControllerRevision:
         """Partition keeps pods on the old revision: the lowest ranks, or as many as it says of any (§4.6)."""

@@ -15,22 +15,17 @@ from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSe
 from flotilla_common.api.meta import Object, controller_of
 from flotilla_common.api.resources import CLAIM, POD, REVISION, STORAGE_CLASS
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
 from flotilla_common.control.wiring import Wiring
 from flotilla_statefulset.statefulset.snapshot import Options, StatefulSetSnapshot
 
-ORPHANS = "orphans"
-"""Index: objects without a controller; revisions by namespace, pods by `namespace/<what their name begins with>`."""
+ORPHAN_PODS = "orphan pods"
+"""Index: pods without a controller, by `namespace/<what their name begins with>`."""
 
 BY_SET = "by set"
 """Index: claims by `namespace/<set>`, for every set whose claim it may be."""
 
 _NUMBERED = re.compile(r"(.+)-[0-9]+")
-
-
-def orphan_namespace(obj: Object) -> Iterable[str]:
-    """The namespace of an object that nobody controls."""
-    return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
 
 
 def parent(name: str) -> str:
@@ -68,7 +63,7 @@ PODS = Watch(
     POD,
     Pod,
     owner=STATEFUL_SET,
-    indexes={ORPHANS: orphan_parent},
+    indexes={ORPHAN_PODS: orphan_parent},
     writes=("create", "delete", "patch"),
     subresources=("status", "resize"),
 )
@@ -126,7 +121,7 @@ class Gatherer:
         return StatefulSetSnapshot(
             statefulset=statefulset,
             pods=list(owned(self._pods, STATEFUL_SET, uid)),
-            orphans=list(self._pods.by_index(ORPHANS, f"{namespace}/{name}")),
+            orphans=list(self._pods.by_index(ORPHAN_PODS, f"{namespace}/{name}")),
             taken_names=self._pods.names(namespace),
             claims={claim.metadata.name: claim for claim in self._claims.by_index(BY_SET, f"{namespace}/{name}")},
             storage_classes=list(self._storage_classes),
@@ -148,10 +143,4 @@ class Gatherer:
         """The ImagePullJobs that the StatefulSet controls and that are not on their way out."""
         if not self._pulls_ahead():
             return None
-        return [
-            job
-            for job in owned(self._pull_jobs, STATEFUL_SET, uid)
-            if (owner := controller_of(job.metadata)) is not None
-            and owner.uid == uid
-            and job.metadata.deletion_timestamp is None
-        ]
+        return controlled(self._pull_jobs, STATEFUL_SET, uid)
