@@ -13,7 +13,7 @@ import pytest
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.workload.placement import FITS, Fit, Placement
 from flotilla_common.workload.predicates import is_serving
-from flotilla_daemonset.daemonset import rollout, work
+from flotilla_daemonset.daemonset import rollout, specified, work
 from flotilla_daemonset.daemonset.bodies import PodFactory
 from flotilla_daemonset.daemonset.former import Former
 from flotilla_daemonset.daemonset.manage import _Manage
@@ -103,6 +103,11 @@ def no_back_off(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Former, "lingers_until", lingers_until)
 
 
+def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:
+    """Pods that the user wants deleted go all at once."""
+    patch.setattr(specified, "_keeps_a_pod", lambda *arguments: 2)
+
+
 def no_hook(patch: pytest.MonkeyPatch) -> None:
     """Nobody is asked before a pod goes."""
     patch.setattr(work, "hooked", nothing)
@@ -117,6 +122,7 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
     "an overtaken update in place counts": (no_count_of_the_begun, "daemons-rolled-back-in-mid-roll", [[]]),
     "minReadySeconds pass": (no_time_to_become_available, "daemons-surged-and-available-after-a-while", [[]]),
     "failed pods wait": (no_back_off, "daemons-that-fail", [[]]),
+    "pods that are chosen wait for their turn": (no_turn_for_the_chosen, "daemons-chosen-by-the-user", [[]]),
     "hooks are asked": (no_hook, "daemons-held-before-they-go", [[]]),
 }
 

@@ -12,6 +12,7 @@ from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet, RollingUpdate, ScaleStrategy
 from flotilla_common.api.numbers import strict_value
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.recipe import belongs
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -42,7 +43,7 @@ def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
         on_delete=spec.update_strategy.type == "OnDelete",
         min_ready_seconds=spec.min_ready_seconds,
         details=tuple(_details(daemonset, rolling)),
-        belongs=_belongs,
+        belongs=belongs,
         order=by_number,
         by_node=True,
     )
@@ -51,11 +52,6 @@ def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
 def by_number(name: str) -> OrderKey:
     """Nodes in the order of the numbers in their names: node-9 comes before node-10."""
     return tuple(int(part) if index % 2 else part for index, part in enumerate(_DIGITS.split(name)))
-
-
-def _belongs(label: str, revision_name: str) -> bool:
-    """Pods have the hash alone; those that another release made may have the whole name."""
-    return label == revision_name or label == revision_name.rpartition("-")[2]
 
 
 def _partition(rolling: RollingUpdate, nodes: int) -> int:

@@ -105,4 +105,5 @@ def test_it_is_not_protected_from_deletion(space: Workspace):
     document = idle()
     document["metadata"]["labels"] = {"policy.kruise.io/delete-protection": "Always"}
     space.apply(document)
-    space.kubectl("delete", "ads", NAME)
+    assert "deleted" in space.kubectl("delete", "ads", NAME)
+    space.until(lambda: space.clone(NAME) == {})

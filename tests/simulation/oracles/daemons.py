@@ -9,6 +9,7 @@ from itertools import product
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import member
+from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.api.resources import EVENT, LEASE, NODE, POD
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.recipe import belongs
@@ -134,6 +135,9 @@ class _Verdict:
             return
         if before.status.phase == "Failed":
             yield from self._too_soon(before, node)
+        elif SPECIFIED_DELETE_LABEL in before.metadata.labels:  # by the user, whatever the rollout may do
+            if lost(self._scene, self._workload, step):
+                yield from self._too_many_down(node)
         elif self._is_kept(node) and not self._is_spare(before, node):
             yield from self._replaces(step, before, node)
 

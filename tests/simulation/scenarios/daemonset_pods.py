@@ -1,5 +1,6 @@
 """DaemonSets: single pods that are held, fail, are let go or taken in (daemonset.md §4.4, §4.6, §4.7)."""
 
+from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.control.plan import Json
 from tests.simulation.scenarios.daemonset import everywhere, in_daemons, on
 from tests.simulation.scenarios.manifests import answer, container, daemonset, image, rolling, tainted
@@ -29,7 +30,19 @@ def orphan(node: str) -> Create:
     )
 
 
+def chosen(node: str) -> ChangePod:
+    """Somebody wants the pod of a node deleted."""
+    return ChangePod(node=node, patch={"metadata": {"labels": {SPECIFIED_DELETE_LABEL: "true"}}})
+
+
 SCENARIOS = in_daemons(
+    Scenario(
+        name="daemons-chosen-by-the-user",
+        given=everywhere(daemonset(partition=2)),
+        when=(image("two"), Wait(image="two"), chosen("node-1"), chosen("node-2"), Wait(image="two", serving=3)),
+        then=on(two="123"),
+        exact=False,
+    ),
     Scenario(
         name="daemons-held-before-they-go",
         given=everywhere(daemonset(labels={"hold": "yes"}, top=HELD)),

@@ -7,7 +7,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.daemonset.types import DaemonSet
-from flotilla_common.control.plan import Delete
+from flotilla_common.control.plan import Delete, Patch
 from flotilla_common.mirror.table import Table
 from flotilla_daemonset.daemonset.former import FIRST_DELAY, FORGIVEN_AFTER, LONGEST_DELAY, Former, FormerPods
 from tests.support.fake_clock import FakeClock
@@ -20,6 +20,14 @@ def test_a_failed_pod_is_told_of_and_deleted() -> None:
     (event,) = plan.events
     assert (event.reason, event.warning) == ("FailedDaemonPod", True)
     assert event.message == "Found failed daemon pod default/d-1A0 on node n1, will try to kill it"
+
+
+def test_a_failed_pod_is_told_of_once() -> None:
+    """Not again and again while the hook holds it, and not before its turn comes."""
+    held = ds("A").hooked()
+    assert [event.reason for event in planned(held, "1AFH 2A", on=2).events] == ["FailedDaemonPod"]
+    assert planned(held, "1AFHD 2A", on=2).events == ()
+    assert len(planned(ds("A").set(burstReplicas=1), "1AF 2AF", on=2).events) == 1
 
 
 def test_one_that_fails_again_stays_for_a_while() -> None:
@@ -118,7 +126,8 @@ def test_preparing_delete_is_final() -> None:
 def test_held_pods_may_be_made_not_ready() -> None:
     plan = planned(ds().hooked(markPodNotReady=True), "1AH", on=1)
     (patch,) = actions(plan)
-    conditions = {one["type"]: one["status"] for one in patch.body["status"]["conditions"]}  # type: ignore[union-attr]
+    assert isinstance(patch, Patch)
+    conditions = {one["type"]: one["status"] for one in patch.body["status"]["conditions"]}
     assert conditions == {"KruisePodReady": "False", "Ready": "False"}
 
 

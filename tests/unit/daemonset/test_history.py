@@ -1,5 +1,6 @@
 """Revisions, ownership and status (daemonset.md §4.4, §4.9, §5)."""
 
+from flotilla_common.control.plan import Create
 from tests.unit.daemonset.build import (
     Builder,
     actions,
@@ -26,7 +27,9 @@ def status(builder: Builder, pods: str = "", **more: object) -> dict[str, object
 
 def test_the_first_revision() -> None:
     builder = ds().annotated(note="x")
-    created = actions(planned(builder, on=0, revisions=[]))[0].body  # type: ignore[union-attr]
+    create = actions(planned(builder, on=0, revisions=[]))[0]
+    assert isinstance(create, Create)
+    created = create.body
     hash_ = created["metadata"]["labels"].pop("controller-revision-hash")
     assert created["metadata"]["name"] == f"d-{hash_}"
     assert created["metadata"]["labels"] == {"app": "d"}
@@ -140,9 +143,9 @@ def test_reasons_name_what_stands_in_the_way() -> None:
 def test_reasons_say_why_nodes_have_no_pod() -> None:
     on = [node("n1"), node("n2", taints=["gpu:NoSchedule"]), node("n3", taints=["gpu:NoSchedule"])]
     plan = planned(ds("A"), "1A 3A", on=on)
-    assert reason(plan, "NodesExcluded") == "2 nodes get no pod: n2, n3 has the untolerated taint gpu:NoSchedule"
+    assert reason(plan, "NodesExcluded") == "2 nodes get no pod: has the untolerated taint gpu:NoSchedule (n2, n3)"
     assert reason(plan, "Misscheduled") == (
-        "pods on 1 node would not be made there now: n3 has the untolerated taint gpu:NoSchedule"
+        "pods on 1 node would not be made there now: has the untolerated taint gpu:NoSchedule (n3)"
     )
     pending = planned(ds("A"), [pod("n1", "A", "P")], on=nodes(1))
     assert "WaitingForScheduling" in codes(pending)

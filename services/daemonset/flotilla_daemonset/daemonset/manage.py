@@ -75,11 +75,11 @@ class _Manage:
             self._draft.waits.until(until)
             self._failed.append(pod)
             return
-        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
-        if pod.metadata.uid not in self._draft.touched:
-            self._draft.events.append(Event(reason="FailedDaemonPod", message=told, warning=True))
         self._work.delete(pod, "the pod failed")
+        if self._work.takes(pod) and pod.state != PREPARING_DELETE:  # once, however long the hook holds it
+            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
+            self._draft.events.append(Event(reason="FailedDaemonPod", message=told, warning=True))
 
     def _thin_out(self, running: list[Pod]) -> None:
         """Surging: one old pod may stay beside one new one, until that is available or the old one fails."""

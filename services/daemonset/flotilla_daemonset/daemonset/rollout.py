@@ -33,7 +33,10 @@ def plan_rollout(context: PlanContext, work: Work, draft: Draft) -> None:
     updater = Updater(context, work, draft)
     if not context.targets.on_delete and not context.targets.paused:
         reach = reach_of(context, work)
-        (_plan_surge if context.targets.surging else _plan_replacements)(context, reach.kept, work, updater, draft)
+        if context.targets.surging:
+            _plan_surge(context, reach.kept, work, draft)
+        else:
+            _plan_replacements(context, reach.kept, work, updater, draft)
         _explain_reach(context, reach, draft)
     work.stage_creates()
     updater.stage()
@@ -115,7 +118,7 @@ def _is_leaving(pod: Pod | None, work: Work) -> bool:
     return pod is None or pod.state == PREPARING_DELETE or work.takes(pod)
 
 
-def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft) -> None:
+def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, draft: Draft) -> None:
     """Step E: new pods start beside old ones, as far as maxSurge reaches; an old one goes once its new one is
     available."""
     surging: list[str] = []

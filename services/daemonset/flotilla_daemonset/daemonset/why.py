@@ -73,12 +73,12 @@ def _explain_nodes(context: PlanContext, draft: Draft) -> None:
     if excluded := context.survey.excluded:
         groups = sorted(excluded.items(), key=lambda group: (-len(group[1]), group[0]))
         names = [name for _, members in groups for name in sorted(members)]
-        told = "; ".join(f"{named(sorted(members))} {why}" for why, members in groups[:3])
+        told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:3])
         more = f"; and {len(groups) - 3} more reasons" if len(groups) > 3 else ""
         draft.reason("NodesExcluded", f"{nodes_word(len(names))} get no pod: {told}{more}", names)
     kept = [state for state in context.pending if not state.fit.should_run]
     if kept:
-        told = "; ".join(f"{state.name} {state.fit.why_not}" for state in kept[:3])
+        told = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])
         more = f"; and {len(kept) - 3} more" if len(kept) > 3 else ""
         text = f"pods on {nodes_word(len(kept))} would not be made there now: {told}{more}"
         draft.reason("Misscheduled", text, [state.name for state in kept])
