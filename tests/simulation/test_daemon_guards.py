@@ -105,7 +105,12 @@ def no_back_off(patch: pytest.MonkeyPatch) -> None:
 
 def no_turn_for_the_chosen(patch: pytest.MonkeyPatch) -> None:
     """Pods that the user wants deleted go all at once."""
-    patch.setattr(specified, "_keeps_a_pod", lambda *arguments: 2)
+
+    def keeps_many(*arguments: object) -> int:
+        del arguments
+        return 2
+
+    patch.setattr(specified, "_keeps_a_pod", keeps_many)
 
 
 def no_hook(patch: pytest.MonkeyPatch) -> None:
