@@ -16,8 +16,9 @@ from flotilla_cli.install.apply import InstallError
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.kube.interface import Api
 
-RUN_OUT_SECONDS = 20.0
-"""How long the way back waits for leases: they last 15 s by default. Services that work renew them all the time."""
+RUN_OUT_SECONDS = 50.0
+"""How long the way back waits for pods that are ending (30 s of grace), and then for leases (15 s by default). Services
+that work renew them all the time."""
 
 
 @click.command()
@@ -56,7 +57,7 @@ def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserv
 
 
 async def _look_back(api: Api, clock: Clock) -> Found:
-    """Services that were killed leave leases, which run out."""
+    """Pods of the chart end after it is gone, and services that were killed leave leases, which run out."""
     deadline = clock.monotonic() + RUN_OUT_SECONDS
     while runs_out(found := await look(api, clock.now())) and clock.monotonic() < deadline:
         await clock.sleep(1.0)

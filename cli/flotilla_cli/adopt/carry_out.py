@@ -9,7 +9,7 @@ from flotilla_cli.adopt import before
 from flotilla_cli.adopt.found import each, get, resource_of
 from flotilla_cli.adopt.interlock import STANDSTILL
 from flotilla_cli.adopt.leader import held_by
-from flotilla_cli.adopt.steps import Available, Noticed, PodsGone, Quiet, Rewritten, Step, Until, Verb, Write
+from flotilla_cli.adopt.steps import Available, Noticed, PodsGone, Quiet, Refused, Rewritten, Step, Until, Verb, Write
 from flotilla_cli.install.apply import FIELD_MANAGER, InstallError
 from flotilla_cli.install.kinds import Place
 from flotilla_common.api.documents import Json, mappings, member, text
@@ -94,11 +94,11 @@ async def _wait(api: Api, clock: Clock, until: Until) -> None:
             await _rewrite(api, definition)
         case Noticed(seconds):
             await clock.sleep(seconds)
-        case PodsGone() | Quiet() | Available():
+        case PodsGone() | Quiet() | Available() | Refused():
             await _wait_for(api, clock, until)
 
 
-async def _wait_for(api: Api, clock: Clock, until: PodsGone | Quiet | Available) -> None:
+async def _wait_for(api: Api, clock: Clock, until: PodsGone | Quiet | Available | Refused) -> None:
     deadline = clock.monotonic() + PATIENCE_SECONDS
     while why := await _missing(api, clock, until):
         if clock.monotonic() > deadline:
@@ -116,7 +116,7 @@ async def _rewrite(api: Api, definition: Json) -> None:
                 raise InstallError(f"{place}: {error.message}") from error
 
 
-async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available) -> str:
+async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available | Refused) -> str:
     """What is still waited for; empty when nothing is."""
     match until:
         case PodsGone(owner):
@@ -129,6 +129,21 @@ async def _missing(api: Api, clock: Clock, until: PodsGone | Quiet | Available) 
             live = await get(api, deployment) or {}
             wanted, there = member(live, "spec").get("replicas", 1), member(live, "status").get("availableReplicas", 0)
             return f"only {there} of {wanted} pods of {deployment} are available" if there < wanted else ""
+        case Refused(write, policy):
+            taken = await _is_taken(api, write, policy)
+            return f"the apiserver does not go by policy {policy}" if taken else ""
+
+
+async def _is_taken(api: Api, write: Write, policy: str) -> bool:
+    """Whether a merge patch would be taken, tried without doing it."""
+    place, body = write.place, msgspec.json.encode(write.body)
+    try:
+        await api.patch(place.resource, place.namespace, place.name, body, PatchType.MERGE, params={"dryRun": "All"})
+    except ApiError as error:
+        if policy in error.message:
+            return False
+        raise InstallError(f"{place}: {error.message}") from error
+    return True
 
 
 async def _pods(api: Api, now: datetime, owner: Place) -> list[str]:

@@ -13,7 +13,7 @@ from flotilla_cli.install.manifests import manifests
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.meta import metadata_of
+from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, POD, SECRET, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
@@ -31,6 +31,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     counts: Mapping[str, int] = {}  # objects of kinds that Flotilla does not serve, by the name of their CRD
     leases: Sequence[Json] = ()  # all of the system namespace
     pods: Sequence[str] = ()  # of Flotilla's chart, there
+    ending: Sequence[str] = ()  # those of them that are being deleted
     releases: Sequence[Json] = ()  # metadata of the records in which helm keeps the release of OpenKruise
     policies: bool = True  # the apiserver serves ValidatingAdmissionPolicies
 
@@ -87,13 +88,15 @@ async def look(api: Api, now: datetime) -> Found:
         for place, live in objects.items()
         if place.resource == CRD and not is_served(live)
     }
+    pods = await _metadata(api, POD, NAMESPACE, label_selector=_CHARTS_PODS)
     return Found(
         now=now,
         objects=objects,
         before=kept,
         counts=counts,
         leases=[msgspec.json.decode(raw) for raw in (await api.list(LEASE, NAMESPACE)).items],
-        pods=[place.name for place in await each(api, POD, NAMESPACE, label_selector=_CHARTS_PODS)],
+        pods=[meta.name for meta in pods],
+        ending=[meta.name for meta in pods if meta.deletion_timestamp],
         releases=await _releases(api, kept.get(MANAGER) or objects.get(MANAGER)),
         policies=await _serves_policies(api),
     )
@@ -109,16 +112,19 @@ async def get(api: Api, place: Place) -> Json | None:
         return None
 
 
-async def each(api: Api, resource: Resource, namespace: str = "", label_selector: str = "") -> list[Place]:
+async def each(api: Api, resource: Resource) -> list[Place]:
     """Where all objects of a resource are; nothing but metadata is read."""
-    found: list[Place] = []
+    return [Place(resource, meta.namespace, meta.name) for meta in await _metadata(api, resource)]
+
+
+async def _metadata(api: Api, resource: Resource, namespace: str = "", label_selector: str = "") -> list[ObjectMeta]:
+    found: list[ObjectMeta] = []
     token = ""
     while True:
         page = await api.list(
             resource, namespace, label_selector=label_selector, limit=_PAGE, token=token, metadata_only=True
         )
-        metas = [metadata_of(raw) for raw in page.items]
-        found += [Place(resource, meta.namespace, meta.name) for meta in metas]
+        found += map(metadata_of, page.items)
         token = page.next_token
         if not token:
             return found

@@ -21,8 +21,8 @@ from flotilla_cli.adopt.original import (
     is_theirs,
     namespaces,
 )
-from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Step, Verb, Write, patch
-from flotilla_cli.install.kinds import place_of
+from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Step, Until, Verb, Write, patch
+from flotilla_cli.install.kinds import Place, place_of
 from flotilla_cli.install.rbac import NAMESPACE
 from flotilla_common.api.documents import Json, mappings, member, sequence, text
 from flotilla_common.api.meta import rfc3339
@@ -47,6 +47,7 @@ def plan(found: Found, *, leave_unserved: bool = False) -> Plan:
         *_open_admission(found),
         *_stop_manager(found),
         *_stop_daemon(found),
+        *_close_versions(found),
         *_seal(found),
         *_stop_conversion(found),
         *_reduce_rights(found),
@@ -162,16 +163,30 @@ def _seal(found: Found) -> Iterator[Step]:
         }
         yield Step(f"wait until nobody renews {LEADER}", until=(Quiet(LEADER),))
         yield Step(f"hold {LEADER} for Flotilla", (Write(Verb.APPLY, LEADER, body),))
-    yield from _policy(found, interlock.standstill(), "refuse, from the apiserver, whatever would start it again")
+    what = "refuse, from the apiserver, whatever would start it again"
+    yield from _policy(found, interlock.standstill(), what, Refused(_another_leader(), interlock.STANDSTILL))
+
+
+def _another_leader() -> Write:
+    """What the policies refuse. An apiserver learns of both of them in the order in which they were made, so when it
+    goes by this one it goes by the other, too."""
+    return patch(LEADER, {"spec": {"holderIdentity": "another"}})
+
+
+def _unserved(found: Found) -> list[Place]:
+    return [place for place, live in found.definitions.items() if not is_served(live)]
+
+
+def _close_versions(found: Found) -> Iterator[Step]:
+    originals = [found.original(place) for place in _unserved(found)]
+    kinds = {_key(crd): _versions(crd) for crd in originals if _converts(crd)}
+    if kinds:
+        what = f"refuse writes of {len(kinds)} kinds that nobody will convert, other than in the stored version"
+        yield from _policy(found, interlock.unconverted(kinds), what)
 
 
 def _stop_conversion(found: Found) -> Iterator[Step]:
-    others = {place: found.original(place) for place, live in found.definitions.items() if not is_served(live)}
-    kinds = {_key(crd): _versions(crd) for crd in others.values() if _converts(crd)}
-    if kinds:
-        what = f"refuse writes of {len(kinds)} kinds that nobody converts now, other than in the stored version"
-        yield from _policy(found, interlock.unconverted(kinds), what)
-    for place in others:
+    for place in _unserved(found):
         if _converts(found.objects[place]):
             body: Json = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
             what = f"{place.name}: no conversion; reads in another version show the fields that both have"
@@ -186,12 +201,12 @@ def _reduce_rights(found: Found) -> Iterator[Step]:
         yield Step(what, (patch(ROLE, _TAKEN_ANNOTATION | {"rules": users}),))
 
 
-def _policy(found: Found, documents: list[Json], what: str) -> Iterator[Step]:
+def _policy(found: Found, documents: list[Json], what: str, *until: Until) -> Iterator[Step]:
     changed = [
         document for document in documents if not interlock.covers(found.objects.get(place_of(document)), document)
     ]
     if changed and found.policies:
-        yield Step(what, tuple(Write(Verb.APPLY, place_of(document), document) for document in changed))
+        yield Step(what, tuple(Write(Verb.APPLY, place_of(document), document) for document in changed), until)
 
 
 def _converts(definition: Json) -> bool:

@@ -50,13 +50,20 @@ class Rewritten(msgspec.Struct, frozen=True):
     definition: Json
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """Until the apiserver refuses a write by a policy. The write is tried, and never done."""
+
+    write: Write  # a merge patch
+    policy: str
+
+
 class Noticed(msgspec.Struct, frozen=True):
     """Until every apiserver has noticed a change of a CRD: so many seconds, as nothing tells."""
 
     seconds: float
 
 
-Until = PodsGone | Quiet | Available | Rewritten | Noticed
+Until = PodsGone | Quiet | Available | Rewritten | Noticed | Refused
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -58,8 +58,11 @@ def undo(found: Found) -> Plan:
 
 
 def runs_out(found: Found) -> bool:
-    """Whether nothing but leases is in the way, which may be those of services that have ended."""
-    return bool(found.before) and any(_running(found)) and not found.pods and not any(_in_strange_versions(found))
+    """Whether nothing is in the way but what goes by itself: pods that are ending, and leases, which may be those of
+    services that have ended."""
+    if not found.before or any(_in_strange_versions(found)) or set(found.pods) - set(found.ending):
+        return False
+    return any(_running(found)) or bool(found.pods)
 
 
 def _in_strange_versions(found: Found) -> Iterator[Place]:

@@ -13,7 +13,7 @@ from flotilla_cli.adopt.helm import KEEP, OUT_OF_REACH
 from flotilla_cli.adopt.leader import at_work, held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER, ROLE, TAKEN
 from flotilla_cli.adopt.plan import plan
-from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Rewritten, Verb
+from flotilla_cli.adopt.steps import Plan, PodsGone, Quiet, Refused, Rewritten, Verb
 from flotilla_cli.adopt.undo import runs_out, undo
 from flotilla_cli.install.kinds import SERVICE, Place, place_of
 from flotilla_common.api.resources import CRD, MUTATING, SECRET
@@ -87,7 +87,8 @@ def writes(made: Plan) -> dict[Place, Json]:
 
 def test_it_stops_openkruise_before_it_holds_its_lease():
     waits = [until for step in plan(openkruise_found()).steps for until in step.until]
-    assert waits == [PodsGone(MANAGER), PodsGone(DAEMON), Quiet(LEADER)]
+    assert waits[:-1] == [PodsGone(MANAGER), PodsGone(DAEMON), Quiet(LEADER)]
+    assert isinstance(waits[-1], Refused)
 
 
 def test_everything_is_kept_before_anything_is_changed():
@@ -263,6 +264,7 @@ def test_there_is_no_way_back_while_flotilla_works():
     assert runs_out(left)
     assert not runs_out(taken)
     assert not runs_out(msgspec.structs.replace(left, pods=["flotilla-webhook-x"]))
+    assert runs_out(msgspec.structs.replace(left, pods=["flotilla-webhook-x"], ending=["flotilla-webhook-x"]))
     charts = msgspec.structs.replace(taken, pods=["flotilla-bus-0"])
     assert "pods of Flotilla are still here (flotilla-bus-0)" in undo(charts).refused[0]
     late = NOW + timedelta(seconds=11)

@@ -1,5 +1,6 @@
 """Doing the steps of a take-over where the cluster does not play along."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from flotilla_cli.adopt.carry_out import FORGETTING_SECONDS, OVERDUE_SECONDS, PATIENCE_SECONDS, carry_out
 from flotilla_cli.adopt.interlock import STANDSTILL
 from flotilla_cli.adopt.original import DAEMON
-from flotilla_cli.adopt.steps import PodsGone, Step, patch
+from flotilla_cli.adopt.steps import PodsGone, Refused, Step, patch
 from flotilla_cli.install.apply import InstallError
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import NODE, POD, Resource
@@ -22,15 +23,25 @@ WAIT = Step("wait", until=(PodsGone(DAEMON),))
 
 
 class Remembering(FakeApi):
-    """An apiserver that goes by a policy for so many seconds more."""
+    """An apiserver that goes by a policy for so many seconds more; or, if `late`, only after them."""
 
-    def __init__(self, clock: FakeClock, seconds: float, policy: str) -> None:
+    def __init__(self, clock: FakeClock, seconds: float, policy: str, *, late: bool = False) -> None:
         super().__init__()
-        self.clock, self.seconds, self.policy = clock, seconds, policy
+        self.clock, self.seconds, self.policy, self.late = clock, seconds, policy, late
+        self.tried: list[Mapping[str, str] | None] = []
         self.put(DAEMON.resource, {"metadata": {"name": DAEMON.name, "namespace": DAEMON.namespace}})
 
-    async def patch(self, resource: Resource, namespace: str, name: str, body: bytes, content_type: str) -> bytes:
-        if self.clock.monotonic() < self.seconds:
+    async def patch(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        body: bytes,
+        content_type: str,
+        params: Mapping[str, str] | None = None,
+    ) -> bytes:
+        self.tried.append(params)
+        if (self.clock.monotonic() < self.seconds) != self.late:
             raise ApiError(422, "Invalid", f"ValidatingAdmissionPolicy '{self.policy}' denied request")
         return await super().patch(resource, namespace, name, body, content_type)
 
@@ -63,6 +74,25 @@ async def test_a_refusal_that_lasts_is_told(policy: str, seconds: float):
     with pytest.raises(InstallError, match=f"DaemonSet kruise-daemon in kruise-system: .*{policy}"):
         await carry_out(api.api, clock, [Step("start it", (patch(DAEMON, {"spec": {}}),))], print)
     assert clock.monotonic() == pytest.approx(seconds, abs=0.3)
+
+
+async def test_a_policy_is_waited_for_until_the_apiserver_goes_by_it():
+    clock = FakeClock()
+    api = Remembering(clock, 1.5, STANDSTILL, late=True)
+    await carry_out(api.api, clock, [refused()], print)
+    assert clock.monotonic() == pytest.approx(1.6)
+    assert api.tried == [{"dryRun": "All"}] * 9
+
+
+async def test_another_refusal_does_not_pass_for_the_policy():
+    clock = FakeClock()
+    api = Remembering(clock, 1000, "of-others")
+    with pytest.raises(InstallError, match="of-others"):
+        await carry_out(api.api, clock, [refused()], print)
+
+
+def refused() -> Step:
+    return Step("refuse it", until=(Refused(patch(DAEMON, {"spec": {}}), STANDSTILL),))
 
 
 async def test_a_dead_node_does_not_hold_up_the_others():
