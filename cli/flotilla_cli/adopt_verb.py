@@ -38,7 +38,10 @@ def adopt(kubeconfig: str, context: str, dry_run: bool, undo: bool, leave_unserv
     async def run(target: Target) -> None:
         clock = SystemClock()
         async with open_api(target) as api:
-            found = await (_look_back(api, clock) if undo and not dry_run else look(api, clock.now()))
+            found = await look(api, clock.now())
+            if undo and not dry_run and runs_out(found):
+                click.echo(f"waiting, {RUN_OUT_SECONDS:.0f} s at most, for pods and leases of Flotilla that are left")
+                found = await _look_back(api, clock)
             made = way_back(found) if undo else plan(found, leave_unserved=leave_unserved)
             if dry_run and not undo:
                 for line in report(await survey(api, found)):

@@ -7,6 +7,7 @@ import msgspec
 
 from flotilla_cli.adopt import before
 from flotilla_cli.adopt.interlock import STANDSTILL, UNCONVERTED
+from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, GROUPS, LEADER, MANAGER
 from flotilla_cli.install.kinds import OPTIONAL, Place, place_of
 from flotilla_cli.install.manifests import manifests
@@ -39,6 +40,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     def definitions(self) -> dict[Place, Json]:
         """The CRDs of the groups."""
         return {place: live for place, live in self.objects.items() if place.resource == CRD}
+
+    @property
+    def services(self) -> list[str]:
+        """The leases of Flotilla's services that work."""
+        leases = {text(member(lease, "metadata").get("name")): lease for lease in self.leases}
+        return [name for name, lease in leases.items() if name.startswith("flotilla-") and held_by(lease, self.now)]
 
     def original(self, place: Place) -> Json:
         """The object as OpenKruise left it."""

@@ -63,6 +63,9 @@ def unserved(found: Found) -> dict[str, int]:
 def _refusals(found: Found, *, leave_unserved: bool) -> Iterator[str]:
     if not found.definitions and MANAGER not in found.objects:
         yield "there is no OpenKruise on this cluster: flotilla install is all that it needs"
+    manager = found.objects.get(MANAGER)
+    if found.services and not found.before and not (manager and is_theirs(manager)):
+        yield "Flotilla works on this cluster already, and no OpenKruise is installed: there is nothing to take over"
     elsewhere = {name for place in CONFIGURATIONS for name in namespaces(found.objects.get(place, {}))} - {NAMESPACE}
     if elsewhere:
         yield (

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from flotilla_cli.adopt import before, helm
 from flotilla_cli.adopt.found import Found, own_places, policy_places, stored_version
-from flotilla_cli.adopt.leader import held_by
 from flotilla_cli.adopt.original import CONFIGURATIONS, DAEMON, HOLDER, LEADER, MANAGER
 from flotilla_cli.adopt.steps import Available, Noticed, Plan, Rewritten, Step, Verb, Write, patch
 from flotilla_cli.install.kinds import Place
@@ -30,7 +29,7 @@ def undo(found: Found) -> Plan:
     """What is to be done, and what speaks against it."""
     if not found.before:
         return Plan(refused=("nothing to go back to: this cluster was not taken over",))
-    running = list(_running(found))
+    running = found.services
     if strange := list(_in_strange_versions(found)):
         return _convert_back(found, strange, running)
     if running:
@@ -62,7 +61,7 @@ def runs_out(found: Found) -> bool:
     services that have ended."""
     if not found.before or any(_in_strange_versions(found)) or set(found.pods) - set(found.ending):
         return False
-    return any(_running(found)) or bool(found.pods)
+    return bool(found.services or found.pods)
 
 
 def _in_strange_versions(found: Found) -> Iterator[Place]:
@@ -98,13 +97,6 @@ def _store_as_before(found: Found, place: Place) -> Iterator[Step]:
     yield Step(f"{place.name}: store in {stored} again", (write,), (Noticed(NOTICE_SECONDS), Rewritten(changed)))
     status = Write(Verb.STATUS, place, {"status": {"storedVersions": [stored]}})
     yield Step(f"{place.name}: all objects are stored in {stored}", (status,))
-
-
-def _running(found: Found) -> Iterator[str]:
-    for lease in found.leases:
-        name = text(member(lease, "metadata").get("name"))
-        if name.startswith("flotilla-") and held_by(lease, found.now):
-            yield name
 
 
 def _open_admission(found: Found) -> Iterator[Step]:

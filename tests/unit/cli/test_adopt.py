@@ -233,6 +233,24 @@ def test_the_way_back_leaves_everything_as_it_was():
     assert [write.place for write in made.steps[-2].writes] == list(CONFIGURATIONS)
 
 
+def test_a_cluster_that_is_flotillas_from_the_start_is_left_alone():
+    lease = held_lease(NOW)
+    found = openkruise_found(leases=[lease])
+    assert plan(found).refused == ()
+    alone = msgspec.structs.replace(found, objects={place: found.objects[place] for place in found.definitions})
+    assert "nothing to take over" in plan(alone).refused[0]
+    chart = {MANAGER: workload("kruise-controller-manager", account="flotilla-watcher", replicas=2)}
+    assert "nothing to take over" in plan(msgspec.structs.replace(alone, objects=alone.objects | chart)).refused[0]
+    taken = after(found, plan(found))
+    assert plan(msgspec.structs.replace(taken, leases=[lease])).refused == ()
+
+
+def held_lease(renewed: datetime) -> Json:
+    """The lease of a service that works."""
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": renewed.isoformat()}
+    return {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
+
+
 def test_openkruise_finds_configurations_that_went_with_the_chart():
     found = openkruise_found()
     taken = after(found, plan(found))
@@ -257,8 +275,7 @@ def test_a_service_may_come_back_under_another_address():
 def test_there_is_no_way_back_while_flotilla_works():
     found = openkruise_found()
     taken = after(found, plan(found))
-    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": (NOW - timedelta(seconds=5)).isoformat()}
-    lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
+    lease = held_lease(NOW - timedelta(seconds=5))
     assert "flotilla-cloneset-0" in undo(msgspec.structs.replace(taken, leases=[lease])).refused[0]
     left = msgspec.structs.replace(taken, leases=[lease])
     assert runs_out(left)
@@ -285,9 +302,7 @@ def of_the_release(stored: list[str]) -> Found:
 def test_objects_are_converted_back_while_flotilla_works():
     found = of_the_release(["v1alpha1", "v1beta1"])
     assert "nobody converts them" in undo(found).refused[0]
-    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": NOW.isoformat()}
-    lease = {"metadata": {"name": "flotilla-cloneset-0"}, "spec": spec}
-    made = undo(msgspec.structs.replace(found, leases=[lease]))
+    made = undo(msgspec.structs.replace(found, leases=[held_lease(NOW)]))
     assert "first half" in made.notes[0]
     [change, status] = [write for step in made.steps for write in step.writes]
     versions = {version["name"]: version["storage"] for version in change.body["spec"]["versions"]}
