@@ -143,7 +143,7 @@ def test_reasons_name_what_stands_in_the_way() -> None:
 def test_reasons_say_why_nodes_have_no_pod() -> None:
     on = [node("n1"), node("n2", taints=["gpu:NoSchedule"]), node("n3", taints=["gpu:NoSchedule"])]
     plan = planned(ds("A"), "1A 3A", on=on)
-    assert reason(plan, "NodesExcluded") == "2 nodes get no pod: has the untolerated taint gpu:NoSchedule (n2, n3)"
+    assert reason(plan, "NodesExcluded") == "no pod goes to 2 nodes: has the untolerated taint gpu:NoSchedule (n2, n3)"
     assert reason(plan, "Misscheduled") == (
         "pods on 1 node would not be made there now: has the untolerated taint gpu:NoSchedule (n3)"
     )

@@ -36,7 +36,7 @@ PAUSED = ("PausedByUser", "paused by the user: 1 of 2 pods updated")
 COMPLETE = ("Complete", "2 of 2 pods updated, all available")
 EXCLUDED = ("NodesExcluded", "1 node gets no pod: gpu-1 has the untolerated taint gpu:NoSchedule")
 MISSCHEDULED = ("Misscheduled", "1 node has a pod that would not be made now: n1 is tainted")
-HELD_BACK = ("PartitionedScaling", "2 nodes get no pod yet: partition 2 holds for new pods, too: n3, n4")
+HELD_BACK = ("PartitionedScaling", "no pod goes to 2 nodes yet: partition 2 holds for new pods, too: n3, n4")
 NO_AGENT = ("WaitingForNodeAgent", "no node agent has answered since 11:00 on 1 node: n1")
 
 ROWS = [

@@ -108,7 +108,7 @@ def _allowed(context: PlanContext, missing: list[NodeState], draft: Draft) -> li
     kept = missing[most:]
     if kept:
         names = [state.name for state in kept]
-        text = f"{nodes_word(len(kept))} get no pod yet: partition {targets.partition} holds for new pods, too: "
+        text = f"no pod goes to {nodes_word(len(kept))} yet: partition {targets.partition} holds for new pods, too: "
         draft.reason("PartitionedScaling", f"{text}{named(names)}", names)
     return missing[:most]
 

@@ -75,7 +75,7 @@ def _explain_nodes(context: PlanContext, draft: Draft) -> None:
         names = [name for _, members in groups for name in sorted(members)]
         told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:3])
         more = f"; and {len(groups) - 3} more reasons" if len(groups) > 3 else ""
-        draft.reason("NodesExcluded", f"{nodes_word(len(names))} get no pod: {told}{more}", names)
+        draft.reason("NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)
     kept = [state for state in context.pending if not state.fit.should_run]
     if kept:
         told = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])
