@@ -119,7 +119,7 @@ class Play:
             self._wakes[resource, key] = plan.wake_at
         writes = self._carry_out(plan)
         failures = {write.action.phase: write.problem for write in writes if write.problem and write.action.phase}
-        self._memory[resource, key] = Memory({**dict(plan.errors), **failures})
+        self._memory[resource, key] = Memory({**dict(plan.errors), **failures}, notes=plan.notes)
         return writes
 
     def _carry_out(self, plan: Plan) -> list[Write]:

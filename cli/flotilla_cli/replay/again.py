@@ -185,4 +185,4 @@ def _memory(plan: Plan, acts: tuple[Act, ...]) -> Memory:
                 report.add(action, Outcome(kind=kind, message=act.message))
                 break
     errors = {**dict(plan.errors), **report.failures}
-    return Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()))
+    return Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()), plan.notes)

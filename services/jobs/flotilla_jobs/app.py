@@ -2,13 +2,26 @@
 
 from flotilla_common.assembly import controller_service
 from flotilla_common.service import Service
+from flotilla_jobs.advancedcronjob.controller import CONTROLLER as ADVANCED_CRON_JOBS
+from flotilla_jobs.broadcastjob.controller import CONTROLLER as BROADCAST_JOBS
 from flotilla_jobs.containerrecreate.controller import CONTROLLER as CONTAINER_RECREATE_REQUESTS
+from flotilla_jobs.ephemeraljob.controller import CONTROLLER as EPHEMERAL_JOBS
 from flotilla_jobs.imagelistpull.controller import CONTROLLER as IMAGE_LIST_PULL_JOBS
 from flotilla_jobs.imagepull.controller import CONTROLLER as IMAGE_PULL_JOBS
 from flotilla_jobs.nodeimage.controller import CONTROLLER as NODE_IMAGES
 from flotilla_jobs.nodereports.responder import PULL_SECRETS, REPORTS
 
-PARTS = (NODE_IMAGES, IMAGE_PULL_JOBS, IMAGE_LIST_PULL_JOBS, CONTAINER_RECREATE_REQUESTS, PULL_SECRETS, REPORTS)
+PARTS = (
+    NODE_IMAGES,
+    IMAGE_PULL_JOBS,
+    IMAGE_LIST_PULL_JOBS,
+    CONTAINER_RECREATE_REQUESTS,
+    BROADCAST_JOBS,
+    ADVANCED_CRON_JOBS,
+    EPHEMERAL_JOBS,
+    PULL_SECRETS,
+    REPORTS,
+)
 
 
 def service() -> Service:

@@ -16,6 +16,7 @@ from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
 from flotilla_common.control.plan import Create, Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.statusthrottle import INTERVAL
 from flotilla_common.control.subject import Subject
@@ -206,6 +207,25 @@ async def test_the_plan_sets_the_alarm() -> None:
     loop.clock.advance(2)
     await loop.settle()
     assert len(loop.snaps) == 2
+
+
+async def test_the_alarm_of_a_plan_goes_off_before_a_longer_back_off() -> None:
+    loop = await loop_of(lambda _, now: Plan(wake_at=now + timedelta(seconds=6), errors=(("plan", "impossible"),)))
+    loop.controller.queue._backoff = Backoff(base=100.0)
+    await loop.once()
+    loop.clock.advance(5)
+    await loop.settle()
+    assert len(loop.snaps) == 1
+    loop.clock.advance(2)
+    await loop.settle()
+    assert len(loop.snaps) == 2
+
+
+async def test_what_a_plan_notes_is_there_in_the_next_pass() -> None:
+    loop = await loop_of(lambda _, now: Plan(notes={"floor": "now"}))
+    await loop.once()
+    await loop.once()
+    assert [snap.memory.notes for snap in loop.snaps] == [{}, {"floor": "now"}]
 
 
 @pytest.mark.parametrize("settled", [False, True])

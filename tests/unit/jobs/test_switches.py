@@ -6,9 +6,10 @@ from flotilla_common.control.spec import Part
 from flotilla_common.settings import Settings
 from flotilla_jobs.app import PARTS
 
-NODE_IMAGES, PULLS, LISTS, RECREATES, SECRETS, REPORTS = PARTS
+NODE_IMAGES, PULLS, LISTS, RECREATES, BROADCASTS, CRONS, EPHEMERALS, SECRETS, REPORTS = PARTS
 IMAGES = {part.name for part in (NODE_IMAGES, SECRETS, REPORTS)}
 JOBS = {part.name for part in (PULLS, LISTS)}
+OTHERS = {part.name for part in (BROADCASTS, CRONS, EPHEMERALS)}  # they need no agents
 AHEAD = "PreDownloadImageForInPlaceUpdate=true"
 ALL = {part.name for part in PARTS}
 
@@ -22,7 +23,8 @@ def running(kinds: str = "", gates: str = "") -> set[str]:
     ("kinds", "gates", "on"),
     [
         pytest.param("", "", ALL, id="by default"),
-        pytest.param("", "KruiseDaemon=false", set(), id="without agents"),
+        pytest.param("", "KruiseDaemon=false", OTHERS, id="without agents"),
+        pytest.param("AdvancedCronJob", "DaemonWatchingPod=false", {CRONS.name}, id="one of those that need none"),
         pytest.param("ContainerRecreateRequest", "", {RECREATES.name, REPORTS.name}, id="restarts only"),
         pytest.param("NodeImage", "", IMAGES | JOBS, id="NodeImages only"),
         pytest.param("ImagePullJob", "", IMAGES | JOBS, id="jobs only"),

@@ -181,8 +181,11 @@ def test_equal_texts_stay_equal_within_one_bundle_only():
 
 def test_every_kind_that_a_service_plans_can_be_recorded():
     assert {resource.kind for resource in controllers()} == {
+        "AdvancedCronJob",
+        "BroadcastJob",
         "CloneSet",
         "ContainerRecreateRequest",
+        "EphemeralJob",
         "ImageListPullJob",
         "ImagePullJob",
         "NodeImage",

@@ -86,9 +86,12 @@ def test_workers_of_kinds(settings_file):
     settings = load({"crr-workers": "7"}, {"FLOTILLA_NODEIMAGE_WORKERS": "4"}, settings_file("cloneset-workers: 5\n"))
     kinds = {kind.name: settings.workers_of(kind) for kind in catalogue.KINDS}
     assert kinds == {
+        "AdvancedCronJob": 32,
+        "BroadcastJob": 8,
         "CloneSet": 5,
         "ContainerRecreateRequest": 7,
         "DaemonSet": 8,
+        "EphemeralJob": 10,
         "ImageListPullJob": 3,
         "ImagePullJob": 3,
         "NodeImage": 4,
@@ -175,7 +178,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "flag", ["broadcastjob-workers", "logtostderr", "sync-period", "enable-leader-election", "pprof-addr"]
+    "flag", ["podprobemarker-workers", "logtostderr", "sync-period", "enable-leader-election", "pprof-addr"]
 )
 def test_flags_of_the_reference_without_meaning_are_accepted(flag: str):
     assert load({flag: "7"}, {}) == Settings()

@@ -12,7 +12,7 @@ import msgspec
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.keys import REVISION_LABEL, STATE_LABEL
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
-from flotilla_common.api.scheduling import Affinity, Taint
+from flotilla_common.api.scheduling import Affinity, Taint, Toleration
 
 
 class FieldRef(Model):
@@ -80,6 +80,14 @@ class Container(Model):
     startup_probe: Probe | None = None
 
 
+class EphemeralContainer(Model):
+    """One that was put into a running pod; it cannot be changed, restarted or removed."""
+
+    name: str = ""
+    image: str = ""
+    env: list[Env] = []
+
+
 class ReadinessGate(Model):
     condition_type: str = ""
 
@@ -99,13 +107,16 @@ class Volume(Model):
 
 class PodSpec(Model):
     node_name: str = ""
+    node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
     scheduler_name: str = ""
     scheduling_gates: list[SchedulingGate] = []
     restart_policy: str = ""  # Always, OnFailure, Never
     volumes: list[Volume] = []
     containers: list[Container] = []
     init_containers: list[Container] = []
+    ephemeral_containers: list[EphemeralContainer] = []
     readiness_gates: list[ReadinessGate] = []
 
 
@@ -154,6 +165,7 @@ class PodStatus(Model):
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
+    ephemeral_container_statuses: list[ContainerStatus] = []
     pod_ip: str = msgspec.field(default="", name="podIP")
 
 
@@ -236,10 +248,12 @@ class StorageClass(Model):
 
 class NodeSpec(Model):
     taints: list[Taint] = []
+    unschedulable: bool = False
 
 
 class NodeStatus(Model):
     conditions: list[Condition] = []
+    allocatable: dict[str, str | int | float] = {}  # quantities by resource name
 
 
 class Node(Model):

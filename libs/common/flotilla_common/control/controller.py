@@ -59,6 +59,7 @@ class Memory(msgspec.Struct, frozen=True):
     failures: Mapping[str, str] = {}  # error texts by phase
     unconfirmed: tuple[tuple[Resource, str], ...] = ()  # creates of unknown outcome: to be tried again before new ones
     refused: tuple[Refusal, ...] = ()  # writes that failed, to be told of
+    notes: Mapping[str, str] = {}  # what the plan noted
 
 
 class Snapshot(Protocol):
@@ -275,22 +276,28 @@ class Controller(Generic[S]):
     def _settle(self, key: Key, plan: Plan, report: Report) -> str:
         """When to look at the object again."""
         errors = {**dict(plan.errors), **report.failures}
-        self._memory[key] = Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()))
+        self._memory[key] = Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()), plan.notes)
         if report.unknown:
             self._unknown.add(key)
         if report.failed or errors:
             longest = PASSING_SECONDS if report.counts.keys() & _PASSING else float("inf")
+            # Deadlines and schedules do not wait for a back-off.
             self.queue.retry(key, at_least=report.retry_after, at_most=longest)
+            if plan.wake_at is not None and plan.wake_at > self._clock.now():
+                self._wake(key, plan.wake_at)
             if errors:
                 outcomes = {kind.value: count for kind, count in report.counts.items()}
                 self._log.warning("pass incomplete", errors=errors, outcomes=outcomes)
             return "requeue" if report.counts.get(OutcomeKind.CONFLICT) and not errors else "error"
         self.queue.succeed(key)
-        if plan.wake_at is not None:
-            wait = (plan.wake_at - self._clock.now()).total_seconds()
-            self.queue.add_at(key, self._clock.monotonic() + max(wait, 0))
-            return "requeue_after"
-        return "success"
+        if plan.wake_at is None:
+            return "success"
+        self._wake(key, plan.wake_at)
+        return "requeue_after"
+
+    def _wake(self, key: Key, at: datetime) -> None:
+        wait = (at - self._clock.now()).total_seconds()
+        self.queue.add_at(key, self._clock.monotonic() + max(wait, 0))
 
     def _forget(self, key: Key) -> None:
         self.queue.forget(key)

@@ -15,7 +15,7 @@ about."""
 
 
 class Draft:
-    """Collects stages, events, reasons, numbers and timers of one pass."""
+    """Collects stages, events, reasons, numbers, notes and timers of one pass."""
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
@@ -23,6 +23,7 @@ class Draft:
         self.reasons: list[Reason] = []
         self.errors: list[tuple[str, str]] = []
         self.numbers: dict[str, int] = {}
+        self.notes: dict[str, str] = {}
         self.waits = Waits()
         self.touched: set[str] = set()  # uids of objects that this pass already writes
 
@@ -66,5 +67,6 @@ class Draft:
             numbers={**(numbers or {}), **self.numbers},
             wake_at=self.waits.next,
             settled=settled,
+            notes=self.notes,
             errors=tuple(self.errors),
         )

@@ -123,6 +123,7 @@ class Plan(Frozen, kw_only=True):
     numbers: dict[str, int] = {}  # the quantities behind the decision, for explain and why.v1
     wake_at: datetime | None = None  # plan again at this time even if nothing changes
     settled: bool = False  # everything is there and as wanted: no write hangs on when it becomes ready
+    notes: dict[str, str] = {}  # for the next pass of the same object, which finds them in its `Memory`
     errors: tuple[tuple[str, str], ...] = ()  # (phase, text): decisions that are impossible; retried with back-off
 
     @property

@@ -9,8 +9,6 @@ SWITCHES = frozenset(
         "add-dir-header",
         "allow-privileged",
         "alsologtostderr",
-        "assign-bcj-pods-by-scheduler",
-        "assign-pods-by-scheduler",
         "disable-no-deepcopy",
         "enable-leader-election",
         "enable-pprof",

@@ -228,6 +228,9 @@ class Settings:
     assign_pods_by_scheduler: bool = _behaviour(
         True, "Pods of DaemonSets ask the scheduler for their node; else they are created on it."
     )
+    assign_bcj_pods_by_scheduler: bool = _behaviour(
+        True, "Pods of BroadcastJobs ask the scheduler for their node; else they are created on it."
+    )
     keep_managed_fields: bool = _behaviour(
         False,
         "Pods that are updated in place keep metadata.managedFields; every write of them then costs the apiserver"

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+from flotilla_common.api.kinds.advancedcronjob import kind as advancedcronjob
+from flotilla_common.api.kinds.broadcastjob import kind as broadcastjob
 from flotilla_common.api.kinds.cloneset import kind as cloneset
 from flotilla_common.api.kinds.containerrecreaterequest import kind as containerrecreaterequest
 from flotilla_common.api.kinds.daemonset import kind as daemonset
+from flotilla_common.api.kinds.ephemeraljob import kind as ephemeraljob
 from flotilla_common.api.kinds.imagelistpulljob import kind as imagelistpulljob
 from flotilla_common.api.kinds.imagepulljob import kind as imagepulljob
 from flotilla_common.api.kinds.kind import Kind
@@ -16,9 +19,12 @@ from flotilla_common.api.kinds.statefulset import kind as statefulset
 from flotilla_common.api.resources import Resource
 
 KINDS: tuple[Kind, ...] = (
+    advancedcronjob.KIND,
+    broadcastjob.KIND,
     cloneset.KIND,
     containerrecreaterequest.KIND,
     daemonset.KIND,
+    ephemeraljob.KIND,
     imagelistpulljob.KIND,
     imagepulljob.KIND,
     nodeimage.KIND,

@@ -1,0 +1,26 @@
+"""AdvancedCronJob: Jobs, BroadcastJobs or ImageListPullJobs by a schedule."""
+
+from typing import TYPE_CHECKING
+
+from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
+from flotilla_common.api.kinds.kind import Kind, Workers
+
+if TYPE_CHECKING:
+    from flotilla_common.api.kinds.rules import Rules
+
+
+def _rules() -> "Rules":
+    from flotilla_common.api.kinds.advancedcronjob import crd
+    from flotilla_common.api.kinds.rules import Rules
+
+    return Rules(schema=crd.version)
+
+
+KIND = Kind(
+    resource=ADVANCED_CRON_JOB,
+    doc="An AdvancedCronJob starts Jobs, BroadcastJobs or ImageListPullJobs by a schedule.",
+    service="jobs",
+    rules=_rules,
+    short_names=("acj",),
+    workers=Workers(32, "advancedcronjob"),
+)

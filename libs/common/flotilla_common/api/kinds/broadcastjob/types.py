@@ -1,0 +1,87 @@
+"""BroadcastJob in its storage version, apps.kruise.io/v1beta1 (broadcastjob.md §2). The older version has the same
+fields.
+
+Templates stay raw: they are copied as documents, never through a partial type.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.meta import IntOrString, Model, ObjectMeta
+from flotilla_common.api.resources import Resource
+
+BROADCAST_JOB = Resource("apps.kruise.io", "v1beta1", "broadcastjobs", "BroadcastJob")
+
+ALWAYS, NEVER = "Always", "Never"
+FAIL_FAST, CONTINUE, PAUSE = "FailFast", "Continue", "Pause"
+RUNNING, PAUSED, COMPLETED, FAILED = "running", "paused", "completed", "failed"
+"""Phases."""
+
+NAME_LABEL, UID_LABEL = "broadcastjob-name", "broadcastjob-controller-uid"
+"""Labels of the pods."""
+
+UNLIMITED = 2147483647
+"""The parallelism of a job that names none."""
+
+
+class CompletionPolicy(Model):
+    """When a job ends. With `Never` it stays and serves nodes that come later; every other type ends."""
+
+    type: str = ALWAYS
+    active_deadline_seconds: int | None = None  # from status.startTime
+    ttl_seconds_after_finished: int | None = None  # from status.completionTime
+
+
+class FailurePolicy(Model):
+    """What a failed pod means for the job; an unknown type is `Continue`."""
+
+    type: str = FAIL_FAST
+    restart_limit: int = 0  # restarts of a pod with restartPolicy OnFailure before it counts as failed
+
+
+class BroadcastJobSpec(Model):
+    parallelism: IntOrString | None = None  # pods that are active at once; percentages of desired, rounded up
+    template: msgspec.Raw = msgspec.Raw(b"{}")
+    completion_policy: CompletionPolicy = CompletionPolicy()
+    paused: bool = False
+    failure_policy: FailurePolicy = FailurePolicy()
+
+    @property
+    def ends(self) -> bool:
+        """The job completes some day."""
+        return self.completion_policy.type != NEVER
+
+
+class BroadcastJobCondition(Model):
+    type: str = ""  # Complete, Failed
+    status: str = ""
+    last_probe_time: datetime | None = None
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class BroadcastJobStatus(Model):
+    """All counts but `desired`, which is nodes, are pods (broadcastjob.md §2.2)."""
+
+    conditions: list[BroadcastJobCondition] = []
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    desired: int = 0
+    phase: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """`Complete` or `Failed`, as the first condition that is True says; empty while there is none."""
+        found = (one.type for one in self.conditions if one.status == "True" and one.type in ("Complete", "Failed"))
+        return next(found, "")
+
+
+class BroadcastJob(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: BroadcastJobSpec = BroadcastJobSpec()
+    status: BroadcastJobStatus = BroadcastJobStatus()

@@ -1,0 +1,77 @@
+"""EphemeralJob, apps.kruise.io/v1alpha1, its only version (ephemeraljob.md §2).
+
+The template's containers stay raw: they are copied as documents, never through a partial type.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from flotilla_common.api.facts import Fact
+from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
+from flotilla_common.api.resources import Resource
+from flotilla_common.api.selectors import Selector
+
+EPHEMERAL_JOB = Resource("apps.kruise.io", "v1alpha1", "ephemeraljobs", "EphemeralJob")
+
+FINALIZER = "apps.kruise.io/ephemeralcontainers-cleanup"
+JOB_UID_ENV = "KRUISE_EJOB_ID"
+"""The environment variable by which the containers of a job are known."""
+
+DEFAULT_TTL_SECONDS = 1800
+
+SUCCEEDED, FAILED, WAITING, RUNNING = "Succeeded", "Failed", "Waiting", "Running"
+PAUSED, ERROR, UNKNOWN = "Paused", "Error", "Unknown"
+"""Phases."""
+
+
+class EphemeralTemplate(Model):
+    ephemeral_containers: list[dict[str, Any]] = []
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the containers."""
+        return frozenset(str(container.get("name", "")) for container in self.ephemeral_containers)
+
+
+class EphemeralJobSpec(Model):
+    selector: LabelSelector = LabelSelector()
+    replicas: int | None = None  # None: all pods that match
+    parallelism: int | None = None  # pods whose containers are at work at the same time; None: 1
+    template: EphemeralTemplate = EphemeralTemplate()
+    paused: bool = False
+    active_deadline_seconds: int | None = None  # from status.startTime
+    ttl_seconds_after_finished: int | None = None  # from status.completionTime; None: DEFAULT_TTL_SECONDS
+
+
+class EphemeralJobCondition(Model):
+    type: str = ""  # Initialized, MatchedEmpty, JobSucceeded, JobFailed, JobError
+    status: str = ""
+    last_probe_time: datetime | None = None
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class EphemeralJobStatus(Model):
+    """All counts are pods (ephemeraljob.md §7)."""
+
+    conditions: list[EphemeralJobCondition] = []
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    phase: str = ""
+    match: int = 0
+    running: int = 0
+    succeeded: int = 0
+    waiting: int = 0
+    failed: int = 0
+
+
+class EphemeralJob(Model, dict=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: EphemeralJobSpec = EphemeralJobSpec()
+    status: EphemeralJobStatus = EphemeralJobStatus()
+
+    @Fact
+    def query(self) -> Selector:
+        """The labels that pods must have. Raises ValueError for a selector that cannot be read."""
+        return Selector.compile(self.spec.selector)

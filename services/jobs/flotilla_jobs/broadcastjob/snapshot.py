@@ -1,0 +1,34 @@
+"""What the plan for a BroadcastJob is made from."""
+
+from collections.abc import Collection, Container, Mapping
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
+from flotilla_common.control.subject import Subject
+from flotilla_common.gates import Gates
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the service that change decisions."""
+
+    system_namespace: str = "kruise-system"  # Flotilla's own namespace: its pods get no KruisePodReady gate
+    assign_by_scheduler: bool = True  # False: pods are created with their node, past the scheduler
+
+
+class BroadcastJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One job and its surroundings at one moment."""
+
+    job: BroadcastJob
+    nodes: Collection[Node] = ()  # of the cluster
+    pods: Collection[Pod] = ()  # those of the namespace that it controls, in any state
+    taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
+    gates: Gates = Gates()
+    options: Options = Options()
+    failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, delete
+
+    @property
+    def subject(self) -> Subject:
+        """The job, as events and the bus name it."""
+        return Subject.of(BROADCAST_JOB, self.job.metadata)

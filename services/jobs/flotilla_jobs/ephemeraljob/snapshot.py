@@ -1,0 +1,22 @@
+"""What the plan for an EphemeralJob is made from."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, EphemeralJob
+from flotilla_common.control.subject import Subject
+
+
+class EphemeralJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One job, and the pods that its selector matches."""
+
+    job: EphemeralJob
+    pods: Sequence[Pod] = ()  # of the namespace, in any state
+    failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create
+
+    @property
+    def subject(self) -> Subject:
+        """The job, as events and the bus name it."""
+        return Subject.of(EPHEMERAL_JOB, self.job.metadata)
