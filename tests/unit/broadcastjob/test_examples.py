@@ -198,7 +198,10 @@ def test_an_ended_job_is_deleted_in_time(
     kind: str, ttl: int | None, since: float, deleted: list[str], wakes: float | None
 ) -> None:
     found = planned(
-        job(status=ended(kind, since), **completion(**({} if ttl is None else {"ttlSecondsAfterFinished": ttl})))
+        job(
+            status=ended(kind, since),
+            **completion("Always", **({} if ttl is None else {"ttlSecondsAfterFinished": ttl})),
+        )
     )
     assert (found.deleted, found.created, found.status, found.wakes_in) == (deleted, [], {}, wakes)
 
