@@ -84,7 +84,12 @@ def node(name: str, *, taints: Iterable[Doc] = (), cordoned: bool = False, **all
         spec["unschedulable"] = True
         spec["taints"].append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     document = {
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "labels": {"kubernetes.io/hostname": name},
+        },
         "spec": spec,
         "status": {"allocatable": {**ROOM, **allocatable}},
     }

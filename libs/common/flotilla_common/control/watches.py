@@ -17,6 +17,9 @@ T = TypeVar("T", bound=Object)
 ORPHANS = "orphans"
 """Index: objects without a controller, by namespace."""
 
+IN_NAMESPACE = "namespace"
+"""Index: objects by namespace."""
+
 
 class Access(msgspec.Struct, frozen=True):
     """Verbs on a resource besides those that a `Watch` names."""
@@ -96,6 +99,11 @@ def controlled(table: Table[T], kind: Resource, uid: str) -> list[T]:
 def orphan_namespace(obj: Object) -> Iterable[str]:
     """For an index (`ORPHANS`): the namespace of an object that nobody controls."""
     return [] if controller_of(obj.metadata) else [obj.metadata.namespace]
+
+
+def namespace_of(obj: Object) -> Iterable[str]:
+    """For an index (`IN_NAMESPACE`): the namespace of an object."""
+    return [obj.metadata.namespace]
 
 
 def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Key]:

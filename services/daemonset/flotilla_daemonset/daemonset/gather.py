@@ -7,24 +7,24 @@ from flotilla_common.api.core import ControllerRevision, Node, Pod
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
-from flotilla_common.api.meta import Object, controller_of
+from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
+from flotilla_common.control.watches import (
+    IN_NAMESPACE,
+    ORPHANS,
+    Watch,
+    controlled,
+    namespace_of,
+    orphan_namespace,
+    owned,
+)
 from flotilla_common.control.wiring import Wiring
 from flotilla_daemonset.daemonset.former import FormerPods
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
 
 NAMESAKES = "namesakes"
 """Index: revisions by `namespace/<name without its hash>`: whoever they belong to, they occupy a name."""
-
-NAMESPACE = "namespace"
-"""Index: DaemonSets by namespace."""
-
-
-def namespace_of(obj: Object) -> Iterable[str]:
-    """The namespace of an object."""
-    return [obj.metadata.namespace]
 
 
 def name_before_hash(revision: ControllerRevision) -> Iterable[str]:
@@ -36,7 +36,7 @@ def _any_node(daemonset: Json, node: Json) -> bool:
     return True
 
 
-DAEMON_SETS = Watch(DAEMON_SET, DaemonSet, indexes={NAMESPACE: namespace_of}, subresources=("status",))
+DAEMON_SETS = Watch(DAEMON_SET, DaemonSet, indexes={IN_NAMESPACE: namespace_of}, subresources=("status",))
 PODS = Watch(
     POD,
     Pod,
@@ -127,7 +127,7 @@ class Gatherer:
             return []
         if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
             return []
-        found = self._daemonsets.by_index(NAMESPACE, new.metadata.namespace)
+        found = self._daemonsets.by_index(IN_NAMESPACE, new.metadata.namespace)
         return [(daemonset.metadata.namespace, daemonset.metadata.name) for daemonset in found]
 
 

@@ -65,9 +65,10 @@ class Gatherer:
 
 
 def _belongs(pod: Pod, job: BroadcastJob) -> bool:
-    """The job controls the pod, and both labels are there (broadcastjob.md §4.2 step 5)."""
-    owner = controller_of(pod.metadata)
-    return owner is not None and owner.uid == job.metadata.uid and {NAME_LABEL, UID_LABEL} <= pod.metadata.labels.keys()
+    """The job controls the pod of its namespace, and both labels are there (broadcastjob.md §4.2 step 5)."""
+    owner, meta = controller_of(pod.metadata), job.metadata
+    controls = owner is not None and owner.uid == meta.uid and pod.metadata.namespace == meta.namespace
+    return controls and {NAME_LABEL, UID_LABEL} <= pod.metadata.labels.keys()
 
 
 def _suits(node: Node) -> tuple[object, ...]:

@@ -1,11 +1,84 @@
 """One pass over one EphemeralJob, from snapshot to plan (ephemeraljob.md §5)."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from flotilla_common.control.plan import Plan
+from flotilla_common.api.kinds.ephemeraljob.types import (
+    DEFAULT_TTL_SECONDS,
+    EPHEMERAL_JOB,
+    FINALIZER,
+    PAUSED,
+    EphemeralJob,
+)
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Patch, Plan
+from flotilla_common.control.writes import delete_finished, patch_of, status_patch
+from flotilla_common.workload.slowstart import first_batch
+from flotilla_jobs.ephemeraljob import why
+from flotilla_jobs.ephemeraljob.inject import PHASE, injection, next_pods
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
+from flotilla_jobs.ephemeraljob.status import deadline_of, is_urgent, status_of
+from flotilla_jobs.ephemeraljob.targets import Target, Targets
 
 
 def plan(snapshot: EphemeralJobSnapshot, now: datetime) -> Plan:
     """What the job needs now."""
-    return Plan()
+    job, draft = snapshot.job, Draft()
+    finalizers = job.metadata.finalizers
+    if job.metadata.deletion_timestamp is not None:
+        # Nothing takes a container out of a pod: those that were injected run on.
+        if FINALIZER in finalizers:
+            draft.stage([(_finalizers(job, [one for one in finalizers if one != FINALIZER]),)])
+        why.explain_deletion(job, draft)
+        return draft.plan()
+    if FINALIZER not in finalizers:
+        draft.stage([(_finalizers(job, [*finalizers, FINALIZER]),)])
+    if job.status.completion_time is not None:
+        return _completed(snapshot, job.status.completion_time, draft, now)
+    if snapshot.problem:
+        draft.reason("InvalidSpec", f"the selector cannot be read: {snapshot.problem}")
+        draft.errors.append(("plan", snapshot.problem))
+        return draft.plan()
+    return _running(snapshot, draft, now)
+
+
+def _completed(snapshot: EphemeralJobSnapshot, since: datetime, draft: Draft, now: datetime) -> Plan:
+    """Nothing changes any more; delete the job in time."""
+    job, given = snapshot.job, snapshot.job.spec.ttl_seconds_after_finished
+    ttl = DEFAULT_TTL_SECONDS if given is None else given
+    draft.stage([delete_finished(EPHEMERAL_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)])
+    why.explain_completed(job, Targets.of(job, snapshot.pods), ttl, draft)
+    return draft.plan()
+
+
+def _running(snapshot: EphemeralJobSnapshot, draft: Draft, now: datetime) -> Plan:
+    """As many pods as may be at work get their containers, unless the job is paused or ends with this pass."""
+    job = snapshot.job
+    targets = Targets.of(job, snapshot.pods)
+    status = status_of(job, targets, now)
+    chosen: Sequence[Target] = ()
+    if status.completion_time is None and status.phase != PAUSED:
+        chosen = next_pods(job, targets, failed=PHASE in snapshot.failures)
+    _inject(job, targets, chosen, draft)
+    deadline = deadline_of(job, now)
+    if deadline is not None:
+        draft.waits.passed(deadline, now)
+    why.explain(job, targets, status, chosen, draft, now)
+    counts = ("match", "running", "succeeded", "failed", "waiting")
+    return draft.plan(
+        status=status_patch(EPHEMERAL_JOB, job.metadata, job.status, status, *counts, on_version=True),
+        urgent_status=is_urgent(job.status, status),
+        numbers={name: getattr(status, name) for name in counts},
+    )
+
+
+def _inject(job: EphemeralJob, targets: Targets, chosen: Sequence[Target], draft: Draft) -> None:
+    """In growing batches: what refuses one pod will refuse the others."""
+    there = len(targets.chosen) - len(targets.open)
+    batch = first_batch(there, len(chosen), len(chosen), failed=False)
+    draft.stage([(injection(job, target.pod),) for target in chosen], slow_start=batch)
+
+
+def _finalizers(job: EphemeralJob, finalizers: Sequence[str]) -> Patch:
+    body = {"metadata": {"finalizers": list(finalizers)}}
+    return patch_of(EPHEMERAL_JOB, job.metadata, cause="finalizer", body=body, on_version=True)

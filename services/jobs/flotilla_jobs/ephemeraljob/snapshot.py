@@ -14,7 +14,8 @@ class EphemeralJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     job: EphemeralJob
     pods: Sequence[Pod] = ()  # of the namespace, in any state
-    failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create
+    problem: str = ""  # why the selector cannot be read
+    failures: Mapping[str, str] = {}  # error text of the previous pass by phase: inject
 
     @property
     def subject(self) -> Subject:

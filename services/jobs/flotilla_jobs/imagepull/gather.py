@@ -11,11 +11,11 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
-from flotilla_common.api.meta import Object, controller_of, group_of
+from flotilla_common.api.meta import controller_of, group_of
 from flotilla_common.api.resources import POD, SECRET
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Key, Memory
-from flotilla_common.control.watches import Watch
+from flotilla_common.control.watches import IN_NAMESPACE, Watch, namespace_of
 from flotilla_common.control.wiring import Wiring
 from flotilla_jobs.imagepull.order import node_order
 from flotilla_jobs.imagepull.secrets import REFERENCES, SOURCE, references_of
@@ -24,16 +24,8 @@ from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
 from flotilla_jobs.imagepull.sources import Sources
 from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
 
-NAMESPACE = "namespace"
-"""Index: objects by their namespace."""
-
 LINKS = "links"
 """Index: secrets by the source that they are copies of, and by the jobs that use them."""
-
-
-def namespace_of(obj: Object) -> Iterable[str]:
-    """The namespace, as an index wants it."""
-    return (obj.metadata.namespace,)
 
 
 def links(secret: Secret) -> Iterable[tuple[str, str]]:
@@ -70,7 +62,7 @@ JOBS = Watch(
 )
 LISTS = Watch(IMAGE_LIST_PULL_JOB, ImageListPullJob, concerns=is_owner)
 IMAGES = Watch(NODE_IMAGE, NodeImage, writes=("patch",), concerns=is_selected)
-PODS = Watch(POD, Pod, indexes={NAMESPACE: namespace_of}, concerns=may_be_selected)
+PODS = Watch(POD, Pod, indexes={IN_NAMESPACE: namespace_of}, concerns=may_be_selected)
 COPIES = Watch(
     SECRET, Secret, indexes={LINKS: links}, writes=("create", "delete", "patch"), private="daemon_config_namespace"
 )
@@ -120,7 +112,7 @@ class Gatherer:
     def _with_nodes(self, snapshot: PullJobSnapshot) -> PullJobSnapshot:
         job = snapshot.job
         try:
-            everyone = self._pods.by_index(NAMESPACE, job.metadata.namespace)
+            everyone = self._pods.by_index(IN_NAMESPACE, job.metadata.namespace)
             pods = matching_pods(job, everyone)
             nodes = selected(job, self._images, pods)
         except ValueError as fault:

@@ -1,0 +1,123 @@
+"""The status of a job: counts, phase and conditions (ephemeraljob.md §7.2)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.kinds.ephemeraljob.types import (
+    ERROR,
+    FAILED,
+    PAUSED,
+    RUNNING,
+    SUCCEEDED,
+    UNKNOWN,
+    WAITING,
+    EphemeralJob,
+    EphemeralJobCondition,
+    EphemeralJobStatus,
+)
+from flotilla_jobs.ephemeraljob.targets import Targets
+
+INITIALIZED, MATCHED_EMPTY = "Initialized", "MatchedEmpty"
+JOB_SUCCEEDED, JOB_FAILED, JOB_ERROR = "JobSucceeded", "JobFailed", "JobError"
+"""Types of conditions; once set, they stay, and are always True."""
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+
+Told = Mapping[str, tuple[str, str]]
+"""Reason and message by the type of the condition."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What becomes of a job."""
+
+    phase: str
+    told: Told = {}
+    ends: bool = False
+
+
+def deadline_of(job: EphemeralJob, now: datetime) -> datetime | None:
+    """When the job is given up; None without a deadline. A job that was not looked at yet starts now."""
+    seconds = job.spec.active_deadline_seconds
+    start = job.status.start_time or now.replace(microsecond=0)
+    return None if seconds is None else start + timedelta(seconds=seconds)
+
+
+def status_of(job: EphemeralJob, targets: Targets, now: datetime) -> EphemeralJobStatus:
+    """The status of a job that is not over."""
+    counts = EphemeralJobStatus(
+        match=len(targets.chosen),
+        running=len(targets.of_state(RUNNING)),
+        succeeded=len(targets.of_state(SUCCEEDED)),
+        failed=len(targets.of_state(FAILED)),
+        waiting=len(targets.of_state(WAITING)),
+    )
+    deadline = deadline_of(job, now)
+    overdue = deadline is not None and now >= deadline
+    verdict = _amended(job, _verdict(counts, job.spec.replicas), failed=counts.failed > 0, overdue=overdue)
+    now = now.replace(microsecond=0)
+    start = job.status.start_time or now
+    return msgspec.structs.replace(
+        counts,
+        phase=verdict.phase,
+        start_time=start,
+        completion_time=max(now, start) if verdict.ends else None,
+        conditions=_conditions(job.status.conditions, verdict.told, now),
+    )
+
+
+def is_urgent(before: EphemeralJobStatus, after: EphemeralJobStatus) -> bool:
+    """More has changed than counts and what follows from them."""
+    return _beside_counts(before) != _beside_counts(after)
+
+
+def _beside_counts(status: EphemeralJobStatus) -> tuple[object, ...]:
+    return status.start_time, status.completion_time, status.conditions, status.phase in (PAUSED, ERROR)
+
+
+def _verdict(counts: EphemeralJobStatus, replicas: int | None) -> Verdict:
+    """The table of phases, in its order."""
+    wanted = counts.match if replicas is None else replicas
+    if counts.match == 0:
+        return Verdict(WAITING, {MATCHED_EMPTY: ("MatchEmpty", "job match no pods")})
+    if counts.succeeded == wanted:
+        return Verdict(SUCCEEDED, {JOB_SUCCEEDED: ("JobSucceeded", "job success to run all tasks")}, ends=True)
+    if counts.running > 0:
+        return Verdict(RUNNING)
+    if counts.failed == wanted:
+        return Verdict(FAILED, {JOB_FAILED: ("JobFailed", "job failed to run all tasks")}, ends=True)
+    return Verdict(WAITING if counts.waiting == wanted else UNKNOWN)
+
+
+def _amended(job: EphemeralJob, verdict: Verdict, *, failed: bool, overdue: bool) -> Verdict:
+    """What weighs more than the table: each of these over the ones before it."""
+    phase, told, ends = verdict.phase, dict(verdict.told), verdict.ends
+    who = f"EphemeralJob {job.metadata.namespace}/{job.metadata.name}"
+    if job.spec.paused:
+        phase = PAUSED
+    if failed:
+        told[JOB_FAILED] = ("CreateFailed", f"{who} failed to create ephemeral container")
+    if overdue and phase in (WAITING, UNKNOWN, RUNNING):
+        phase, ends = FAILED, True
+        told[JOB_FAILED] = (DEADLINE_EXCEEDED, f"{who} was active longer than specified deadline")
+    if not job.spec.template.ephemeral_containers:
+        phase = ERROR
+        told[JOB_ERROR] = ("Error", "job spec invalid fields.")
+    return Verdict(phase, told, ends)
+
+
+def _conditions(stored: Sequence[EphemeralJobCondition], told: Told, now: datetime) -> list[EphemeralJobCondition]:
+    """The stored conditions with what is told now: one that says the same keeps its times."""
+    conditions = {one.type: one for one in stored or (_condition(INITIALIZED, INITIALIZED, "", now),)}
+    for kind, (reason, message) in told.items():
+        held = conditions.get(kind)
+        if held is None or (held.reason, held.message) != (reason, message):
+            conditions[kind] = _condition(kind, reason, message, now)
+    return list(conditions.values())
+
+
+def _condition(kind: str, reason: str, message: str, now: datetime) -> EphemeralJobCondition:
+    return EphemeralJobCondition(
+        type=kind, status="True", last_probe_time=now, last_transition_time=now, reason=reason, message=message
+    )

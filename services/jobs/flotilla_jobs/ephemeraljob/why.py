@@ -1,0 +1,98 @@
+"""Why a job stands where it stands, for people and scripts."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from flotilla_common.api.kinds.ephemeraljob.types import FAILED, PAUSED, EphemeralJob, EphemeralJobStatus
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.wording import named, pods_word
+from flotilla_jobs.ephemeraljob.inject import parallelism_of
+from flotilla_jobs.ephemeraljob.status import DEADLINE_EXCEEDED, deadline_of
+from flotilla_jobs.ephemeraljob.targets import Target, Targets
+from flotilla_jobs.ephemeraljob.troubles import explain_failed, explain_waiting
+
+
+def explain_deletion(job: EphemeralJob, draft: Draft) -> None:
+    """Give the reason of a job that is on its way out."""
+    held = ", ".join(job.metadata.finalizers)
+    text = "is being deleted; containers that it put into pods run on"
+    draft.reason("Terminating", f"{text}; held by {held}" if held else text)
+
+
+def explain_completed(job: EphemeralJob, targets: Targets, ttl: int, draft: Draft) -> None:
+    """Give the result of a job that is over, and what has become of its pods."""
+    status = job.status
+    done = f"{status.succeeded} of {pods_word(status.match)} succeeded, {status.failed} failed"
+    late = any(one.reason == DEADLINE_EXCEEDED for one in status.conditions)
+    code, text = (DEADLINE_EXCEEDED, "ended at its deadline") if late else ("Completed", "completed")
+    draft.reason(code, f"{text}: {done}; is deleted {ttl} s after its end")
+    explain_failed(targets.of_state(FAILED), draft)
+
+
+def explain(
+    job: EphemeralJob,
+    targets: Targets,
+    status: EphemeralJobStatus,
+    injecting: Sequence[Target],
+    draft: Draft,
+    now: datetime,
+) -> None:
+    """Give the reasons of a job that was not over when the pass began."""
+    if not job.spec.template.ephemeral_containers:
+        draft.reason("InvalidSpec", "the template has no ephemeral containers: there is nothing to inject")
+    _explain_pods(job, targets, draft)
+    _explain_progress(job, targets, status, injecting, draft)
+    explain_waiting(targets.at_work, draft, now)
+    explain_failed(targets.of_state(FAILED), draft)
+    if status.completion_time is None and not targets.open and not targets.at_work:
+        _explain_end(job, status, draft, now)
+
+
+def _explain_pods(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
+    """Which pods there are."""
+    if not targets.chosen:
+        draft.reason("MatchedEmpty", f"waiting: {_nobody(job, targets)}")
+    if targets.conflicts:
+        names = ", ".join(sorted(job.spec.template.names))
+        text = f"{named(targets.conflicts)}: has an ephemeral container of somebody else that is called {names}"
+        draft.reason("Conflicts", f"{text}; such a name stays taken, the pod is left alone", targets.conflicts)
+
+
+def _nobody(job: EphemeralJob, targets: Targets) -> str:
+    """Why there is no pod to work on."""
+    if job.spec.replicas is not None and job.spec.replicas <= 0:
+        return f"replicas is {job.spec.replicas}"
+    free = " and has the names of the containers free" if targets.conflicts else ""
+    return f"no active pod matches {str(job.query) or 'the empty selector'}{free}"
+
+
+def _explain_progress(
+    job: EphemeralJob, targets: Targets, status: EphemeralJobStatus, injecting: Sequence[Target], draft: Draft
+) -> None:
+    """Whose turn it is."""
+    if injecting:
+        pods = [target.pod for target in injecting]
+        draft.reason("Injecting", f"injecting {', '.join(sorted(job.spec.template.names))} into {named(pods)}", pods)
+    if targets.at_work:
+        pods = [target.pod for target in targets.at_work]
+        draft.reason("Running", f"waiting: {pods_word(len(pods))} at work: {named(pods)}", pods)
+    left = [target.pod for target in targets.open if target not in injecting]
+    if status.phase == PAUSED:
+        draft.reason("PausedByUser", f"paused by spec.paused: {pods_word(len(left))} to go: {named(left)}", left)
+    elif left and status.completion_time is None:
+        text = f"waiting: parallelism is {parallelism_of(job)}, {pods_word(len(left))} to go: {named(left)}"
+        draft.reason("WaitingForParallelism", text, left)
+
+
+def _explain_end(job: EphemeralJob, status: EphemeralJobStatus, draft: Draft, now: datetime) -> None:
+    """All pods are done, and the job is not."""
+    deadline = deadline_of(job, now)
+    until = "it has no deadline" if deadline is None else f"its deadline is {rfc3339(deadline)}"
+    replicas, match = job.spec.replicas, status.match
+    if replicas is not None and 0 < match < replicas:
+        text = f"all of {pods_word(match)} are done, and replicas is {replicas}"
+        draft.reason("BelowReplicas", f"waiting: {text}; {until}")
+    elif status.succeeded and status.failed:
+        text = f"{status.succeeded} of {pods_word(match)} succeeded and {status.failed} failed"
+        draft.reason("Mixed", f"{text}: neither a success nor a failure; {until}")
