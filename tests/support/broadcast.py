@@ -70,10 +70,9 @@ def is_active(pod: Json) -> bool:
 
 def end(space: Workspace, pods: Iterable[Json], phase: str = "Succeeded") -> None:
     """Have these pods end, as their kubelet would say it."""
-    body = json.dumps({"status": {"phase": phase}})
-    for pod in pods:
-        name = pod["metadata"]["name"]
-        space.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", "-p", body)
+    body, names = json.dumps({"status": {"phase": phase}}), [pod["metadata"]["name"] for pod in pods]
+    space.kubectl("patch", "pod", *names, "--subresource=status", "--type=merge", "-p", body)
+    space.until(lambda: {space.pod(name)["status"]["phase"] for name in names} == {phase})
 
 
 def crowded(pods: Iterable[Json]) -> set[tuple[str, str]]:

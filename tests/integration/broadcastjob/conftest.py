@@ -40,7 +40,7 @@ async def own(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
     folder = tmp_path_factory.mktemp("plane")
     audit = AuditLog(folder)
     plane = control_plane(folder, nodes=NODES, kubelet=KUBELET, apiserver_flags=audit.flags)
-    async with plane as cluster, fleet(cluster, (*SERVICES, "jobs"), flags=request.module.FLAGS) as services:
+    async with plane as cluster, fleet(cluster, (*SERVICES, "sidecar", "jobs"), flags=request.module.FLAGS) as services:
         yield Own(services, audit)
 
 

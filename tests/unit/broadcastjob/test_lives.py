@@ -132,7 +132,9 @@ def jobs(draw: st.DrawFn) -> BroadcastJob:
     if draw(st.booleans()):
         spec["parallelism"] = draw(st.sampled_from([1, 2, "50%", "26%"]))
     spec |= policy(draw(st.sampled_from(["FailFast", "Continue", "Pause"])))
-    spec |= completion("Always", **draw(st.sampled_from([{}, {"activeDeadlineSeconds": 30}, {"ttlSecondsAfterFinished": 15}])))
+    spec |= completion(
+        "Always", **draw(st.sampled_from([{}, {"activeDeadlineSeconds": 30}, {"ttlSecondsAfterFinished": 15}]))
+    )
     return job(**spec)
 
 

@@ -23,8 +23,6 @@ def placement(**spec: Any) -> StrictPlacement:
     return StrictPlacement.of(msgspec.json.encode({"spec": spec}))
 
 
-
-
 @pytest.mark.parametrize(
     ("spec", "missing"),
     [
