@@ -41,7 +41,7 @@ def vacancies(
     """The nodes on which no pod is, those that want one first, then by number. `troubles`: what is known against pods;
     `reasons`: those of the service. Empty if the template cannot be read: then nothing is done for any node."""
     try:
-        placement = Placement.of(template)
+        placement = Placement.of_daemons(template)
     except ValueError:
         return []
     causes = {name: group.cause for group in troubles for name in group.pods}

@@ -5,6 +5,7 @@ Pods of two runs have different names, because names derive from versions, and v
 So ends are compared as bags of anonymous objects.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
@@ -14,9 +15,10 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.resources import CONFIG_MAP, EVENT, LEASE, NODE, POD
+from flotilla_common.api.resources import CONFIG_MAP, EVENT, JOB, LEASE, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.paths import at
@@ -85,6 +87,13 @@ _JSON = frozenset(
 _HOLLOW = frozenset({"spec", "images", "annotations"})
 """Members that are empty, or absent if there never was anything in them: images to pull of a NodeImage, the state of an
 update in place."""
+
+
+_POD_OWNERS = frozenset({DAEMON_SET.kind, BROADCAST_JOB.kind, JOB.kind})
+"""Kinds whose pods have names that differ from run to run."""
+
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""In labels, selectors, names and variables of containers."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,10 +165,11 @@ def _verb(version: Version) -> str:
 
 
 def _made_up(document: Json) -> str:
-    """The name of a job that a list made, which has digits that depend on the uid of the list; of a DaemonSet's pod,
-    which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may have been drawn."""
+    """The name of a job that a list made, which has digits that depend on the uid of the list; of a DaemonSet's pod or
+    that of a job of some kind, which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may
+    have been drawn."""
     owners = {one["kind"]: one["name"] for one in document["metadata"].get("ownerReferences", ())}
-    if DAEMON_SET.kind in owners and document["kind"] == POD.kind:
+    if not _POD_OWNERS.isdisjoint(owners) and document["kind"] == POD.kind:
         return document["metadata"]["name"]
     if POD.kind in owners and document["kind"] == CONFIG_MAP.kind:
         return owners[POD.kind] if "-" in owners[POD.kind] else ""
@@ -169,6 +179,7 @@ def _made_up(document: Json) -> str:
 def _anonymous(version: Version, document: Json, exact: bool, named: Iterable[str]) -> str:
     dropped = _CHANCE if exact else _CHANCE | _WAYS
     text = msgspec.json.encode(_scrub(document, dropped), order="sorted").decode()
+    text = _UID.sub("*", text)
     instance = instance_of(document)
     if instance:
         text = text.replace(instance, "*")

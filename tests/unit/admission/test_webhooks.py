@@ -14,6 +14,8 @@ from flotilla_common.gates import Gates
 
 PULLS = {"{}imagelistpulljob-v1beta1.kb.io", "{}imagepulljob-v1beta1.kb.io", "{}nodeimage.kb.io"}
 MUTATING = {
+    "madvancedcronjob.kb.io",
+    "mbroadcastjob.kb.io",
     "mcloneset.kb.io",
     "mcontainerrecreaterequest.kb.io",
     "mdaemonset.kb.io",
@@ -22,8 +24,11 @@ MUTATING = {
     *(name.format("m") for name in PULLS),
 }
 VALIDATING = {
+    "vadvancedcronjob.kb.io",
+    "vbroadcastjob.kb.io",
     "vcloneset.kb.io",
     "vdaemonset.kb.io",
+    "vephemeraljobs.kb.io",
     "vpersistentpodstate.kb.io",
     "vresourcedistribution.kb.io",
     "vsidecarset.kb.io",
@@ -74,28 +79,11 @@ BOTH, ALPHA = ("v1alpha1", "v1beta1"), ("v1alpha1",)
     ("kind", "versions", "admission", "entries"),
     [
         pytest.param(
-            "BroadcastJob",
-            BOTH,
-            Admission(mutate=_asked, validate=_asked),
-            [
-                "mbroadcastjob /mutate-apps-kruise-io-broadcastjob C U",
-                "vbroadcastjob /validate-apps-kruise-io-broadcastjob C U",
-            ],
-            id="both",
-        ),
-        pytest.param(
             "UnitedDeployment",
             BOTH,
             Admission(validate=_asked, validates=(*WRITES, "DELETE")),
             ["vuniteddeployment /validate-apps-kruise-io-uniteddeployment C U D"],
             id="deletion too",
-        ),
-        pytest.param(
-            "EphemeralJob",
-            ALPHA,
-            Admission(validate=_asked, name="ephemeraljobs", calls_old_path=True),
-            ["vephemeraljobs /validate-apps-kruise-io-v1alpha1-ephemeraljob C U"],
-            id="one version, an old path, a name of its own",
         ),
         pytest.param(
             "PodProbeMarker",
@@ -136,6 +124,20 @@ def test_entries_of_kinds_that_come(
         assert rule["resources"] == [f"{kind.lower()}s"]
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param("mbroadcastjob /mutate-apps-kruise-io-broadcastjob C U", id="defaults"),
+        pytest.param("vbroadcastjob /validate-apps-kruise-io-broadcastjob C U", id="rules"),
+        pytest.param(
+            "vephemeraljobs /validate-apps-kruise-io-v1alpha1-ephemeraljob C U", id="an old path, a name of its own"
+        ),
+    ],
+)
+def test_entries_of_jobs(entry: str) -> None:
+    assert entry in {said(one) for one in mutating_entries() + validating_entries(Gates.parse(""))}
+
+
 def said(entry: Json) -> str:
     operations = " ".join(operation[0] for operation in entry["rules"][0]["operations"])
     return f"{entry['name'].removesuffix('.kb.io')} {path_of(entry)} {operations}"
@@ -165,8 +167,9 @@ def test_bound_to_service_and_url() -> None:
     assert served["clientConfig"] == entry["clientConfig"] | {"caBundle": "Y2E="}
     outside = bound(entry, "Y2E=", "https://10.0.0.1:9876")
     assert outside["clientConfig"] == {
-        "url": "https://10.0.0.1:9876/mutate-apps-kruise-io-cloneset",
+        "url": "https://10.0.0.1:9876/mutate-apps-kruise-io-advancedcronjob",
         "caBundle": "Y2E=",
     }
-    assert path_of(outside) == "/mutate-apps-kruise-io-cloneset"
-    assert bound(outside, "Y2E=", "https://h:1")["clientConfig"]["url"] == "https://h:1/mutate-apps-kruise-io-cloneset"
+    path = path_of(outside)
+    assert path == path_of(entry)
+    assert bound(outside, "Y2E=", "https://h:1")["clientConfig"]["url"] == f"https://h:1{path}"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flotilla_common.workload.placement import Placement, node_of, pinned, with_daemon_tolerations
+from flotilla_common.workload.placement import Placement, daemon_demands, node_of, pinned, with_daemon_tolerations
 from tests.unit.daemonset.build import node, pod
 
 GPU = "dedicated=gpu"
@@ -52,7 +52,7 @@ NAMED = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["
     ],
 )
 def test_what_a_template_demands(spec: dict[str, Any], labels: dict[str, str], fits: bool) -> None:
-    found = Placement(spec).fit(node("a", **labels))
+    found = Placement(daemon_demands(spec)).fit(node("a", **labels))
     assert (found.should_run, found.should_continue) == (fits, fits)
     assert bool(found.why_not) != fits
 
@@ -75,13 +75,13 @@ def test_what_a_template_demands(spec: dict[str, Any], labels: dict[str, str], f
     ],
 )
 def test_taints(tolerations: list[dict[str, str]], taints: list[str], runs: bool, stays: bool) -> None:
-    found = Placement({"tolerations": tolerations}).fit(node("a", taints=taints))
+    found = Placement(daemon_demands({"tolerations": tolerations})).fit(node("a", taints=taints))
     assert (found.should_run, found.should_continue) == (runs, stays)
 
 
 def test_the_hosts_network_may_be_missing_for_those_that_bring_it() -> None:
     assert (
-        Placement({"hostNetwork": True})
+        Placement(daemon_demands({"hostNetwork": True}))
         .fit(node("a", taints=["node.kubernetes.io/network-unavailable:NoSchedule"]))
         .should_run
     )
@@ -89,7 +89,7 @@ def test_the_hosts_network_may_be_missing_for_those_that_bring_it() -> None:
 
 def test_why_not_is_said_in_the_words_of_kubernetes() -> None:
     def why(spec: dict[str, Any], *taints: str) -> str:
-        return Placement(spec).fit(node("a", taints=taints, zone="z")).why_not
+        return Placement(daemon_demands(spec)).fit(node("a", taints=taints, zone="z")).why_not
 
     assert why({"nodeName": "b"}) == "spec.nodeName is b"
     assert why({"nodeSelector": {"zone": "z", "disk": "ssd"}}) == "does not match nodeSelector disk=ssd"
@@ -99,7 +99,7 @@ def test_why_not_is_said_in_the_words_of_kubernetes() -> None:
 
 def test_demands_that_cannot_be_read_are_named() -> None:
     with pytest.raises(ValueError, match=r"spec\.template\.spec: Expected `object`"):
-        Placement({"nodeSelector": "all"})
+        daemon_demands({"nodeSelector": "all"})
 
 
 def test_tolerations_are_added_once() -> None:

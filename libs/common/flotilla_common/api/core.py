@@ -110,6 +110,8 @@ class PodSpec(Model):
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []
+    overhead: dict[str, str | int | float] = {}  # quantities by resource name, from the RuntimeClass
+    resources: Resources = Resources()  # of the pod as a whole: these count instead of those of its containers
     scheduler_name: str = ""
     scheduling_gates: list[SchedulingGate] = []
     restart_policy: str = ""  # Always, OnFailure, Never

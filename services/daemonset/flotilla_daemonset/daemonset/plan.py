@@ -56,7 +56,7 @@ def plan(snapshot: DaemonSetSnapshot, now: datetime) -> Plan:
     if selector.empty:
         return _refused("SelectingAll", SELECTING_ALL)
     try:
-        placement = Placement.of(daemonset.spec.template)
+        placement = Placement.of_daemons(daemonset.spec.template)
         revisions = choose(daemonset, tuple(snapshot.revisions), selector)
     except ValueError as error:
         return _refused("InvalidTemplate", f"nothing is done: spec.template: {error}")

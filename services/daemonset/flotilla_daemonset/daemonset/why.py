@@ -7,6 +7,7 @@ from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.workload.causes import Around, explain_pods, lingers
+from flotilla_common.workload.exclusions import explain_excluded
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.status import Counts
@@ -70,12 +71,7 @@ def _explain_progress(context: PlanContext, counts: Counts, draft: Draft) -> Non
 
 def _explain_nodes(context: PlanContext, draft: Draft) -> None:
     """Nodes that get no pod, and nodes that keep one which they would not get."""
-    if excluded := context.survey.excluded:
-        groups = sorted(excluded.items(), key=lambda group: (-len(group[1]), group[0]))
-        names = [name for _, members in groups for name in sorted(members)]
-        told = "; ".join(f"{why} ({named(sorted(members))})" for why, members in groups[:3])
-        more = f"; and {len(groups) - 3} more reasons" if len(groups) > 3 else ""
-        draft.reason("NodesExcluded", f"no pod goes to {nodes_word(len(names))}: {told}{more}", names)
+    explain_excluded(draft, context.survey.excluded)
     kept = [state for state in context.pending if not state.fit.should_run]
     if kept:
         told = "; ".join(f"{state.fit.why_not} ({state.name})" for state in kept[:3])

@@ -1,13 +1,21 @@
-"""From mirror tables to snapshots: a job, its pods and the nodes."""
+"""From mirror tables to snapshots: a job, its pods and the nodes; and which jobs a change of a node concerns."""
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json
-from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
+from flotilla_common.api.kinds.broadcastjob.types import (
+    BROADCAST_JOB,
+    NAME_LABEL,
+    UID_LABEL,
+    BroadcastJob,
+)
+from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
+from flotilla_jobs.broadcastjob.former import FormerNames
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
+from flotilla_jobs.broadcastjob.status import has_ended
 
 
 def _any_node(job: Json, node: Json) -> bool:
@@ -15,7 +23,7 @@ def _any_node(job: Json, node: Json) -> bool:
 
 
 JOBS = Watch(BROADCAST_JOB, BroadcastJob, writes=("delete",), subresources=("status",))
-PODS = Watch(POD, Pod, owner=BROADCAST_JOB, writes=("create", "delete"), subresources=("status",))
+PODS = Watch(POD, Pod, owner=BROADCAST_JOB, writes=("create", "delete"))
 NODES = Watch(NODE, Node, concerns=_any_node)
 
 
@@ -26,20 +34,43 @@ class Gatherer:
         self._jobs = wiring.table(JOBS)
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
+        self._former = FormerNames(self._jobs, self._pods)
         self._gates = wiring.gates
         self._options = options
+        wiring.wake(NODES, self._concerned_by_node)
 
     def gather(self, key: Key, memory: Memory) -> BroadcastJobSnapshot | None:
         """The job and its surroundings; None when it does not exist."""
         job = self._jobs.get(*key)
         if job is None:
             return None
+        uid = job.metadata.uid
         return BroadcastJobSnapshot(
             job=job,
             nodes=list(self._nodes),
-            pods=list(owned(self._pods, BROADCAST_JOB, job.metadata.uid)),
+            pods=[pod for pod in owned(self._pods, BROADCAST_JOB, uid) if _belongs(pod, job)],
             taken_names=self._pods.names(key[0]),
+            former_names=self._former.of(uid),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
+            notes=memory.notes,
         )
+
+    def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
+        """The jobs that have not ended, unless the node is as suitable as it was: heartbeats say nothing to them."""
+        if old is not None and new is not None and _suits(old) == _suits(new):
+            return []
+        return [(job.metadata.namespace, job.metadata.name) for job in self._jobs if not has_ended(job)]
+
+
+def _belongs(pod: Pod, job: BroadcastJob) -> bool:
+    """The job controls the pod of its namespace, and both labels are there (broadcastjob.md §4.2 step 5)."""
+    owner, meta = controller_of(pod.metadata), job.metadata
+    controls = owner is not None and owner.uid == meta.uid and pod.metadata.namespace == meta.namespace
+    return controls and {NAME_LABEL, UID_LABEL} <= pod.metadata.labels.keys()
+
+
+def _suits(node: Node) -> tuple[object, ...]:
+    """What of a node decides whether it gets pods."""
+    return node.metadata.labels, node.spec, node.status.allocatable

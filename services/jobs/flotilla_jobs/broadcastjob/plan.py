@@ -1,11 +1,140 @@
-"""One pass over one BroadcastJob, from snapshot to plan (broadcastjob.md §4.2)."""
+"""One pass over one BroadcastJob, from snapshot to plan (broadcastjob.md §4.2).
+
+Every pass sees its own writes, so that each of them is a full one: there are no expectations to wait for. Counts are
+those that the pass found; what it creates and deletes is counted by the next one. Nothing here waits, reads a clock or
+uses random numbers: the same snapshot gives the same plan.
+"""
 
 from datetime import datetime
 
-from flotilla_common.control.plan import Plan
+import msgspec
+
+from flotilla_common.api.kinds.broadcastjob.types import (
+    BROADCAST_JOB,
+    FAILED,
+    PAUSE,
+    PAUSED,
+    RUNNING,
+    BroadcastJobStatus,
+)
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Event, Plan, Reason
+from flotilla_common.control.wording import named
+from flotilla_common.control.writes import delete_finished
+from flotilla_jobs.broadcastjob.context import PlanContext, look
+from flotilla_jobs.broadcastjob.failure import failure_of, plan_failure
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
+from flotilla_jobs.broadcastjob.status import completed, has_ended, patch_of_status, tally
+from flotilla_jobs.broadcastjob.why import explain, explain_end
+from flotilla_jobs.broadcastjob.work import plan_creates, plan_misfits
 
 
 def plan(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
-    """What the job needs now."""
-    return Plan()
+    """Plan one pass. Never raises for what users can write into a BroadcastJob: it becomes a reason."""
+    job = snapshot.job
+    if job.metadata.deletion_timestamp is not None:
+        return Plan(reasons=(Reason(code="Terminating", message="the job is being deleted: nothing is done"),))
+    if has_ended(job):
+        return _rest(snapshot, now)
+    try:
+        context = look(snapshot, now)
+    except ValueError as error:
+        return _refused(f"nothing is done: {error}")
+    draft = Draft()
+    for pod, node in context.survey.duplicates:
+        text = f"Duplicated pod {pod} found on same node {node}"
+        context.tell_once(draft, Event(reason="DuplicatePodCreatedOnSameNode", message=text, warning=True))
+    if job.status.phase == FAILED:  # with type Never, there is no verdict that ends it
+        draft.reason("Failed", "the job has failed: no pod is made any more")
+        return _finish(context, FAILED, draft)
+    if job.spec.paused:
+        draft.reason("PausedByUser", "paused by the user: spec.paused is true, no pod is made")
+        return _finish(context, PAUSED, draft)
+    if context.counts.failed and job.spec.failure_policy.type == PAUSE:
+        return _pause(context, draft)
+    return _go_on(context, draft)
+
+
+def _rest(snapshot: BroadcastJobSnapshot, now: datetime) -> Plan:
+    """The job has ended: nothing but its end is left to do."""
+    job, draft = snapshot.job, Draft()
+    ttl, since = job.spec.completion_policy.ttl_seconds_after_finished, job.status.completion_time or now
+    draft.stage(
+        [delete_finished(BROADCAST_JOB, job.metadata, ttl=ttl, since=since, now=now, waits=draft.waits)],
+    )
+    explain_end(snapshot, now, draft)
+    return draft.plan()
+
+
+def _refused(message: str) -> Plan:
+    """Nothing can be planned until the spec changes. There is no status to show it in, so an event says it."""
+    code = "InvalidTemplate"
+    return Plan(
+        reasons=(Reason(code=code, message=message),), events=(Event(reason=code, message=message, warning=True),)
+    )
+
+
+def _pause(context: PlanContext, draft: Draft) -> Plan:
+    """Nothing starts and nothing ends until the failed pods are gone, or the policy is another one."""
+    failed = context.counts.failed
+    text = f"failurePolicy is Pause, and {named(failed)} failed: delete what failed, or change the policy"
+    draft.reason("PausedByFailure", f"paused: {text}", failed)
+    told = Event(reason="Paused", message="job is paused, due to failed pod", warning=True)
+    return _finish(context, PAUSED, draft, told=told)
+
+
+def _go_on(context: PlanContext, draft: Draft) -> Plan:
+    failure = failure_of(context, draft)
+    if failure is not None:
+        plan_failure(context, failure, _counted(context, RUNNING), draft)
+        return _finish(context, RUNNING, draft, ends=True)
+    plan_misfits(context, draft)
+    plan_creates(context, draft)
+    if context.is_complete:
+        _complete(context, draft)
+        return _finish(context, RUNNING, draft, ends=True)
+    told = Event(reason="Continue", message="continue to process job")
+    return _finish(context, RUNNING, draft, told=told if context.job.status.phase == PAUSED else None)
+
+
+def _complete(context: PlanContext, draft: Draft) -> None:
+    """Write the verdict, once the pods are gone that are to go."""
+    meta, status = context.job.metadata, completed(_counted(context, RUNNING), context.now)
+    text = f"Job {meta.namespace}/{meta.name} is completed, {tally(status)}"
+    patch = patch_of_status(context.job, status, Event(reason="JobComplete", message=text))
+    draft.stage([(patch,)] if patch is not None else [])
+    draft.reason("Completed", f"every node that fits has had its pod: {tally(status)}")
+
+
+def _counted(context: PlanContext, phase: str) -> BroadcastJobStatus:
+    counts = context.counts
+    return msgspec.structs.replace(
+        context.job.status,
+        start_time=context.start,
+        phase=phase,
+        active=len(counts.active),
+        succeeded=counts.succeeded,
+        failed=len(counts.failed),
+        desired=context.survey.desired,
+    )
+
+
+def _finish(context: PlanContext, phase: str, draft: Draft, *, told: Event | None = None, ends: bool = False) -> Plan:
+    """The plan with the status, unless the verdict is written by a stage. `told`: the event of a new phase."""
+    explain(context, draft)
+    status, stored = _counted(context, phase), context.job.status
+    fresh = (status.phase, status.start_time) != (stored.phase, stored.start_time)
+    numbers = {
+        "desired": status.desired,
+        "active": status.active,
+        "succeeded": status.succeeded,
+        "failed": status.failed,
+        "waiting": len(context.survey.waiting),
+    }
+    if context.parallelism is not None:
+        numbers["parallelism"] = context.parallelism
+    return draft.plan(
+        status=None if ends else patch_of_status(context.job, status, told if fresh else None),
+        urgent_status=fresh,
+        numbers=numbers,
+    )

@@ -22,11 +22,13 @@ class BroadcastJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     job: BroadcastJob
     nodes: Collection[Node] = ()  # of the cluster
-    pods: Collection[Pod] = ()  # those of the namespace that it controls, in any state
+    pods: Collection[Pod] = ()  # those that it controls, in any state
     taken_names: Container[str] = ()  # names of all pods of the namespace, whoever they belong to
+    former_names: Mapping[str, str] = {}  # by node: what is remembered of the pod that was there last
     gates: Gates = Gates()
     options: Options = Options()
     failures: Mapping[str, str] = {}  # error text of the previous pass by phase: create, delete
+    notes: Mapping[str, str] = {}  # what the previous pass noted: events that were told, pods that were ended
 
     @property
     def subject(self) -> Subject:

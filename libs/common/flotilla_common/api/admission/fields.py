@@ -44,6 +44,11 @@ def not_supported(path: str, value: JsonValue, supported: Iterable[str]) -> Faul
     return Fault(path, f"Unsupported value: {_show(value)}: supported values: {names}")
 
 
+def duplicate(path: str, value: JsonValue) -> Fault:
+    """The value is there already."""
+    return Fault(path, f"Duplicate value: {_show(value)}")
+
+
 def aggregate(faults: Iterable[Fault]) -> str:
     """All faults as one message; each text once, brackets only around several."""
     texts = list(dict.fromkeys(str(fault) for fault in faults))

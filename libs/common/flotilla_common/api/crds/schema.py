@@ -101,6 +101,21 @@ def conditions(doc: str) -> Schema:
     return array(doc, condition)
 
 
+def job_conditions(doc: str) -> Schema:
+    """Status conditions of a job."""
+    condition = struct(
+        "One aspect of the state.",
+        ("type", "status"),
+        type=string("What is being judged."),
+        status=string("True, False or Unknown."),
+        lastProbeTime=time("When the condition was last written."),
+        lastTransitionTime=time("When the status last changed."),
+        reason=string("The cause, in one word."),
+        message=string("The cause, for people."),
+    )
+    return array(doc, condition)
+
+
 def standard_conditions(doc: str) -> Schema:
     """Status conditions as Kubernetes' own kinds have them: one of each type."""
     condition = struct(

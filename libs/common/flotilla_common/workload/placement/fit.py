@@ -1,6 +1,6 @@
-"""Whether a node wants a pod of a template, whether it keeps one, and why not (daemonset.md §4.2).
+"""Whether a node wants a pod with certain demands, whether it keeps one, and why not (daemonset.md §4.2).
 
-Resources are not looked at, and neither is `spec.unschedulable`: a cordoned node has a taint for it, which daemons
+Resources are not looked at here, and neither is `spec.unschedulable`: a cordoned node has a taint for it, which daemons
 tolerate.
 """
 
@@ -37,7 +37,7 @@ class Fit(msgspec.Struct, frozen=True):
 FITS = Fit(should_run=True, should_continue=True)
 
 
-class _Demands(Model):
+class Demands(Model):
     """What of a pod spec decides about nodes."""
 
     node_name: str = ""
@@ -47,24 +47,18 @@ class _Demands(Model):
 
 
 class Placement:
-    """The demands of a template, compiled."""
+    """The demands of pods, compiled."""
 
-    def __init__(self, spec: Json) -> None:
-        """Raises ValueError: what the pod spec demands of nodes cannot be read."""
-        try:
-            demands = msgspec.convert(spec, _Demands)
-            tolerations = msgspec.convert(with_daemon_tolerations(spec), list[Toleration])
-        except msgspec.ValidationError as error:
-            raise ValueError(f"spec.template.spec: {error}") from error
+    def __init__(self, demands: Demands) -> None:
         self._node_name = demands.node_name
         self._labels = demands.node_selector.items()
         self._affinity = demands.affinity.required if demands.affinity is not None else None
-        self._tolerations = tolerations
+        self._tolerations = demands.tolerations
 
     @classmethod
-    def of(cls, template: bytes | msgspec.Raw) -> "Placement":
-        """Of a pod template as JSON. Raises ValueError."""
-        return _of(bytes(template))
+    def of_daemons(cls, template: bytes | msgspec.Raw) -> "Placement":
+        """Of daemons that are made from a pod template as JSON. Raises ValueError."""
+        return _of_daemons(bytes(template))
 
     def fit(self, node: Node) -> Fit:
         """What the node has to do with pods of the template."""
@@ -89,9 +83,17 @@ class Placement:
         return any(toleration.tolerates(taint) for toleration in self._tolerations)
 
 
+def daemon_demands(spec: Json) -> Demands:
+    """What daemons with this pod spec demand: they tolerate more than it says. Raises ValueError: it cannot be read."""
+    try:
+        return msgspec.convert({**spec, "tolerations": with_daemon_tolerations(spec)}, Demands)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"spec.template.spec: {error}") from error
+
+
 @lru_cache(maxsize=1024)
-def _of(template: bytes) -> Placement:
-    return Placement(mapping(mapping(msgspec.json.decode(template)).get("spec")))
+def _of_daemons(template: bytes) -> Placement:
+    return Placement(daemon_demands(mapping(mapping(msgspec.json.decode(template)).get("spec"))))
 
 
 def _excluded(why: str) -> Fit:

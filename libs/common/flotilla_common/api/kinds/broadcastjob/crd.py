@@ -1,9 +1,77 @@
-"""The BroadcastJob CRD."""
+"""The BroadcastJob CRD (broadcastjob.md §1 and §2). Both versions are the same.
 
-from flotilla_common.api.crds.schema import anything
-from flotilla_common.api.crds.version import AGE, Version
+Values are judged by the webhook, or not at all, so there are neither enums nor limits.
+"""
+
+from flotilla_common.api.crds.schema import (
+    Schema,
+    anything,
+    boolean,
+    int_or_string,
+    integer,
+    job_conditions,
+    string,
+    struct,
+    time,
+)
+from flotilla_common.api.crds.version import Column, Version
+
+_COLUMNS = (
+    Column("Desired", "integer", ".status.desired"),
+    Column("Active", "integer", ".status.active"),
+    Column("Succeeded", "integer", ".status.succeeded"),
+    Column("Failed", "integer", ".status.failed"),
+    Column("AGE", "date", ".metadata.creationTimestamp"),
+)
 
 
 def version(name: str) -> Version:
     """One version of the CRD."""
-    return Version(name, anything("What is wanted."), anything("What was last seen."), (AGE,))
+    return Version(name, spec(), _status(), _COLUMNS)
+
+
+def spec() -> Schema:
+    """The schema of the spec; an AdvancedCronJob has one in its template."""
+    return struct(
+        "What is wanted.",
+        ("template",),
+        parallelism=int_or_string(
+            "How many pods are active at once; percentages are of the nodes, rounded up. Default: no limit."
+        ),
+        template=anything("The pod template: metadata and spec of the pods to run; restartPolicy Never or OnFailure."),
+        completionPolicy=_completion(),
+        paused=boolean("Makes no more pods; those that run go on. Default: false."),
+        failurePolicy=_failure(),
+    )
+
+
+def _completion() -> Schema:
+    return struct(
+        "When the job ends.",
+        type=string("Always: the job ends. Never: it stays and serves nodes that come later. Default: Always."),
+        activeDeadlineSeconds=integer("Seconds that the job may take; with Always only.", bits=64),
+        ttlSecondsAfterFinished=integer("Seconds after its end that the job is deleted; with Always only."),
+    )
+
+
+def _failure() -> Schema:
+    return struct(
+        "What a failed pod means for the job.",
+        type=string("FailFast: the job fails. Continue: it goes on. Pause: it makes no more pods. Default: FailFast."),
+        restartLimit=integer("Restarts of a pod with restartPolicy OnFailure before it counts as failed. Default: 0."),
+    )
+
+
+def _status() -> Schema:
+    return struct(
+        "What was last seen.",
+        ("active", "succeeded", "failed", "desired", "phase"),
+        conditions=job_conditions("Complete or Failed, once the job has ended."),
+        startTime=time("When the job was first looked at."),
+        completionTime=time("When it became Complete or Failed."),
+        active=integer("Pods that are at work."),
+        succeeded=integer("Pods that succeeded."),
+        failed=integer("Pods that failed."),
+        desired=integer("Nodes that should run a pod, or have run one."),
+        phase=string("running, paused, completed or failed."),
+    )

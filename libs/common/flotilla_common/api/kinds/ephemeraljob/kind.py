@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
 
 def _rules() -> "Rules":
-    from flotilla_common.api.kinds.ephemeraljob import crd
-    from flotilla_common.api.kinds.rules import Rules
+    from flotilla_common.api.kinds.ephemeraljob import admission, crd
+    from flotilla_common.api.kinds.rules import Admission, Rules
 
-    return Rules(schema=crd.version)
+    webhooks = Admission(validate=admission.validate, name="ephemeraljobs", calls_old_path=True)
+    return Rules(schema=crd.version, admission=webhooks)
 
 
 KIND = Kind(

@@ -14,9 +14,13 @@ _COLUMNS = (
 
 def version(name: str) -> Version:
     """One version of the CRD."""
+    return Version(name, spec(), _status(), _COLUMNS)
+
+
+def spec() -> Schema:
+    """The schema of the spec; an AdvancedCronJob has one in its template."""
     images = strings("The images to pull; at most 255.")
-    spec = struct("What is wanted.", ("images", "completionPolicy"), images=images, **imagepull.template())
-    return Version(name, spec, _status(), _COLUMNS)
+    return struct("What is wanted.", ("images", "completionPolicy"), images=images, **imagepull.template())
 
 
 def _status() -> Schema:

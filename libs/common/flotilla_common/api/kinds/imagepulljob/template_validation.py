@@ -21,12 +21,24 @@ from flotilla_common.api.selectors import Selector
 def template_problem(spec: PullTemplate, images: str, *, deadline: bool = True) -> str:
     """What is wrong with the spec. `images`: with its images. `deadline`: whether the deadline is judged, too."""
     return (
-        _selection_problem(spec)
+        selection_problem(spec)
         or images
         or _parallelism_problem(spec.parallelism)
         or (_deadline_problem(spec) if deadline else "")
         or _completion_problem(spec)
     )
+
+
+def selection_problem(spec: PullTemplate) -> str:
+    """What is wrong with its choice of nodes."""
+    if spec.selector is not None and (problem := _selector_problem(spec.selector)):
+        return problem
+    if spec.pod_selector is not None:
+        if spec.selector is not None:
+            return "can not set both selector and podSelector"
+        if problem := _labels_problem(spec.pod_selector):
+            return f"invalid podSelector: {problem}"
+    return ""
 
 
 def image_problem(image: str) -> str:
@@ -44,17 +56,6 @@ def duplicates(values: Iterable[str]) -> bool:
     """Some value is there twice."""
     listed = list(values)
     return len(set(listed)) != len(listed)
-
-
-def _selection_problem(spec: PullTemplate) -> str:
-    if spec.selector is not None and (problem := _selector_problem(spec.selector)):
-        return problem
-    if spec.pod_selector is not None:
-        if spec.selector is not None:
-            return "can not set both selector and podSelector"
-        if problem := _labels_problem(spec.pod_selector):
-            return f"invalid podSelector: {problem}"
-    return ""
 
 
 def _selector_problem(selector: NodeSelector) -> str:

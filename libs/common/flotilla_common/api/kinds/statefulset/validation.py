@@ -4,12 +4,12 @@ The rules read the raw document that the apiserver will store. What needs a look
 found: the pod template is judged by the apiserver, changed claims by whoever can read storage classes.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
+from flotilla_common.api.admission.names import label_faults
 from flotilla_common.api.admission.workload import change_beyond_images, endless_faults, selector_faults, selector_of
 from flotilla_common.api.documents import Json, mapping, member, text
 from flotilla_common.api.kinds.statefulset.ordinal_validation import ordinal_faults
@@ -33,9 +33,6 @@ _MUTABLE = (
 )
 _IMMUTABLE = f"updates to statefulset spec for fields other than {', '.join(_MUTABLE)} are forbidden"
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_LIMIT = 63
-
 
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1 are the
@@ -55,15 +52,7 @@ def validate(
 
 def _name_faults(document: Json) -> Iterator[Fault]:
     """Pods are called after the set, and each name is a host name."""
-    name = text(member(document, "metadata").get("name"))
-    if len(name) > _LABEL_LIMIT:
-        yield invalid("metadata.name", name, f"must be no more than {_LABEL_LIMIT} characters")
-    if not _LABEL.fullmatch(name):
-        detail = (
-            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
-            "end with an alphanumeric character"
-        )
-        yield invalid("metadata.name", name, detail)
+    return label_faults("metadata.name", text(member(document, "metadata").get("name")))
 
 
 def _spec_faults(spec: Json, template: Iterable[Fault]) -> Iterator[Fault]:

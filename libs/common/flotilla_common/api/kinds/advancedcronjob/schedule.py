@@ -1,0 +1,108 @@
+"""When an AdvancedCronJob's runs are due (advancedcronjob.md §4.4).
+
+The library cronsim looks for the next wall-clock time that fits the five fields. What the clocks of a zone show is
+not the same as time: on the day they are put forward some times do not come, and no run is due then; on the day they
+are put back some come twice, and a run is due at both.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+
+import msgspec
+from cronsim import CronSim, CronSimError
+
+from flotilla_common.api.kinds.advancedcronjob.durations import whole_seconds
+from flotilla_common.api.kinds.advancedcronjob.grammar import rewritten
+from flotilla_common.api.kinds.advancedcronjob.zones import LOCAL, moments, shown_again, wall_clock, zone_named
+
+SEARCHED_YEARS = 5
+"""A schedule without a run in so many years has none."""
+
+_EVERY = "@every "
+_ZONE_PREFIXES = ("TZ=", "CRON_TZ=")
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """A schedule that was read."""
+
+    zone: tzinfo
+    """The zone whose clocks count."""
+    rule: str | timedelta
+    """Five fields of stars and numbers; or the distance of the runs."""
+
+    @classmethod
+    def parse(cls, text: str, time_zone: str | None = None, local: tzinfo = UTC) -> "Schedule":
+        """Read `spec.schedule` and `spec.timeZone`. `local`: the zone of this process, for schedules that name none,
+        and for a `time_zone` that is not known here. Raises ValueError with what is wrong, and nothing else."""
+        zone, text = _zone(text, time_zone, local)
+        if text.startswith(_EVERY):
+            return cls(zone, max(whole_seconds(text.removeprefix(_EVERY)), timedelta(seconds=1)))
+        return cls(zone, rewritten(text))
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first run later than the moment, in UTC and in whole seconds; None: there is none within five years."""
+        return next(self.runs(after), None)
+
+    def runs(self, after: datetime) -> Iterator[datetime]:
+        """All runs later than the moment, in order."""
+        if isinstance(self.rule, timedelta):
+            return _every(self.rule, after)
+        return self._by_clock(self.rule, after)
+
+    def missed(self, since: datetime, now: datetime, most: int) -> list[datetime]:
+        """The runs later than `since` and not later than `now`; the first ones if there are more than `most`."""
+        found: list[datetime] = []
+        for run in self.runs(since):
+            if run > now or len(found) > most:
+                break
+            found.append(run)
+        return found
+
+    def _by_clock(self, fields: str, after: datetime) -> Iterator[datetime]:
+        """What clocks show a second time waits until all that they show before has had its turn."""
+        again: deque[datetime] = deque()
+        for wall in _fitting(fields, wall_clock(after, self.zone) - shown_again(after, self.zone)):
+            first, *second = moments(wall, self.zone) or (None,)
+            if first is None:
+                continue
+            while again and again[0] < first:
+                yield again.popleft()
+            again.extend(second)
+            if first > after:
+                yield first
+        yield from again
+
+
+def _zone(text: str, time_zone: str | None, local: tzinfo) -> tuple[tzinfo, str]:
+    """The zone, and the schedule without it. A `time_zone` does not count where the schedule says TZ anywhere."""
+    if text.startswith(_ZONE_PREFIXES):
+        prefix, _, rest = text.partition(" ")
+        name = prefix.partition("=")[2]
+        return local if name == LOCAL else zone_named(name), rest.lstrip()
+    if time_zone is None or "TZ" in text:
+        return local, text
+    try:
+        return zone_named(time_zone), text
+    except ValueError:
+        return local, text
+
+
+def _every(distance: timedelta, after: datetime) -> Iterator[datetime]:
+    run = after.astimezone(UTC).replace(microsecond=0)
+    while True:
+        run += distance
+        yield run
+
+
+def _fitting(fields: str, after: datetime) -> Iterator[datetime]:
+    """Wall-clock times later than the naive one that fit the fields."""
+    try:
+        times = CronSim(fields, after)
+    except CronSimError:  # a day that no month has: the fields themselves were checked before
+        return
+    for time in times:
+        if time.year > after.year + SEARCHED_YEARS:
+            return
+        after = time
+        yield time

@@ -1,0 +1,104 @@
+"""Validation of an EphemeralJob (ephemeraljob.md §3): its containers, and nothing else.
+
+What ephemeral containers share with others is judged by the apiserver. It takes no ephemeral container in a pod
+template, so it gets ordinary ones with the same members.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from flotilla_common.api.admission.fields import Fault, duplicate, forbidden, invalid, not_supported, required
+from flotilla_common.api.admission.names import label_faults
+from flotilla_common.api.documents import Json, JsonValue, mappings, member, text
+from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
+
+_ALLOWED = frozenset(
+    {
+        *("name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices"),
+        *("terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext"),
+        *("stdin", "stdinOnce", "tty", "targetContainerName"),
+    }
+)
+_POINTERS = frozenset({"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"})
+"""Members that are set when they are empty."""
+
+_POLICIES = {
+    "terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
+    "imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+}
+_SHARED = ("ports", "env", "envFrom", "securityContext", "command", "args", "workingDir")
+_STAND_IN = "spec.template.spec.containers["
+
+
+def check_types(document: Json) -> None:
+    """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
+    msgspec.json.decode(msgspec.json.encode(document), type=EphemeralJob)
+
+
+def containers_of(document: Json) -> list[Json]:
+    """The containers of the template."""
+    return mappings(member(document, "spec", "template").get("ephemeralContainers"))
+
+
+def stand_in(containers: Iterable[Json]) -> Json:
+    """A pod template that has what is in ephemeral containers as in others."""
+    judged = [
+        {"name": f"c{index}", "image": "none"} | {name: one[name] for name in _SHARED if name in one}
+        for index, one in enumerate(containers)
+    ]
+    return {"spec": {"containers": judged}}
+
+
+def own_faults(faults: Iterable[Fault]) -> list[Fault]:
+    """The faults of a stand-in in the words of the job."""
+    return [Fault(fault.path.replace(_STAND_IN, "ephemeralContainers["), fault.body) for fault in faults]
+
+
+def validate(document: Json, shared: Iterable[Fault] = ()) -> list[Fault]:
+    """All faults of an EphemeralJob. `shared`: what is wrong with its containers as it would be with any."""
+    containers = containers_of(document)
+    names = [text(container.get("name")) for container in containers]
+    faults: list[Fault] = []
+    for index, container in enumerate(containers):
+        path = f"ephemeralContainers[{index}]"
+        faults += _name_faults(f"{path}.name", names[index], names[:index])
+        faults += _container_faults(path, container)
+    return [*faults, *shared]
+
+
+def _name_faults(path: str, name: str, before: list[str]) -> Iterator[Fault]:
+    if not name:
+        yield required(path)
+        return
+    yield from label_faults(path, name)
+    if name in before:
+        yield duplicate(path, name)
+
+
+def _container_faults(path: str, container: Json) -> Iterator[Fault]:
+    yield from _image_faults(f"{path}.image", text(container.get("image")))
+    for name, known in _POLICIES.items():
+        policy = container.get(name)
+        if not policy:
+            yield required(f"{path}.{name}")
+        elif policy not in known:
+            yield not_supported(f"{path}.{name}", policy, known)
+    for name, value in container.items():
+        if name not in _ALLOWED and _is_set(name, value):
+            yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
+    for index, mount in enumerate(mappings(container.get("volumeMounts"))):
+        for name in ("subPath", "subPathExpr"):
+            if mount.get(name):
+                yield forbidden(f"{path}.volumeMounts[{index}].{name}", "cannot be set for an Ephemeral Container")
+
+
+def _image_faults(path: str, image: str) -> Iterator[Fault]:
+    if not image:
+        yield required(path)
+    elif image != image.strip():
+        yield invalid(path, image, "must not have leading or trailing whitespace")
+
+
+def _is_set(name: str, value: JsonValue) -> bool:
+    return bool(value) or (name in _POINTERS and value is not None)

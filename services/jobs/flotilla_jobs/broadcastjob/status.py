@@ -1,0 +1,58 @@
+"""The status of a BroadcastJob: counts while it runs, and the verdict at its end (broadcastjob.md §5)."""
+
+from datetime import datetime
+
+import msgspec
+
+from flotilla_common.api.kinds.broadcastjob.types import (
+    BROADCAST_JOB,
+    COMPLETED,
+    FAILED,
+    BroadcastJob,
+    BroadcastJobCondition,
+    BroadcastJobStatus,
+)
+from flotilla_common.control.plan import Event, Patch
+from flotilla_common.control.writes import status_patch
+
+_ALWAYS = ("active", "succeeded", "failed", "desired", "phase")
+"""What is always written, also when it is 0."""
+
+
+def has_ended(job: BroadcastJob) -> bool:
+    """It is complete or has failed: nothing is done any more, and its status stays as it is."""
+    return job.spec.ends and bool(job.status.verdict)
+
+
+def completed(status: BroadcastJobStatus, now: datetime) -> BroadcastJobStatus:
+    """The status with the verdict that the job is complete."""
+    message = f"Job completed, {tally(status)}"
+    return _ended(status, COMPLETED, _condition("Complete", "Complete", message, now), now)
+
+
+def failed(status: BroadcastJobStatus, message: str, now: datetime) -> BroadcastJobStatus:
+    """The status with the verdict that the job has failed."""
+    return _ended(status, FAILED, _condition("Failed", "Failed", message, now), now)
+
+
+def tally(status: BroadcastJobStatus) -> str:
+    """How it went, as messages say it."""
+    return f"{status.succeeded} pods succeeded, {status.failed} pods failed"
+
+
+def patch_of_status(job: BroadcastJob, status: BroadcastJobStatus, told: Event | None = None) -> Patch | None:
+    """The write of the status; none if it is stored like this. `told`: the event once it is written."""
+    patch = status_patch(BROADCAST_JOB, job.metadata, job.status, status, *_ALWAYS)
+    return None if patch is None else msgspec.structs.replace(patch, on_success=told)
+
+
+def _ended(
+    status: BroadcastJobStatus, phase: str, condition: BroadcastJobCondition, now: datetime
+) -> BroadcastJobStatus:
+    return msgspec.structs.replace(status, phase=phase, completion_time=now, conditions=[*status.conditions, condition])
+
+
+def _condition(kind: str, reason: str, message: str, now: datetime) -> BroadcastJobCondition:
+    return BroadcastJobCondition(
+        type=kind, status="True", last_probe_time=now, last_transition_time=now, reason=reason, message=message
+    )

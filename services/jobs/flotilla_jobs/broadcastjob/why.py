@@ -1,0 +1,57 @@
+"""Why a BroadcastJob stands where it stands."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from flotilla_common.api.core import Pod
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_common.workload.causes import Around, explain_pods, lingers
+from flotilla_common.workload.exclusions import explain_excluded
+from flotilla_common.workload.placement import node_of
+from flotilla_jobs.broadcastjob.context import PlanContext
+from flotilla_jobs.broadcastjob.counts import count
+from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
+
+END = {"Complete": "Completed", "Failed": "Failed"}
+"""Reasons by verdict."""
+
+
+def explain(context: PlanContext, draft: Draft) -> None:
+    """Give the causes of pods that fail, do not start or do not go, and of nodes without a pod."""
+    failed = context.counts.failed
+    troubled = [pod for pod in context.counts.active if not pod.ready]
+    troubled += [pod for pod in context.snapshot.pods if lingers(pod, context.now)]
+    _explain_pods(context.snapshot, [*failed, *troubled], context.now, draft)
+    if failed:
+        draft.reason("FailedPods", f"{pods_word(len(failed))} failed: {named(failed)}", failed)
+    if not context.survey.desired:
+        draft.reason("NoNodes", "no node fits: the job waits for one")
+    elif not draft.reasons:
+        _explain_progress(context, draft)
+    explain_excluded(draft, context.survey.excluded)
+
+
+def _explain_progress(context: PlanContext, draft: Draft) -> None:
+    desired, active = context.survey.desired, context.counts.active
+    done = sum(1 for pod in context.survey.placed.values() if not pod.active)
+    text = f"{done} of {nodes_word(desired)} done"
+    if active or done < desired:
+        draft.reason("Running", f"{text}, {pods_word(len(active))} at work", active)
+    else:
+        draft.reason("AllNodesDone", f"{text}; completionPolicy Never: nodes that join get a pod, too")
+
+
+def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, draft: Draft) -> None:
+    """Say how the job ended, and which pods are to blame."""
+    job = snapshot.job
+    (message,) = [one.message for one in job.status.conditions if one.type == job.status.verdict][:1]
+    draft.reason(END[job.status.verdict], message)
+    failed = count(snapshot.pods, job.spec.failure_policy.restart_limit).failed
+    _explain_pods(snapshot, failed, now, draft)
+
+
+def _explain_pods(snapshot: BroadcastJobSnapshot, pods: Sequence[Pod], now: datetime, draft: Draft) -> None:
+    names = {node_of(pod) for pod in pods}
+    nodes = {node.metadata.name: node for node in snapshot.nodes if node.metadata.name in names}
+    explain_pods(draft, pods, Around(now=now, nodes=nodes))

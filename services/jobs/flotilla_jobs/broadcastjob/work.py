@@ -1,0 +1,82 @@
+"""What a pass creates and deletes (broadcastjob.md §4.2 steps 11 and 12, §4.4)."""
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import POD
+from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
+from flotilla_common.control.plan import Create, Delete, Event
+from flotilla_common.control.wording import named, nodes_word, pods_word
+from flotilla_common.control.writes import create_of, delete_of
+from flotilla_common.workload.slowstart import creates_of_pass, first_batch
+from flotilla_jobs.broadcastjob.bodies import PodFactory
+from flotilla_jobs.broadcastjob.context import PlanContext
+
+CREATE, DELETE = "create", "delete"
+"""Phases: what failed in a pass is known to the next one under these."""
+
+
+def plan_creates(context: PlanContext, draft: Draft) -> None:
+    """Pods on as many of the waiting nodes as parallelism allows; in slow start, as what refuses one refuses others."""
+    waiting, active = context.survey.waiting, context.counts.active
+    limit = context.parallelism
+    if limit is None:
+        text = f"parallelism {context.job.spec.parallelism!r} is neither a number nor a percentage: nothing is created"
+        draft.reason("InvalidNumber", text)
+        return
+    if len(active) > max(limit, 0):
+        event = Event(
+            reason="TooManyActivePods", message="Number of active pods exceed parallelism limit", warning=True
+        )
+        context.tell_once(draft, event)
+        text = f"{pods_word(len(active))} are active, more than parallelism {limit}: none is created, none deleted"
+        draft.reason("TooManyActivePods", text, active)
+        return
+    free = max(limit, 0) - len(active)
+    _create(context, waiting[:free], draft)
+    if left := waiting[free:]:
+        users = f"is used by {named(active)}" if active else "lets nothing start"
+        wait = "waits" if len(left) == 1 else "wait"
+        text = f"waiting: {nodes_word(len(left))} {wait} for a pod; parallelism {limit} {users}"
+        draft.reason("WaitingForParallelism", text, left)
+
+
+def plan_misfits(context: PlanContext, draft: Draft) -> None:
+    """Delete pods, ended ones too, on nodes that are not to have one any more."""
+    misfits = context.survey.misfits[:MAX_CHAINS_PER_PASS]
+    draft.stage([(delete(pod, f"its node {why}"),) for pod, why in misfits])
+    for pod, why in misfits:
+        draft.reason("Deleting", f"deleting {pod.metadata.name}: its node {why}", [pod])
+
+
+def delete(pod: Pod, cause: str) -> Delete:
+    """Delete one pod."""
+    return delete_of(
+        POD,
+        pod.metadata,
+        cause=cause,
+        phase=DELETE,
+        on_success=Event(reason="SuccessfulDelete", message=f"Delete pod: {pod.metadata.name}"),
+    )
+
+
+def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
+    if not nodes:
+        return
+    factory = PodFactory(context.snapshot)
+    there, failed = len(context.snapshot.pods), CREATE in context.snapshot.failures
+    chosen = nodes[: creates_of_pass(there, failed=failed)]
+    batch = first_batch(there, len(chosen), len(nodes), failed=failed)
+    draft.stage([(_create_on(node, factory),) for node in chosen], slow_start=batch, stop_on_failure=False)
+    text = f"creating pods on {len(chosen)} of {nodes_word(len(nodes))} that wait for one: {named(nodes)}"
+    draft.reason("Creating", text, nodes)
+
+
+def _create_on(node: str, factory: PodFactory) -> Create:
+    body = factory.pod(node)
+    return create_of(
+        POD,
+        body,
+        cause=f"new pod for {node}",
+        phase=CREATE,
+        on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
+        on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),
+    )

@@ -1,0 +1,218 @@
+"""Builders for BroadcastJobs, nodes, pods and plans, and the notation of the worked examples (broadcastjob.md §8).
+
+`pods("1R 2S 3F")`: pods of job `j` on nodes `n1`, `n2`, `n3`. The letters: `P` pending without a node, `R` running, `S`
+succeeded, `F` failed; behind them `T` terminating, and `*3` for three restarts.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
+from flotilla_common.control.plan import Action, Create, Delete, Event, Patch, Plan
+from flotilla_common.gates import Gates
+from flotilla_jobs.broadcastjob.plan import plan
+from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+PHASES = {"P": "Pending", "R": "Running", "S": "Succeeded", "F": "Failed"}
+OWNER = {
+    "apiVersion": "apps.kruise.io/v1beta1",
+    "kind": "BroadcastJob",
+    "name": "j",
+    "uid": "uid-j",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "110"}
+_TOKEN = re.compile(r"(\d+)([PRSF])(T?)(?:\*(\d+))?")
+Doc = dict[str, Any]
+
+
+def ago(seconds: float) -> str:
+    return (NOW - timedelta(seconds=seconds)).isoformat()
+
+
+def template(**spec: Any) -> Doc:
+    container = {"name": "main", "image": "busybox"}
+    return {"metadata": {"labels": {"app": "j"}}, "spec": {"restartPolicy": "Never", "containers": [container], **spec}}
+
+
+def job(
+    *,
+    meta: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    pod: Doc | None = None,
+    **spec: Any,
+) -> BroadcastJob:
+    """Job `j`: FailFast, Always, unless said otherwise. `pod`: members of the template's spec."""
+    document = {
+        "metadata": {
+            "name": "j",
+            "namespace": "default",
+            "uid": "uid-j",
+            "resourceVersion": "7",
+            "generation": 1,
+            **(meta or {}),
+        },
+        "spec": {"template": template(**(pod or {})), **spec},
+        "status": status or {},
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=BroadcastJob)
+
+
+def running(seconds: float = 5, **status: Any) -> Doc:
+    """The status of a job that began so many seconds ago."""
+    return {"startTime": ago(seconds), "phase": "running", **status}
+
+
+def policy(kind: str, limit: int = 0) -> Doc:
+    return {"failurePolicy": {"type": kind, "restartLimit": limit}}
+
+
+def completion(kind: str = "Always", **limits: int) -> Doc:
+    return {"completionPolicy": {"type": kind, **limits}}
+
+
+def node(name: str, *, taints: Iterable[Doc] = (), cordoned: bool = False, **allocatable: str) -> Node:
+    spec: Doc = {"taints": [*taints]}
+    if cordoned:
+        spec["unschedulable"] = True
+        spec["taints"].append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    document = {
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "resourceVersion": "1",
+            "labels": {"kubernetes.io/hostname": name},
+        },
+        "spec": spec,
+        "status": {"allocatable": {**ROOM, **allocatable}},
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Node)
+
+
+def nodes(number: int = 5) -> list[Node]:
+    return [node(f"n{place}") for place in range(1, number + 1)]
+
+
+def pod(place: int, phase: str, *, terminating: bool = False, restarts: int = 0, **spec: Any) -> Pod:
+    name = f"n{place}"
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    demanded = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    document = {
+        "metadata": {
+            "name": f"j-{place}",
+            "namespace": "default",
+            "uid": f"uid-{place}",
+            "resourceVersion": "3",
+            "labels": {"app": "j", "broadcastjob-name": "j", "broadcastjob-controller-uid": "uid-j"},
+            "ownerReferences": [OWNER],
+            "creationTimestamp": ago(60),
+            **({"deletionTimestamp": ago(-30)} if terminating else {}),
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "affinity": {"nodeAffinity": demanded},
+            "containers": [{"name": "main", "image": "busybox"}],
+            **({} if phase == "P" else {"nodeName": name}),
+            **spec,
+        },
+        "status": {
+            "phase": PHASES[phase],
+            "conditions": [{"type": "Ready", "status": "True"}] if phase == "R" else [],
+            "containerStatuses": [{"name": "main", "restartCount": restarts}],
+        },
+    }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+
+
+def pods(text: str, **spec: Any) -> list[Pod]:
+    found = (_TOKEN.fullmatch(token) for token in text.split())
+    return [
+        pod(int(match[1]), match[2], terminating=bool(match[3]), restarts=int(match[4] or 0), **spec)
+        for match in found
+        if match is not None
+    ]
+
+
+class Planned:
+    """A plan, and what tests ask of it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.actions: list[Action] = [action for stage in plan.stages for chain in stage.chains for action in chain]
+
+    @property
+    def created(self) -> list[str]:
+        """The nodes that get a pod."""
+        bodies = [action.body for action in self.actions if isinstance(action, Create)]
+        return [_pinned_to(body) for body in bodies]
+
+    @property
+    def deleted(self) -> list[str]:
+        return [action.name for action in self.actions if isinstance(action, Delete)]
+
+    @property
+    def status(self) -> Doc:
+        """What is written of the status."""
+        patches = [action for action in self.actions if isinstance(action, Patch) and action.subresource == "status"]
+        patches += [self.plan.status] if self.plan.status is not None else []
+        assert len(patches) <= 1
+        return patches[0].body["status"] if patches else {}
+
+    @property
+    def events(self) -> list[str]:
+        """All that are told if all goes well, as `reason: message`."""
+        actions = [*self.actions, *([self.plan.status] if self.plan.status is not None else [])]
+        told: list[Event] = [*self.plan.events, *(one.on_success for one in actions if one.on_success is not None)]
+        return [f"{event.reason}: {event.message}" for event in told]
+
+    @property
+    def codes(self) -> list[str]:
+        return [reason.code for reason in self.plan.reasons]
+
+    def reason(self, code: str) -> str:
+        (message,) = (reason.message for reason in self.plan.reasons if reason.code == code)
+        return message
+
+    @property
+    def wakes_in(self) -> float | None:
+        return None if self.plan.wake_at is None else (self.plan.wake_at - NOW).total_seconds()
+
+
+def planned(
+    one: BroadcastJob,
+    present: Iterable[Pod] = (),
+    there: Iterable[Node] | None = None,
+    *,
+    now: datetime = NOW,
+    gates: str = "",
+    options: Options | None = None,
+    **known: Any,
+) -> Planned:
+    """One pass; five nodes that fit, unless said otherwise."""
+    found = list(present)
+    snapshot = BroadcastJobSnapshot(
+        job=one,
+        nodes=nodes() if there is None else list(there),
+        pods=found,
+        taken_names={pod.metadata.name for pod in found},
+        gates=Gates.parse(gates),
+        options=options or Options(),
+        **known,
+    )
+    return Planned(plan(snapshot, now))
+
+
+def _pinned_to(body: Doc) -> str:
+    if "nodeName" in body["spec"]:
+        return body["spec"]["nodeName"]
+    required = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    ((field,),) = [term["matchFields"] for term in required["nodeSelectorTerms"]]
+    (name,) = field["values"]
+    return name
