@@ -282,6 +282,22 @@ NODES: list[Row] = [
         True,
     ),
     (
+        "failed by its container",
+        pod(
+            phase="Failed",
+            status={
+                "containerStatuses": [
+                    {"name": "log", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+                    {"name": "app", "state": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no disk"}}},
+                ]
+            },
+        ),
+        around(),
+        "PodFailed",
+        'it has failed: container app crashes with exit code 3 (on node n1, last words: "no disk")',
+        True,
+    ),
+    (
         "over",
         pod(phase="Succeeded", restartPolicy="Always"),
         around(),
