@@ -67,7 +67,7 @@ WISHES = ("PausedByUser", "Paused", "OnDelete", "PartitionReached", "Partitioned
 ASIDE = ("NodesExcluded", "Misscheduled", "Conflicts")
 """Reasons that tell of nodes or pods that are left out, and not how far the object is."""
 
-DONE = ("Complete", "Completed", "NoPods", "Recorded", "Distributed")
+DONE = ("Complete", "Completed", "AllNodesDone", "NoPods", "Recorded", "Distributed")
 
 
 class Word(StrEnum):

@@ -40,7 +40,9 @@ def test_refusals(space: Workspace):
 
 def test_an_empty_template_is_taken_and_told_of(space: Workspace):
     status = space.apply(ephemeraljob(containers=[])) and reached(space, phase="Error")
-    assert ("JobError", "job spec invalid fields.") in {(one["type"], one.get("message")) for one in status["conditions"]}
+    assert ("JobError", "job spec invalid fields.") in {
+        (one["type"], one.get("message")) for one in status["conditions"]
+    }
 
 
 def test_nothing_is_defaulted(space: Workspace):
