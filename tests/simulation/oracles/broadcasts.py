@@ -154,10 +154,11 @@ class _Verdict:
         return datetime.fromisoformat(begun) + timedelta(seconds=seconds) <= self._scene.now
 
     def _is_misfit(self, pod: Pod) -> bool:
-        """At some moment of late the node did not suit the pod."""
-        node = node_of(pod)
-        lately = [one for one in self._lately(node) if one is not None]
-        return any(not fits(pods_of(job), there) for job, there in product(self._looks, lately))
+        """At some moment of late the node did not suit the pod, or was not there and the pod waited for it."""
+        told = self._lately(node_of(pod))
+        lately = [one for one in told if one is not None]
+        waits_in_vain = len(lately) < len(told) and not pod.spec.node_name
+        return waits_in_vain or any(not fits(pods_of(job), there) for job, there in product(self._looks, lately))
 
     def _lately(self, node: str) -> list[Json | None]:
         told = self._nodes.get(node)
