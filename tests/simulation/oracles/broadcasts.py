@@ -111,7 +111,8 @@ class _Verdict:
 
     def _takes(self, pod: Pod) -> Iterator[str]:
         """Those that have ended stay when the job fails."""
-        killed = self._may_fail() and pod.status.phase not in ENDED
+        failing = self._may_fail() or any(map(is_over, self._looks))
+        killed = failing and pod.status.phase not in ENDED
         if not killed and not self._is_misfit(pod):
             yield f"deletes the pod of {node_of(pod)} without a reason"
 
@@ -140,10 +141,10 @@ class _Verdict:
                 yield name
 
     def _may_fail(self) -> bool:
-        """The job has failed, or may."""
+        """A pod has failed, or the deadline has passed."""
         fast = any(failure_policy(job) == "FailFast" for job in self._looks) and any(self._failed)
         late = any(self._has_passed(job, "startTime", "activeDeadlineSeconds") for job in self._looks)
-        return fast or late or any(map(is_over, self._looks))
+        return fast or late
 
     def _has_passed(self, job: Json, since: str, limit: str) -> bool:
         """So many seconds of the completion policy have passed since that moment of the status."""
