@@ -16,6 +16,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import service_permissions
 from flotilla_common.bus.subjects import RECORDS
 from flotilla_common.control import metrics, undecodable
+from flotilla_common.control.clockwatch import follow_clock
 from flotilla_common.control.controller import Controller, Key, Memory, Snapshot
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
@@ -140,6 +141,7 @@ class Assembly:
                 group.create_task(recorder.run())
             for task in self._beside:
                 group.create_task(task())
+            group.create_task(follow_clock(context.clock, self._clock_was_set))
             await self.mirror.synced()
             context.started()
             leading = group.create_task(self.shards.run())
@@ -274,6 +276,11 @@ class Assembly:
             one.controller.enqueue_shards(one.keys(), gained)
             for found in self.mirror.undecodable(one.spec.resource):
                 one.report(found)
+
+    def _clock_was_set(self) -> None:
+        self.context.log.info("the clock was set")
+        for one in self._served:
+            one.controller.clock_was_set()
 
     def _note_undecodable(self, found: Undecodable) -> None:
         """A dependent that no controller here speaks for: its table keeps the version that it could read."""

@@ -42,7 +42,8 @@ def decide(kind: Kind, document: Json, options: Json, now: datetime) -> Fate:
     """What becomes of the object."""
     metadata = document["metadata"]
     seconds = options.get("gracePeriodSeconds")
-    finalizers = _finalizers(metadata.get("finalizers", []), options.get("propagationPolicy"))
+    policy = options.get("propagationPolicy") or ("Orphan" if kind.orphans else None)
+    finalizers = _finalizers(metadata.get("finalizers", []), policy)
     if "deletionTimestamp" in metadata:
         return _again(kind, _with_finalizers(document, finalizers), document, seconds)
     grace = kind.grace(document, seconds)

@@ -9,8 +9,8 @@ from flotilla_common.control.plan import Json
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster.actor import Actor
 from tests.simulation.cluster.garbage import GarbageCollector
+from tests.simulation.cluster.jobs import Jobs
 from tests.simulation.cluster.kubelet import Kubelets
 from tests.simulation.cluster.namespaces import Namespaces
 from tests.simulation.cluster.nodes import LostPods, Nodes
@@ -40,21 +40,18 @@ class Cluster:
         self.lost_pods = LostPods(server, pace, carried("nodes"))
         self.namespaces = Namespaces(server, pace, carried("namespaces"))
         self.volumes = Volumes(server, pace, carried("volumes"))
+        self.jobs = Jobs(server, pace, carried("jobcontroller"))
         self.garbage = GarbageCollector(server, pace, carried("gc"))
-        self._actors: tuple[Actor, ...] = (
-            self.kubelets,
-            self.scheduler,
-            self.nodes,
-            self.lost_pods,
-            self.namespaces,
-            self.volumes,
+        self._paced = (
+            *(self.kubelets, self.scheduler, self.nodes, self.lost_pods),
+            *(self.namespaces, self.volumes, self.jobs),
         )
         server.history.listeners.append(self._see)
 
     @property
     def busy(self) -> bool:
         """Somebody works, or will without anything else happening."""
-        return self.garbage.busy or any(actor.busy for actor in self._actors)
+        return self.garbage.busy or any(actor.busy for actor in self._paced)
 
     async def add_nodes(self, count: int) -> None:
         """Ready nodes `node-1`, `node-2`, …, spread over zones."""
@@ -90,7 +87,7 @@ class Cluster:
 
     def set_pace(self, pace: Pace) -> None:
         """Everything that begins from now on takes other times."""
-        for actor in (self.kubelets, self.scheduler, self.nodes, self.lost_pods, self.namespaces, self.volumes):
+        for actor in self._paced:
             actor.pace = pace
         self.garbage.pace = pace
 
@@ -103,6 +100,7 @@ class Cluster:
         self.garbage.see(version)
         self.namespaces.see(version)
         self.volumes.see(version)
+        self.jobs.see(version)
         if resource == POD:
             self._see_pod(place, version)
         elif resource == NODE:

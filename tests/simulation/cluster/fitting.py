@@ -1,11 +1,12 @@
-"""What the scheduler asks of a node for a pod: that it is one of those that the pod demands, and that the pod tolerates
-its taints.
+"""What the scheduler asks of a node for a pod: that it is one of those that the pod demands, that the pod tolerates its
+taints, and that it would have room if nothing else were there.
 
-On raw pod specs and nodes: the oracles judge DaemonSets by it, and must not do so by the planner's own reading.
+On raw pod specs and nodes: the oracles judge by it, and must not do so by the planner's own reading.
 """
 
 from collections.abc import Iterable, Sequence
 
+from flotilla_common.api import quantity
 from flotilla_common.api.documents import mapping, mappings, member
 from flotilla_common.control.plan import Json
 
@@ -34,6 +35,19 @@ def repelled_by(spec: Json, node: Json, effects: Sequence[str] = HARD) -> list[J
     tolerations = list(mappings(spec.get("tolerations")))
     hard = [taint for taint in taints if taint["effect"] in effects]
     return [taint for taint in hard if not any(_tolerates(one, taint) for one in tolerations)]
+
+
+def lacks(spec: Json, node: Json) -> str:
+    """A resource of which even the empty node has too little for the pod; empty for none. What init containers ask for
+    is not counted: no scenario has such."""
+    room = member(node, "status", "allocatable")
+    asked = [mapping(member(one, "resources").get("requests")) for one in mappings(spec.get("containers"))]
+    for name in sorted({name for requests in asked for name in requests}):
+        if sum(quantity.parse(str(requests.get(name, 0))) for requests in asked) > quantity.parse(
+            str(room.get(name, 0))
+        ):
+            return name
+    return "" if int(room.get("pods", 0)) else "pods"
 
 
 def _holds(term: Json, labels: Json, fields: Json) -> bool:

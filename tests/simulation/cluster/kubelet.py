@@ -17,7 +17,7 @@ from flotilla_common.control.plan import Json, PatchType
 from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
-from tests.simulation.cluster import containers
+from tests.simulation.cluster import containers, ephemeral
 from tests.simulation.cluster.actor import Actor, Step
 from tests.simulation.cluster.pace import Pace
 
@@ -28,7 +28,8 @@ COMPLETE_ANNOTATION = "fake.flotilla.dev/complete"
 """The pod succeeds by itself, as a job's."""
 
 EXITS_ANNOTATION = "simulation.flotilla.dev/exits"
-"""Containers that end by themselves, and with which code: JSON, by name."""
+"""Containers that end by themselves, and with which code: JSON, by name. A list has the codes of one run after the
+other; the last one holds from then on."""
 
 STOP_CODES_ANNOTATION = "simulation.flotilla.dev/stop-codes"
 """With which code containers end that are stopped; those that are not named, with 0."""
@@ -76,12 +77,15 @@ class Kubelets(Actor):
             return Step("kill", self.pace.kill, lambda: self._report(place, self._killed))
         if any(not self._obstacle(pod, one) for one in wrong):
             return Step("restart", self.pace.restart, lambda: self._report(place, self._restarted))
-        if any("running" in reported[name]["state"] for name in _codes(pod, EXITS_ANNOTATION)):
+        if any("running" in reported[name]["state"] for name in _exits(pod, reported)):
             return Step("exit", self.pace.complete, lambda: self._report(place, self._exited))
         if containers.conditions(pod, reported.values(), ""):
             return Step("readiness", self.pace.readiness, lambda: self._report(place, self._same))
         if member(pod, "status").get("observedGeneration", 0) < pod["metadata"].get("generation", 0):
             return Step("observe", self.pace.readiness, lambda: self._report(place, self._same))
+        if due := ephemeral.next_of(pod, self._unpullable):
+            pause = self.pace.start if due == ephemeral.START else self.pace.complete
+            return Step(due, pause, lambda: self._report(place, self._looked_into))
         if COMPLETE_ANNOTATION in member(pod, "metadata", "annotations"):
             return Step("complete", self.pace.complete, lambda: self._report(place, self._completed))
         return None
@@ -93,10 +97,14 @@ class Kubelets(Actor):
         crashed = (pod["metadata"]["uid"], container["name"]) in self.crashed
         return crashed or "running" not in status["state"] or status["image"] != container["image"]
 
+    def _unpullable(self, container: Json) -> str:
+        """Why an ephemeral container cannot be created: its image cannot be pulled."""
+        return "ImagePullBackOff" if container["image"] in self.broken_images else ""
+
     def _obstacle(self, pod: Json, container: Json) -> str:
         """Why the container cannot be created; empty if it can."""
-        if container["image"] in self.broken_images:
-            return "ImagePullBackOff"
+        if why := self._unpullable(container):
+            return why
         return "CreateContainerConfigError" if any(map(partial(self._lacks, pod), _key_refs(container))) else ""
 
     def _lacks(self, pod: Json, reference: Json) -> bool:
@@ -162,10 +170,14 @@ class Kubelets(Actor):
     def _exited(self, pod: Json, now: str) -> Json:
         """In a job's pod: what is not over by that is started again."""
         reported = containers.statuses(pod)
-        for name, code in _codes(pod, EXITS_ANNOTATION).items():
+        for name, code in _exits(pod, reported).items():
             if "running" in reported[name]["state"]:
                 reported[name] = containers.stopped(reported[name], now, "", for_good=True, code=code)
         return self._status(pod, list(reported.values()), now)
+
+    def _looked_into(self, pod: Json, now: str) -> Json:
+        """Ephemeral containers went on."""
+        return self._same(pod, now) | {"ephemeralContainerStatuses": ephemeral.gone_on(pod, self._unpullable, now)}
 
     def _wound_down(self, pod: Json, now: str) -> Json:
         running = (one for one in containers.statuses(pod).values() if "running" in one["state"])
@@ -203,6 +215,16 @@ class Kubelets(Actor):
 def _codes(pod: Json, annotation: str) -> dict[str, int]:
     """Exit codes by container."""
     return msgspec.json.decode(member(pod, "metadata", "annotations").get(annotation, "{}"))
+
+
+def _exits(pod: Json, reported: dict[str, Json]) -> dict[str, int]:
+    """With which code containers end by themselves this time."""
+    text = member(pod, "metadata", "annotations").get(EXITS_ANNOTATION, "{}")
+    told: dict[str, int | list[int]] = msgspec.json.decode(text)
+    return {
+        name: codes if isinstance(codes, int) else codes[min(reported[name]["restartCount"], len(codes) - 1)]
+        for name, codes in told.items()
+    }
 
 
 def _key_refs(container: Json) -> list[Json]:

@@ -12,7 +12,7 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.cluster.actor import Actor, Step
-from tests.simulation.cluster.fitting import repelled_by, selects
+from tests.simulation.cluster.fitting import lacks, repelled_by, selects
 from tests.simulation.cluster.pace import Pace
 
 MOST_PODS = 110
@@ -80,5 +80,7 @@ def _why_not(pod: Json, node: Json, load: int) -> str:
         return "node(s) didn't match Pod's node affinity/selector"
     if taints := repelled_by(spec, node):
         return f"node(s) had untolerated taint {{{taints[0]['key']}: {taints[0].get('value', '')}}}"
+    if (missing := lacks(spec, node)) not in ("", "pods"):
+        return f"Insufficient {missing}"
     room = int(member(node, "status", "allocatable").get("pods", MOST_PODS))
     return "" if load < room else "Too many pods"

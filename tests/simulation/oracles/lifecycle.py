@@ -23,7 +23,7 @@ ARROWS = {
 
 def arrows(scene: Scene, step: Step) -> Iterator[str]:
     """Every change of state by us is an arrow of the table; a new pod begins as PreparingNormal, a numbered one as
-    Normal if no hook has to be asked, one of a node without a state."""
+    Normal if no hook has to be asked, one of a node or of a job without a state."""
     if not step.ours or step.pod is None or step.workload is None:
         return
     if step.before is None:
@@ -52,7 +52,7 @@ def hooks(scene: Scene, step: Step) -> Iterator[str]:
 
 
 def _first(terms: Terms, pod: Pod) -> str:
-    if terms.per_node is not None:
+    if terms.stateless or terms.per_node is not None:
         return ""
     return "PreparingNormal" if terms.numbered is None or _kept(terms, pod) else "Normal"
 

@@ -5,6 +5,7 @@ Pods of two runs have different names, because names derive from versions, and v
 So ends are compared as bags of anonymous objects.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
@@ -14,9 +15,10 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.changes import changed_paths
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
-from flotilla_common.api.resources import CONFIG_MAP, EVENT, LEASE, NODE, POD
+from flotilla_common.api.resources import CONFIG_MAP, EVENT, JOB, LEASE, NODE, POD
 from flotilla_common.control.plan import Json
 from tests.simulation.history import Version
 from tests.simulation.oracles.paths import at
@@ -82,9 +84,18 @@ _JSON = frozenset(
 )
 """Annotations that are JSON inside of a string, with times in it."""
 
+_AS_THEY_CAME = ("ephemeralContainers", "ephemeralContainerStatuses")
+
 _HOLLOW = frozenset({"spec", "images", "annotations"})
 """Members that are empty, or absent if there never was anything in them: images to pull of a NodeImage, the state of an
 update in place."""
+
+
+_POD_OWNERS = frozenset({DAEMON_SET.kind, BROADCAST_JOB.kind, JOB.kind})
+"""Kinds whose pods have names that differ from run to run."""
+
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""In labels, selectors, names and variables of containers."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,10 +167,11 @@ def _verb(version: Version) -> str:
 
 
 def _made_up(document: Json) -> str:
-    """The name of a job that a list made, which has digits that depend on the uid of the list; of a DaemonSet's pod,
-    which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may have been drawn."""
+    """The name of a job that a list made, which has digits that depend on the uid of the list; of a DaemonSet's pod or
+    that of a job of some kind, which depends on the pods before it; or of a pod that a ConfigMap belongs to, which may
+    have been drawn."""
     owners = {one["kind"]: one["name"] for one in document["metadata"].get("ownerReferences", ())}
-    if DAEMON_SET.kind in owners and document["kind"] == POD.kind:
+    if not _POD_OWNERS.isdisjoint(owners) and document["kind"] == POD.kind:
         return document["metadata"]["name"]
     if POD.kind in owners and document["kind"] == CONFIG_MAP.kind:
         return owners[POD.kind] if "-" in owners[POD.kind] else ""
@@ -169,6 +181,7 @@ def _made_up(document: Json) -> str:
 def _anonymous(version: Version, document: Json, exact: bool, named: Iterable[str]) -> str:
     dropped = _CHANCE if exact else _CHANCE | _WAYS
     text = msgspec.json.encode(_scrub(document, dropped), order="sorted").decode()
+    text = _UID.sub("*", text)
     instance = instance_of(document)
     if instance:
         text = text.replace(instance, "*")
@@ -181,12 +194,19 @@ def _scrub(value: object, dropped: frozenset[str]) -> object:
     if isinstance(value, dict):
         document = cast("Json", value)
         members = ((key, item) for key, item in document.items() if key not in dropped and not _counts_versions(key))
-        kept = {key: _scrub(_parsed(key, item), dropped) for key, item in members}
+        kept = {key: _scrub(_ordered(key, _parsed(key, item)), dropped) for key, item in members}
         return {key: item for key, item in kept.items() if item or key not in _HOLLOW}
     if isinstance(value, list):
         items = [_scrub(item, dropped) for item in cast("list[object]", value) if not _failure(item)]
         return sorted(items, key=_type_of)
     return value
+
+
+def _ordered(key: str, value: object) -> object:
+    """Ephemeral containers are listed as they came."""
+    if key not in _AS_THEY_CAME:
+        return value
+    return sorted(cast("list[Json]", value), key=lambda one: one["name"])
 
 
 def _failure(item: object) -> bool:

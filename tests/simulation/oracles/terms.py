@@ -88,6 +88,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     partition: int = 0
     min_ready_seconds: int = 0
     lifecycle: Lifecycle | None = None
+    stateless: bool = False  # pods have no lifecycle state
     keeps_claims: bool = False  # claims of pods that others deleted wait for a new pod
     spares_preparing: bool = False  # pods in PreparingDelete do not count against replicas
     to_delete: frozenset[str] = frozenset()  # pods that the user named

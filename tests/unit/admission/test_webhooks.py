@@ -14,6 +14,7 @@ from flotilla_common.gates import Gates
 
 PULLS = {"{}imagelistpulljob-v1beta1.kb.io", "{}imagepulljob-v1beta1.kb.io", "{}nodeimage.kb.io"}
 MUTATING = {
+    "madvancedcronjob.kb.io",
     "mbroadcastjob.kb.io",
     "mcloneset.kb.io",
     "mcontainerrecreaterequest.kb.io",
@@ -23,6 +24,7 @@ MUTATING = {
     *(name.format("m") for name in PULLS),
 }
 VALIDATING = {
+    "vadvancedcronjob.kb.io",
     "vbroadcastjob.kb.io",
     "vcloneset.kb.io",
     "vdaemonset.kb.io",
@@ -165,7 +167,7 @@ def test_bound_to_service_and_url() -> None:
     assert served["clientConfig"] == entry["clientConfig"] | {"caBundle": "Y2E="}
     outside = bound(entry, "Y2E=", "https://10.0.0.1:9876")
     assert outside["clientConfig"] == {
-        "url": "https://10.0.0.1:9876/mutate-apps-kruise-io-broadcastjob",
+        "url": "https://10.0.0.1:9876/mutate-apps-kruise-io-advancedcronjob",
         "caBundle": "Y2E=",
     }
     path = path_of(outside)

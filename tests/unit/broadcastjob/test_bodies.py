@@ -42,8 +42,8 @@ def test_readiness_gates(gates: str, namespace: str, expected: list[str]) -> Non
 
 def test_the_node_replaces_what_the_template_demands_and_keeps_what_it_prefers() -> None:
     demanded = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}]}
-    preferred = [{"weight": 1, "preference": {}}]
-    affinity = {
+    preferred: list[Doc] = [{"weight": 1, "preference": {}}]
+    affinity: Doc = {
         "requiredDuringSchedulingIgnoredDuringExecution": demanded,
         "preferredDuringSchedulingIgnoredDuringExecution": preferred,
     }

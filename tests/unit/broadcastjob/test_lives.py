@@ -132,7 +132,9 @@ def jobs(draw: st.DrawFn) -> BroadcastJob:
     if draw(st.booleans()):
         spec["parallelism"] = draw(st.sampled_from([1, 2, "50%", "26%"]))
     spec |= policy(draw(st.sampled_from(["FailFast", "Continue", "Pause"])))
-    spec |= completion(**draw(st.sampled_from([{}, {"activeDeadlineSeconds": 30}, {"ttlSecondsAfterFinished": 15}])))
+    spec |= completion(
+        "Always", **draw(st.sampled_from([{}, {"activeDeadlineSeconds": 30}, {"ttlSecondsAfterFinished": 15}]))
+    )
     return job(**spec)
 
 
@@ -162,7 +164,7 @@ def test_no_node_has_two_pods_parallelism_holds_and_the_end_is_final(
 @settings(max_examples=50, deadline=None)
 @given(st.sampled_from([None, 1, 3, "30%"]))
 def test_a_job_that_nothing_disturbs_has_one_pod_per_node(parallelism: int | str | None) -> None:
-    world = World(job(**({} if parallelism is None else {"parallelism": parallelism})))
+    world = World(job(parallelism=parallelism))
     world.settle()
     while running := world.where("Pending", "Running"):
         world.pods[running[0]]["status"]["phase"] = "Succeeded"

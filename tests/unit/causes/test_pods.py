@@ -281,6 +281,22 @@ NODES: list[Row] = [
         "it has failed: OutOfcpu: Pod was rejected: Node didn't have enough resource: cpu",
         True,
     ),
+    (
+        "failed by its container",
+        pod(
+            phase="Failed",
+            status={
+                "containerStatuses": [
+                    {"name": "log", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+                    {"name": "app", "state": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no disk"}}},
+                ]
+            },
+        ),
+        around(),
+        "PodFailed",
+        'it has failed: container app crashes with exit code 3 (on node n1, last words: "no disk")',
+        True,
+    ),
     ("over", pod(phase="Succeeded"), around(), "PodCompleted", "it ran to its end, and is to run on", True),
 ]
 ENDING: list[Row] = [

@@ -18,9 +18,10 @@ class ManualClock:
 
     def __init__(self) -> None:
         self.elapsed = 1000.0
+        self.wrong = 0.0  # seconds that the wall clock was set forward by
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self.elapsed)
+        return START + timedelta(seconds=self.elapsed + self.wrong)
 
     def monotonic(self) -> float:
         return self.elapsed

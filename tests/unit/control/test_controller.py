@@ -221,6 +221,25 @@ async def test_the_alarm_of_a_plan_goes_off_before_a_longer_back_off() -> None:
     assert len(loop.snaps) == 2
 
 
+@pytest.mark.parametrize(
+    ("step", "passed", "looks"),
+    [
+        pytest.param(3600, 0, 2, id="forward: it is late already"),
+        pytest.param(-3600, 7, 2, id="back: it wakes early, and goes to sleep again"),
+        pytest.param(4, 1, 1, id="forward: not yet"),
+        pytest.param(4, 3, 2, id="forward: sooner"),
+    ],
+)
+async def test_an_alarm_follows_the_wall_clock(step: float, passed: float, looks: int) -> None:
+    loop = await loop_of(lambda snap, now: Plan(wake_at=now + timedelta(seconds=6)))
+    await loop.once()
+    loop.clock.wrong = step
+    loop.controller.clock_was_set()
+    loop.clock.advance(passed)
+    await loop.settle()
+    assert len(loop.snaps) == looks
+
+
 async def test_what_a_plan_notes_is_there_in_the_next_pass() -> None:
     loop = await loop_of(lambda _, now: Plan(notes={"floor": "now"}))
     await loop.once()

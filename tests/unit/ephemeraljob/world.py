@@ -16,6 +16,7 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
 from flotilla_jobs.ephemeraljob.gather import JOBS, PODS, Gatherer
 from flotilla_jobs.ephemeraljob.plan import plan
+from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from tests.support.wiring import FakeWiring
 from tests.unit.webhook.fakes import merge
 
@@ -77,9 +78,10 @@ class World:
         meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "finalizers": [FINALIZER]}
         self._store_job({"metadata": meta, "spec": given})
 
-    def change(self, name: str = "j", *, meta: Doc | None = None, **spec: Any) -> None:
+    def change(self, name: str = "j", *, meta: Doc | None = None, status: Doc | None = None, **spec: Any) -> None:
         """Somebody patches a job."""
-        self._store_job(merge(self.jobs[name], {"spec": spec, "metadata": meta or {}}))
+        patch = {"spec": spec, "metadata": meta or {}, "status": status or {}}
+        self._store_job(merge(self.jobs[name], patch))
 
     def pod(self, name: str, *held: Doc, age: int = 0, phase: str = "Running", **labels: str) -> None:
         """A pod that matches, unless its labels say otherwise."""
@@ -133,8 +135,11 @@ class World:
 
     # What the controller does.
 
+    def snapshot(self, name: str = "j") -> EphemeralJobSnapshot | None:
+        return self.gatherer.gather(("ns", name), self.memory.get(name, Memory()))
+
     def plan(self, name: str = "j") -> Plan:
-        snapshot = self.gatherer.gather(("ns", name), self.memory.get(name, Memory()))
+        snapshot = self.snapshot(name)
         return Plan() if snapshot is None else plan(snapshot, self.now)
 
     def once(self, name: str = "j") -> Plan:
@@ -174,7 +179,8 @@ class World:
                 batch, chains = [chain[0] for chain in chains[:size]], chains[size:]
                 size *= 2
                 self.batches += [[one.name for one in batch]] if batch[0].resource == POD else []
-                if not all([self._happened(action, failures) for action in batch]):
+                happened = [self._happened(action, failures) for action in batch]
+                if not all(happened):
                     return
 
     def _happened(self, action: Action, failures: dict[str, str]) -> bool:
@@ -193,7 +199,7 @@ class World:
     def _inject(self, action: Patch, failures: dict[str, str]) -> bool:
         assert action.subresource == "ephemeralcontainers"
         held = self.pods.get(action.name)
-        meta = held["metadata"] if held is not None else {}
+        meta: Doc = held["metadata"] if held is not None else {}
         if held is None or (action.uid, action.resource_version) != (meta["uid"], meta["resourceVersion"]):
             self.conflicts += 1
             self.lagging.discard(action.name)  # a refused write is followed by a look

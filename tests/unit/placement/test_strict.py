@@ -15,12 +15,12 @@ def container(requests: dict[str, str] | None = None, limits: dict[str, str] | N
     return {"name": "c", "resources": {"requests": requests or {}, "limits": limits or {}}, **members}
 
 
+def sidecar(requests: dict[str, str]) -> Spec:
+    return container(requests, restartPolicy="Always")
+
+
 def placement(**spec: Any) -> StrictPlacement:
     return StrictPlacement.of(msgspec.json.encode({"spec": spec}))
-
-
-CORES = {"cpu": "2"}
-SIDECAR = {"restartPolicy": "Always"}
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ SIDECAR = {"restartPolicy": "Always"}
         ({"containers": [container({"example.com/gpu": "0"})]}, ""),
         ({"initContainers": [container({"cpu": "3"})]}, "cpu"),
         ({"initContainers": [container({"cpu": "2"})], "containers": [container({"cpu": "2"})]}, ""),
-        ({"initContainers": [container({"cpu": "1"}, **SIDECAR)], "containers": [container({"cpu": "1500m"})]}, "cpu"),
-        ({"initContainers": [container({"cpu": "1"}, **SIDECAR), container({"cpu": "1500m"})]}, "cpu"),
-        ({"initContainers": [container({"cpu": "1500m"}), container({"cpu": "1"}, **SIDECAR)]}, ""),
+        ({"initContainers": [sidecar({"cpu": "1"})], "containers": [container({"cpu": "1500m"})]}, "cpu"),
+        ({"initContainers": [sidecar({"cpu": "1"}), container({"cpu": "1500m"})]}, "cpu"),
+        ({"initContainers": [container({"cpu": "1500m"}), sidecar({"cpu": "1"})]}, ""),
         ({"overhead": {"cpu": "1"}, "containers": [container({"cpu": "1500m"})]}, "cpu"),
         ({"resources": {"requests": {"cpu": "3"}}, "containers": [container({"cpu": "1"})]}, "cpu"),
         ({"resources": {"requests": {"cpu": "1"}}, "containers": [container({"cpu": "3"})]}, ""),

@@ -10,12 +10,14 @@ from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.admission.tools import Verdict
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_webhook.kinds import kind_handlers
+from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST, JOB, PULLS, cron_job
 from tests.unit.admission.test_broadcastjob import TEMPLATE, job
 from tests.unit.admission.test_ephemeraljob import GOOD
 from tests.unit.admission.test_ephemeraljob import job as ephemeral_job
 from tests.unit.webhook.fakes import FakeApi, Json, applied, tools
 
 PATHS = {
+    "AdvancedCronJob": "/{}-apps-kruise-io-advancedcronjob",
     "BroadcastJob": "/{}-apps-kruise-io-broadcastjob",
     "EphemeralJob": "/{}-apps-kruise-io-v1alpha1-ephemeraljob",
 }
@@ -47,14 +49,18 @@ class Case:
         return await kind_handlers(self._tools)[PATHS[document["kind"]].format(verb)](request)
 
 
-DOCUMENTS = [pytest.param(job(), id="BroadcastJob"), pytest.param(ephemeral_job(GOOD), id="EphemeralJob")]
-MISSING = {"BroadcastJob": "spec.template.spec.x", "EphemeralJob": "spec.template.spec.containers[0].env[0].name"}
-CODES = {"BroadcastJob": 500, "EphemeralJob": 400}
-SHOWN = {"BroadcastJob": "spec.template.spec.x", "EphemeralJob": "ephemeralContainers[0].env[0].name"}
+ENV = "spec.template.spec.containers[0].env[0].name"
+OWN_ENV = {"EphemeralJob": "ephemeralContainers[0].env[0].name"}
+CODES = {"BroadcastJob": 500, "AdvancedCronJob": 422, "EphemeralJob": 400}
+DOCUMENTS = [
+    pytest.param(job(), id="BroadcastJob"),
+    pytest.param(cron_job(JOB), id="AdvancedCronJob"),
+    pytest.param(ephemeral_job(GOOD), id="EphemeralJob"),
+]
 
 
-async def test_mutation_is_a_patch_and_then_nothing() -> None:
-    document = job()
+@pytest.mark.parametrize("document", [job(), cron_job(BROADCAST), cron_job(PULLS)], ids=["bcj", "acj", "acj of images"])
+async def test_mutation_is_a_patch_and_then_nothing(document: Json) -> None:
     stored = applied(document, await Case().ask("mutate", document))
     assert not (await Case().ask("mutate", stored, stored)).patch
     assert (await Case().ask("validate", stored)).allowed
@@ -63,9 +69,9 @@ async def test_mutation_is_a_patch_and_then_nothing() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS)
 async def test_codes_of_refusals(document: Json) -> None:
     kind = document["kind"]
-    answer = await Case(Verdict([Fault(MISSING[kind], "Required value")])).ask("validate", document)
+    answer = await Case(Verdict([Fault(ENV, "Required value")])).ask("validate", document)
     assert (answer.allowed, answer.code, answer.reason) == (False, CODES[kind], "")
-    assert answer.message == f"{SHOWN[kind]}: Required value"
+    assert answer.message == f"{OWN_ENV.get(kind, ENV)}: Required value"
     undecodable = document | {"spec": document["spec"] | {"paused": "yes"}}
     assert (await Case().ask("validate", undecodable)).code == 400
 
@@ -85,6 +91,57 @@ async def test_a_broadcast_job_is_judged_when_it_is_new_and_when_its_template_ch
     assert (await case.ask("validate", job(paused=True), job())).warnings == []
     assert (await case.ask("validate", job(template=TEMPLATE | {"x": 1}), job())).warnings == warnings
     assert [template.get("x") for template in case.judged] == [None, 1]
+
+
+RESTART = (
+    "spec.template.jobTemplate.spec.template.spec.restartPolicy is neither Never nor OnFailure: "
+    "no job can be created with it"
+)
+LONG = (
+    "metadata.name has 53 characters: with more than 52 the names of its jobs get too long, and they cannot be created"
+)
+
+
+def ending(name: str = "a", **pod: Any) -> Json:
+    """An AdvancedCronJob of Jobs whose pods end."""
+    template = {"spec": {"restartPolicy": "Never", "containers": []} | pod}
+    document = cron_job({"jobTemplate": {"spec": {"template": template}}}, concurrencyPolicy="Allow")
+    return document | {"metadata": {"name": name, "namespace": "n"}}
+
+
+@pytest.mark.parametrize(
+    ("document", "dropped", "expected"),
+    [
+        pytest.param(ending("a" * 52), [], [], id="nothing to say"),
+        pytest.param(
+            ending(),
+            ["spec.template.spec.x"],
+            ['unknown field "spec.template.jobTemplate.spec.template.spec.x": pods will not have it'],
+            id="unknown field",
+        ),
+        pytest.param(ending("a" * 53), [], [LONG], id="a long name, row 36"),
+        pytest.param(ending(restartPolicy="Always"), [], [RESTART], id="pods that never end, row 33"),
+        pytest.param(cron_job(PULLS, concurrencyPolicy="Forbid"), [], [], id="no pods"),
+    ],
+)
+async def test_warnings_about_an_advanced_cron_job(document: Json, dropped: list[str], expected: list[str]) -> None:
+    answer = await Case(Verdict(dropped=dropped)).ask("validate", document)
+    assert (answer.allowed, answer.warnings) == (True, expected)
+    assert (await Case().ask("validate", document, document)).warnings == []
+
+
+async def test_the_pods_of_an_advanced_cron_job_are_judged_once() -> None:
+    case = Case()
+    assert (await case.ask("validate", ending())).allowed
+    assert (await case.ask("validate", ending() | {"metadata": {"name": "a", "labels": {}}}, ending())).allowed
+    assert [template["spec"]["restartPolicy"] for template in case.judged] == ["Never"]
+    (await case.ask("validate", cron_job(PULLS, concurrencyPolicy="Forbid")))
+    assert len(case.judged) == 1
+
+
+async def test_an_update_of_an_advanced_cron_job_is_held_against_what_is_stored() -> None:
+    answer = await Case().ask("validate", ending(restartPolicy="OnFailure"), ending())
+    assert (answer.code, "are forbidden" in answer.message) == (422, True)
 
 
 async def test_a_broadcast_job_stays_under_its_rules_at_an_update() -> None:

@@ -121,6 +121,7 @@ class Controller(Generic[S]):
         self._workers = workers
         self._unknown: set[Key] = set()  # writes of unknown outcome: read before planning
         self._memory: dict[Key, Memory] = {}
+        self._alarms: dict[Key, datetime] = {}  # when plans want to be made again
         self._said: dict[Key, tuple[object, ...]] = {}  # what why.v1 says now
         self._throttle: StatusThrottle[Key] = StatusThrottle()
         self._log = structlog.get_logger(controller=name)
@@ -142,6 +143,11 @@ class Controller(Generic[S]):
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
                 group.create_task(self._work())
+
+    def clock_was_set(self) -> None:
+        """The wall clock jumped: reckon anew how long plans wait."""
+        for key, at in self._alarms.items():
+            self._wake(key, at)
 
     def stop(self) -> None:
         """Begin no further pass; `run` returns when those under way are done."""
@@ -168,6 +174,7 @@ class Controller(Generic[S]):
 
     async def _reconcile(self, key: Key) -> str:
         """One pass; returns success, error, requeue or requeue_after for the metrics."""
+        self._alarms.pop(key, None)
         fence = self._shards.fence(*key)
         if not fence.may_send():
             return "success"
@@ -298,12 +305,14 @@ class Controller(Generic[S]):
         return "requeue_after"
 
     def _wake(self, key: Key, at: datetime) -> None:
+        self._alarms[key] = at
         wait = (at - self._clock.now()).total_seconds()
         self.queue.add_at(key, self._clock.monotonic() + max(wait, 0))
 
     def _forget(self, key: Key) -> None:
         self.queue.forget(key)
         self._memory.pop(key, None)
+        self._alarms.pop(key, None)
         self._said.pop(key, None)
         self._throttle.forget(key)
         self._unknown.discard(key)

@@ -28,10 +28,18 @@ def explain(context: PlanContext, draft: Draft) -> None:
     if not context.survey.desired:
         draft.reason("NoNodes", "no node fits: the job waits for one")
     elif not draft.reasons:
-        done = sum(1 for pod in context.survey.placed.values() if not pod.active)
-        text = f"{done} of {nodes_word(context.survey.desired)} done, {pods_word(len(context.counts.active))} at work"
-        draft.reason("Running", text)
+        _explain_progress(context, draft)
     explain_excluded(draft, context.survey.excluded)
+
+
+def _explain_progress(context: PlanContext, draft: Draft) -> None:
+    desired, active = context.survey.desired, context.counts.active
+    done = sum(1 for pod in context.survey.placed.values() if not pod.active)
+    text = f"{done} of {nodes_word(desired)} done"
+    if active or done < desired:
+        draft.reason("Running", f"{text}, {pods_word(len(active))} at work", active)
+    else:
+        draft.reason("AllNodesDone", f"{text}; completionPolicy Never: nodes that join get a pod, too")
 
 
 def explain_end(snapshot: BroadcastJobSnapshot, now: datetime, draft: Draft) -> None:

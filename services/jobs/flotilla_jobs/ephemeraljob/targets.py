@@ -83,6 +83,6 @@ def _target(pod: Pod, injected: frozenset[str], names: frozenset[str]) -> Target
     return Target(pod, injected, containers, pod_state(containers, names))
 
 
-def _age(pod: Pod) -> tuple[str, str]:
+def _age(pod: Pod) -> tuple[float, str]:
     created = pod.metadata.creation_timestamp
-    return created.isoformat() if created is not None else "", pod.metadata.name
+    return created.timestamp() if created is not None else 0.0, pod.metadata.name

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.ephemeraljob.types import FAILED, PAUSED, EphemeralJob, EphemeralJobStatus
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.draft import Draft
@@ -41,6 +42,7 @@ def explain(
     """Give the reasons of a job that was not over when the pass began."""
     if not job.spec.template.ephemeral_containers:
         draft.reason("InvalidSpec", "the template has no ephemeral containers: there is nothing to inject")
+        return
     _explain_pods(job, targets, draft)
     _explain_progress(job, targets, status, injecting, draft)
     explain_waiting(targets.at_work, draft, now)
@@ -54,9 +56,9 @@ def _explain_pods(job: EphemeralJob, targets: Targets, draft: Draft) -> None:
     if not targets.chosen:
         draft.reason("MatchedEmpty", f"waiting: {_nobody(job, targets)}")
     if targets.conflicts:
-        names = ", ".join(sorted(job.spec.template.names))
-        text = f"{named(targets.conflicts)}: has an ephemeral container of somebody else that is called {names}"
-        draft.reason("Conflicts", f"{text}; such a name stays taken, the pod is left alone", targets.conflicts)
+        left = f"{pods_word(len(targets.conflicts))} left alone: {named(targets.conflicts)}"
+        text = f"an ephemeral container of somebody else has a name of the template ({_names(job)}) there, for ever"
+        draft.reason("Conflicts", f"{left}; {text}", targets.conflicts)
 
 
 def _nobody(job: EphemeralJob, targets: Targets) -> str:
@@ -73,26 +75,32 @@ def _explain_progress(
     """Whose turn it is."""
     if injecting:
         pods = [target.pod for target in injecting]
-        draft.reason("Injecting", f"injecting {', '.join(sorted(job.spec.template.names))} into {named(pods)}", pods)
+        draft.reason("Injecting", f"injecting {_names(job)} into {named(pods)}", pods)
     if targets.at_work:
         pods = [target.pod for target in targets.at_work]
         draft.reason("Running", f"waiting: {pods_word(len(pods))} at work: {named(pods)}", pods)
-    left = [target.pod for target in targets.open if target not in injecting]
+    left = [target.pod for target in targets.open[len(injecting) :]]  # the first of them are injected into
     if status.phase == PAUSED:
-        draft.reason("PausedByUser", f"paused by spec.paused: {pods_word(len(left))} to go: {named(left)}", left)
+        draft.reason("PausedByUser", f"paused by spec.paused: {_to_go(left)}", left)
     elif left and status.completion_time is None:
-        text = f"waiting: parallelism is {parallelism_of(job)}, {pods_word(len(left))} to go: {named(left)}"
-        draft.reason("WaitingForParallelism", text, left)
+        draft.reason("WaitingForParallelism", f"waiting: parallelism is {parallelism_of(job)}, {_to_go(left)}", left)
+
+
+def _to_go(pods: Sequence[Pod]) -> str:
+    return f"{pods_word(len(pods))} to go{f': {named(pods)}' if pods else ''}"
 
 
 def _explain_end(job: EphemeralJob, status: EphemeralJobStatus, draft: Draft, now: datetime) -> None:
     """All pods are done, and the job is not."""
     deadline = deadline_of(job, now)
-    until = "it has no deadline" if deadline is None else f"its deadline is {rfc3339(deadline)}"
-    replicas, match = job.spec.replicas, status.match
-    if replicas is not None and 0 < match < replicas:
-        text = f"all of {pods_word(match)} are done, and replicas is {replicas}"
+    until = "without a deadline, it stays" if deadline is None else f"it ends at its deadline, {rfc3339(deadline)}"
+    if job.spec.replicas is not None and 0 < status.match < job.spec.replicas:
+        text = f"{pods_word(status.match)} done, and no more match; replicas is {job.spec.replicas}"
         draft.reason("BelowReplicas", f"waiting: {text}; {until}")
-    elif status.succeeded and status.failed:
-        text = f"{status.succeeded} of {pods_word(match)} succeeded and {status.failed} failed"
-        draft.reason("Mixed", f"{text}: neither a success nor a failure; {until}")
+    elif status.match:
+        text = f"{status.succeeded} of {pods_word(status.match)} succeeded and {status.failed} failed"
+        draft.reason("Mixed", f"{text}, which is neither success nor failure; {until}")
+
+
+def _names(job: EphemeralJob) -> str:
+    return ", ".join(sorted(job.spec.template.names))

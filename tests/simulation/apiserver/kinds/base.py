@@ -32,6 +32,8 @@ class Kind:
     """A delete answers with the last state of the object instead of a Status."""
     graceful = False
     """Deletion is always marked first, even when nothing is waited for."""
+    orphans = False
+    """Deletion that does not say what becomes of dependents leaves them behind."""
     typed = True
     """A built-in kind: strategic patches, nulls and unknown fields vanish, items of a LIST do not say their kind."""
 

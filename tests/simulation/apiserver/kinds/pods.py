@@ -1,4 +1,4 @@
-"""Pods: defaults, what of a pod may change, graceful deletion, binding, resize."""
+"""Pods: defaults, what of a pod may change, graceful deletion, binding, resize, ephemeral containers."""
 
 from typing import Any
 
@@ -23,6 +23,7 @@ _CONTAINER: Json = {
     "terminationMessagePolicy": "File",
 }
 _ADMITTED: Json = {"enableServiceLinks": True, "priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _CHANGEABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
 
 _UPDATE_TEXT = (
@@ -32,12 +33,15 @@ _UPDATE_TEXT = (
 )
 
 
+EPHEMERAL = "ephemeralcontainers"
+
+
 class PodKind(Kind):
     generations = True
     graceful = True
     returns_deleted = True
     fields = (*Kind.fields, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase", "status.podIP")
-    subresources = frozenset({"status", "binding", "resize", "ephemeralcontainers"})
+    subresources = frozenset({"status", "binding", "resize", EPHEMERAL})
 
     def decode(self, document: Json, old: Json | None) -> Json:
         if old is not None and document.get("spec") is old["spec"]:
@@ -53,6 +57,9 @@ class PodKind(Kind):
             return new
         if subresource == "resize":
             return old | {"metadata": new["metadata"], "spec": _resized(new["spec"], old["spec"])}
+        if subresource == EPHEMERAL:
+            rest = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+            return old | {"spec": rest | _with_ephemeral(new["spec"])}
         prepared = super().prepare_update(new, old, subresource)
         if subresource != "status":
             return prepared
@@ -60,12 +67,16 @@ class PodKind(Kind):
 
     def validate(self, document: Json, old: Json | None, subresource: str) -> list[FieldFault]:
         if old is None:
-            return pod_spec_faults(document["spec"], "spec")
+            brought = _with_ephemeral(document["spec"])
+            late = [forbidden_value("spec.ephemeralContainers", "cannot be set on create")] if brought else []
+            return pod_spec_faults(document["spec"], "spec") + late
         new_spec, old_spec = document["spec"], old["spec"]
         if new_spec is old_spec or new_spec == old_spec or subresource == "binding":
             return []
         faults = pod_spec_faults(new_spec, "spec")
-        if faults:
+        if subresource == EPHEMERAL:
+            faults += _ephemeral_faults(new_spec, old_spec)
+        if faults or subresource == EPHEMERAL:
             return faults
         if subresource == "resize":
             before = quality(old_spec)
@@ -96,6 +107,27 @@ def _resized(new: Json, old: Json) -> Json:
     return old | {"containers": containers}
 
 
+def _with_ephemeral(spec: Json) -> Json:
+    """The ephemeral containers of a spec, if it has any, as a member."""
+    return {key: spec[key] for key in ("ephemeralContainers",) if spec.get(key)}
+
+
+def _ephemeral_faults(new: Json, old: Json) -> list[FieldFault]:
+    """Those that are there stay as they are; new ones may look into containers that are there."""
+    path, faults = "spec.ephemeralContainers", list[FieldFault]()
+    found = {one["name"]: one for one in mappings(new.get("ephemeralContainers"))}
+    for one in mappings(old.get("ephemeralContainers")):
+        if found.get(one["name"]) != one:
+            happened = "changed" if one["name"] in found else "removed"
+            faults.append(forbidden_value(path, f'existing ephemeral containers "{one["name"]}" may not be {happened}'))
+    names = {one["name"] for one in mappings(new["containers"])}
+    for index, one in enumerate(found.values()):
+        if (target := one.get("targetContainerName")) and target not in names:
+            field = f"{path}[{index}].targetContainerName"
+            faults.append(FieldFault("FieldValueNotFound", field, f'Not found: "{target}"'))
+    return faults
+
+
 def _may_end(new: Json, old: Json) -> bool:
     """The grace period stays, unless it was none."""
     before, after = old.get("terminationGracePeriodSeconds"), new.get("terminationGracePeriodSeconds")
@@ -114,7 +146,7 @@ def _frozen(spec: Json) -> Json:
 def defaulted_spec(spec: Json) -> Json:
     """A pod's or a template's spec with its defaults."""
     result = _SPEC | spec
-    for kind in ("containers", "initContainers"):
+    for kind in CONTAINERS:
         if kind in result:
             result[kind] = [_defaulted_container(container) for container in mappings(result[kind])]
     if "volumes" in result:
@@ -154,7 +186,7 @@ def pod_spec_faults(spec: Json, path: str) -> list[FieldFault]:
     faults = [] if containers else [required(f"{path}.containers")]
     volumes = {str(volume.get("name")) for volume in mappings(spec.get("volumes"))}
     seen: set[str] = set()
-    for kind in ("containers", "initContainers"):
+    for kind in CONTAINERS:
         for index, container in enumerate(mappings(spec.get(kind))):
             faults += _container_faults(container, f"{path}.{kind}[{index}]", volumes, seen)
     return faults

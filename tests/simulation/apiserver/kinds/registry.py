@@ -6,6 +6,7 @@ from flotilla_common.api.resources import (
     CONFIG_MAP,
     CRD,
     EVENT,
+    JOB,
     LEASE,
     MUTATING,
     NAMESPACE,
@@ -19,6 +20,7 @@ from flotilla_common.api.resources import (
     Resource,
 )
 from tests.simulation.apiserver.kinds.base import Kind
+from tests.simulation.apiserver.kinds.batch import JobKind
 from tests.simulation.apiserver.kinds.core import (
     ClaimKind,
     EventKind,
@@ -44,6 +46,7 @@ def builtin() -> list[Kind]:
         NamespaceKind(NAMESPACE),
         ClaimKind(CLAIM),
         RevisionKind(REVISION),
+        JobKind(JOB),
         Kind(BUILT_IN_STATEFUL_SET),  # nobody makes pods for it
         LeaseKind(LEASE),
         EventKind(EVENT),

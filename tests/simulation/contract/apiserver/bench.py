@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import CONFIG_MAP, POD, Resource
+from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, Resource
 from flotilla_common.control.plan import Json
 from flotilla_common.kube.interface import Api, ApiError, WatchEvent
 
@@ -183,6 +183,17 @@ def pod(name: str, *, node: str = "", **metadata: Any) -> Json:
     containers = [{"name": "main", "image": "nginx:1"}, {"name": "aux", "image": "busybox:1"}]
     spec: Json = {"containers": containers, "schedulerName": "nobody"} | ({"nodeName": node} if node else {})
     return {"apiVersion": POD.api_version, "kind": POD.kind, "metadata": {"name": name} | metadata, "spec": spec}
+
+
+def job(name: str, *, policy: str = "Never") -> Json:
+    """A Job that waits until it is told to begin."""
+    template = {"spec": {"containers": [{"name": "main", "image": "busybox:1"}], "restartPolicy": policy}}
+    return {
+        "apiVersion": JOB.api_version,
+        "kind": JOB.kind,
+        "metadata": {"name": name},
+        "spec": {"suspend": True, "template": template},
+    }
 
 
 def cloneset(name: str, *, spec: Json | None = None, **metadata: Any) -> Json:

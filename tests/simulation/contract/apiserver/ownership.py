@@ -3,13 +3,14 @@
 from collections.abc import Awaitable
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import CONFIG_MAP, POD, REVISION
+from flotilla_common.api.resources import CONFIG_MAP, JOB, POD, REVISION
 from tests.simulation.contract.apiserver.bench import (
     Bench,
     Play,
     cloneset,
     config_map,
     eventually,
+    job,
     meta,
     owned_by,
     pod,
@@ -60,6 +61,18 @@ class OwnershipContract:
             await bench.delete(CLONE_SET, "web", {"propagationPolicy": "Orphan"})
             await eventually(lambda: _not(bench.exists(CLONE_SET, "web")))
             assert [one["name"] for one in meta(await bench.get(POD, "web"))["ownerReferences"]] == ["other"]
+
+        play(scene)
+
+    def test_who_says_nothing_leaves_the_pods_of_a_job_behind(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            for name, options in (("kept", {}), ("gone", {"propagationPolicy": "Background"})):
+                owner = await bench.create(JOB, job(name))
+                await bench.create(POD, pod(name, ownerReferences=[owned_by(owner, controller=True, blocks=True)]))
+                await bench.delete(JOB, name, options)
+                await eventually(lambda name=name: _not(bench.exists(JOB, name)))
+            await eventually(lambda: _not(bench.exists(POD, "gone")))
+            assert "ownerReferences" not in meta(await bench.get(POD, "kept"))
 
         play(scene)
 

@@ -163,6 +163,46 @@ class PodPatchContract:
 
         play(scene)
 
+    def test_ephemeral_containers(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            made = await bench.create(POD, pod("web", labels={"a": "1"}))
+            first = await _inject(bench, {"name": "dbg", "image": "busybox:1", "targetContainerName": "main"})
+            (found,) = first["spec"]["ephemeralContainers"]
+            assert (found["imagePullPolicy"], found["terminationMessagePolicy"]) == ("IfNotPresent", "File")
+            assert (meta(first)["labels"], meta(first)["generation"]) == ({"a": "1"}, 2)
+            assert first["spec"]["containers"] == made["spec"]["containers"]
+            second = await _inject(bench, {"name": "more", "image": "busybox:1"})
+            assert [one["name"] for one in second["spec"]["ephemeralContainers"]] == ["more", "dbg"]
+            assert second == await bench.get(POD, "web")
+
+        play(scene)
+
+    def test_what_ephemeral_containers_may_not(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            await bench.create(POD, pod("web"))
+            await _inject(bench, {"name": "dbg", "image": "busybox:1"})
+            for container, told in (
+                ({"name": "dbg", "image": "busybox:2"}, 'existing ephemeral containers "dbg" may not be changed'),
+                ({"name": "dbg", "$patch": "delete"}, 'existing ephemeral containers "dbg" may not be removed'),
+                ({"name": "main", "image": "busybox:1"}, 'name: Duplicate value: "main"'),
+                ({"name": "new"}, "image: Required value"),
+                ({"name": "new", "image": "x", "targetContainerName": "no"}, 'targetContainerName: Not found: "no"'),
+            ):
+                error = await refused(_inject(bench, container))
+                assert (error.code, error.reason) == (422, "Invalid")
+                assert told in error.message
+            extra = {"spec": {"ephemeralContainers": [{"name": "new", "image": "busybox:1"}]}}
+            error = await refused(bench.patch(POD, "web", extra, STRATEGIC))
+            assert "pod updates may not" in error.message
+            brought = pod("early")
+            brought["spec"] |= extra["spec"]
+            error = await refused(bench.create(POD, brought))
+            assert "spec.ephemeralContainers: Forbidden: cannot be set on create" in error.message
+            missing = await refused(_inject(bench, {"name": "new", "image": "x"}, pod="gone"))
+            assert (missing.code, missing.message) == (404, 'pods "gone" not found')
+
+        play(scene)
+
     def test_binding(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             await bench.create(POD, pod("web"))
@@ -186,6 +226,15 @@ class PodPatchContract:
 async def _bind(bench: Bench, name: str, node: str) -> None:
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"name": node}}
     await bench.post(POD, name, "binding", body)
+
+
+async def _inject(bench: Bench, container: Json, pod: str = "web") -> Json:
+    """Add an ephemeral container; labels and images do not change on that way."""
+    patch: Json = {
+        "metadata": {"labels": {"b": "2"}},
+        "spec": {"ephemeralContainers": [container], "containers": [{"name": "main", "image": "nginx:2"}]},
+    }
+    return await bench.patch(POD, pod, patch, STRATEGIC, "ephemeralcontainers")
 
 
 class CustomPatchContract:

@@ -3,7 +3,7 @@
 import re
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import CONFIG_MAP, LEASE, POD, POD_TEMPLATE, REVISION, Resource
+from flotilla_common.api.resources import CONFIG_MAP, JOB, LEASE, POD, POD_TEMPLATE, REVISION, Resource
 from flotilla_common.control.plan import Json
 from tests.simulation.contract.apiserver.bench import (
     STRATEGIC,
@@ -13,6 +13,7 @@ from tests.simulation.contract.apiserver.bench import (
     cloneset,
     config_map,
     encode,
+    job,
     meta,
     owned_by,
     pod,
@@ -53,6 +54,24 @@ class CreateContract:
             assert all(re.fullmatch("web-[bcdfghjklmnpqrstvwxz2456789]{5}", name) for name in names)
             given = await bench.create(CONFIG_MAP, {"metadata": {"generateName": "web-", "name": "given"}})
             assert (meta(given)["name"], meta(given)["generateName"]) == ("given", "web-")
+
+        play(scene)
+
+    def test_a_job_is_known_by_its_uid(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            made = await bench.create(JOB, job("once"))
+            own = {"batch.kubernetes.io/controller-uid": meta(made)["uid"]}
+            assert made["spec"]["selector"] == {"matchLabels": own}
+            labels = made["spec"]["template"]["metadata"]["labels"]
+            assert labels.items() >= {**own, "batch.kubernetes.io/job-name": "once"}.items()
+            assert (made["spec"]["backoffLimit"], made["spec"]["completions"], made["status"]) == (6, 1, {})
+            error = await refused(bench.create(JOB, job("always", policy="Always")))
+            assert (error.code, error.reason) == (422, "Invalid")
+            assert "spec.template.spec.restartPolicy: Required value" in error.message
+            image = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "busybox:2"}]}}}}
+            error = await refused(bench.patch(JOB, "once", image, STRATEGIC))
+            assert "spec.template.spec: Invalid value" in error.message
+            assert "field is immutable" in error.message
 
         play(scene)
 

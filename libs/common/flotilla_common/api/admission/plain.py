@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 def decoded(document: Json, model: type[T]) -> T:
     """The document as the type says it; a member that is null is not there. Raises ValueError for a wrong type."""
-    return msgspec.convert(_without_nulls(document), model)
+    return msgspec.json.decode(msgspec.json.encode(_without_nulls(document)), type=model)
 
 
 def document_of(request: Request, decode: Callable[[Json], object]) -> Json:

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes.cause import Around, Cause
+from flotilla_common.workload.causes.exits import exit_cause
 from flotilla_common.workload.causes.nodes import node_trouble
 from flotilla_common.workload.causes.wording import bare, clock, seconds_word
 
@@ -26,7 +27,20 @@ def over_cause(pod: Pod, around: Around) -> Cause | None:
         return Cause(code=pod.status.reason, message=f"it has failed: {told}", detail=where)
     if pod.status.phase == "Succeeded":
         return Cause(code="PodCompleted", message="it ran to its end, and is to run on", detail=where)
-    return Cause(code="PodFailed", message=f"it has failed{f': {told}' if told else ''}", detail=where)
+    guilty = _failed_container(pod, around)
+    told = guilty.message if guilty is not None else told
+    detail = ", ".join(filter(None, (where, guilty.detail if guilty is not None else "")))
+    return Cause(code="PodFailed", message=f"it has failed{f': {told}' if told else ''}", detail=detail)
+
+
+def _failed_container(pod: Pod, around: Around) -> Cause | None:
+    """The first container that ended with a failure, init containers before the others."""
+    specs = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        end = status.state.terminated
+        if end is not None and end.exit_code:
+            return exit_cause(f"container {status.name}", specs.get(status.name), status, end, around)
+    return None
 
 
 def terminating_cause(pod: Pod, around: Around) -> Cause | None:

@@ -1,9 +1,70 @@
-"""The AdvancedCronJob CRD."""
+"""The AdvancedCronJob CRD (advancedcronjob.md §1 and §2). v1alpha1 does not know the template of ImageListPullJobs."""
 
-from flotilla_common.api.crds.schema import anything
-from flotilla_common.api.crds.version import AGE, Version
+from flotilla_common.api.crds.schema import Schema, anything, array, boolean, integer, string, struct, time
+from flotilla_common.api.crds.version import Column, Version
+from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, FORBID, REPLACE
+from flotilla_common.api.kinds.broadcastjob import crd as broadcastjob
+from flotilla_common.api.kinds.imagelistpulljob import crd as imagelistpulljob
+
+_COLUMNS = (
+    Column("Schedule", "string", ".spec.schedule"),
+    Column("Type", "string", ".status.type"),
+    Column("LastScheduleTime", "date", ".status.lastScheduleTime"),
+    Column("AGE", "date", ".metadata.creationTimestamp"),
+)
 
 
 def version(name: str) -> Version:
     """One version of the CRD."""
-    return Version(name, anything("What is wanted."), anything("What was last seen."), (AGE,))
+    templates = {
+        "jobTemplate": anything("Metadata and spec of a Job of Kubernetes; never changes."),
+        "broadcastJobTemplate": _template("A BroadcastJob; never changes.", broadcastjob.spec()),
+    }
+    if name != "v1alpha1":
+        templates["imageListPullJobTemplate"] = _template("An ImageListPullJob.", imagelistpulljob.spec())
+    return Version(name, _spec(templates), _status(), _COLUMNS)
+
+
+def _template(doc: str, spec: Schema) -> Schema:
+    metadata = anything("Labels and annotations of the jobs; the rest is ignored.")
+    return struct(doc, ("spec",), metadata=metadata, spec=spec)
+
+
+def _spec(templates: dict[str, Schema]) -> Schema:
+    return struct(
+        "What is wanted.",
+        ("schedule", "template"),
+        schedule=string("When jobs start: five fields as of cron, or a word such as @daily or @every 90s."),
+        timeZone=string("The IANA zone in which the schedule is read. Default: that of the service."),
+        startingDeadlineSeconds=integer(
+            "Seconds after which a run that was missed is not made up for. Default: no limit.", bits=64
+        ),
+        concurrencyPolicy=string(
+            "What happens when a run is due and another is active. Allow: both run. Forbid: it waits. Replace: the "
+            "active one is deleted. Default: Allow, and Replace for ImageListPullJobs, which Allow is not for.",
+            enum=(ALLOW, FORBID, REPLACE),
+        ),
+        paused=boolean("Starts nothing more; what runs goes on. Default: false."),
+        successfulJobsHistoryLimit=integer("How many jobs are kept that succeeded. Default: 3."),
+        failedJobsHistoryLimit=integer("How many jobs are kept that failed. Default: 1."),
+        template=struct("What is started; one of these.", **templates),
+    )
+
+
+def _status() -> Schema:
+    reference = struct(
+        "A job.",
+        apiVersion=string("Its version."),
+        kind=string("Its kind."),
+        namespace=string("Its namespace."),
+        name=string("Its name."),
+        uid=string("Its UID."),
+        resourceVersion=string("The version of it that was seen."),
+        fieldPath=string("Not used."),
+    )
+    return struct(
+        "What was last seen.",
+        type=string("The kind of the jobs: Job, BroadcastJob or ImageListPullJob."),
+        active=array("The jobs that have not ended.", reference),
+        lastScheduleTime=time("When the latest run was due that was started."),
+    )

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def _rules() -> "Rules":
-    from flotilla_common.api.kinds.advancedcronjob import crd
-    from flotilla_common.api.kinds.rules import Rules
+    from flotilla_common.api.kinds.advancedcronjob import admission, crd
+    from flotilla_common.api.kinds.rules import Admission, Rules
 
-    return Rules(schema=crd.version)
+    return Rules(schema=crd.version, admission=Admission(mutate=admission.mutate, validate=admission.validate))
 
 
 KIND = Kind(

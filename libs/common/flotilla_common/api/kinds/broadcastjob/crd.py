@@ -1,5 +1,7 @@
-"""The BroadcastJob CRD (broadcastjob.md §1 and §2). Both versions are the same. Values are judged by the webhook, or not
-at all, so there are neither enums nor limits."""
+"""The BroadcastJob CRD (broadcastjob.md §1 and §2). Both versions are the same.
+
+Values are judged by the webhook, or not at all, so there are neither enums nor limits.
+"""
 
 from flotilla_common.api.crds.schema import (
     Schema,

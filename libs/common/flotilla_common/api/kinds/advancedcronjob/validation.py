@@ -1,0 +1,87 @@
+"""Validation of an AdvancedCronJob (advancedcronjob.md §3.2, §3.3).
+
+The rules read the raw document that the apiserver will store. The pod template is judged by the apiserver, and comes
+in as faults. What only a Job or BroadcastJob may not say shows when one is made.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
+from flotilla_common.api.admission.names import job_name_faults
+from flotilla_common.api.documents import Json, mapping, text
+from flotilla_common.api.kinds.advancedcronjob.changes import change_faults
+from flotilla_common.api.kinds.advancedcronjob.pull_validation import pull_faults
+from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
+from flotilla_common.api.kinds.advancedcronjob.templates import ALL, IMAGES, check_templates, given
+from flotilla_common.api.kinds.advancedcronjob.types import FORBID, REPLACE, AdvancedCronJob
+from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
+
+_NUMBERS = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+_ONE_OF = f"one of {', '.join(ALL[:-1])} and {ALL[-1]}"
+
+
+def check_types(document: Json) -> None:
+    """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1 are the
+    same, only fewer."""
+    msgspec.json.decode(msgspec.json.encode(document), type=AdvancedCronJob)
+    check_templates(mapping(document.get("spec")))
+
+
+def validate(document: Json, name: str, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:
+    """All faults of an AdvancedCronJob, and of what an update of `old` must not change. `template`: what is wrong with
+    its pod template."""
+    spec = mapping(document.get("spec"))
+    changes = change_faults(spec, mapping(old.get("spec"))) if old is not None else ()
+    return [*job_name_faults(name), *_spec_faults(spec, template), *changes]
+
+
+def _spec_faults(spec: Json, template: Iterable[Fault]) -> Iterator[Fault]:
+    yield from _schedule_faults(text(spec.get("schedule")), zoned=spec.get("timeZone") is not None)
+    if spec.get("timeZone") is not None and (problem := _zone_problem(text(spec["timeZone"]))):
+        yield invalid("spec.timeZone", spec["timeZone"], problem)
+    for number in _NUMBERS:
+        if (spec.get(number) or 0) < 0:
+            yield invalid(f"spec.{number}", spec[number], NON_NEGATIVE)
+    chosen = given(spec)
+    if not chosen:
+        yield forbidden("spec.template", f"spec must have one template: {_ONE_OF}")
+    elif len(chosen) > 1:
+        yield forbidden("spec.template", f"spec can have only one template: {_ONE_OF}")
+    yield from template
+    if IMAGES in chosen:
+        yield from _policy_faults(spec)
+        yield from pull_faults(spec)
+
+
+def _schedule_faults(schedule: str, *, zoned: bool) -> Iterator[Fault]:
+    if not schedule:
+        yield invalid("spec.schedule", schedule, "schedule cannot be empty, please provide valid cron schedule")
+    try:
+        Schedule.parse(schedule, None)
+    except ValueError as problem:
+        yield invalid("spec.schedule", schedule, str(problem))
+    if zoned and "TZ" in schedule:
+        detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        yield invalid("spec.schedule", schedule, detail)
+
+
+def _zone_problem(zone: str) -> str:
+    if not zone:
+        return "timeZone must be nil or non-empty string"
+    if zone.lower() == "local":
+        return "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+    try:
+        zone_named(zone)
+    except ValueError as problem:
+        return str(problem)
+    return ""
+
+
+def _policy_faults(spec: Json) -> Iterator[Fault]:
+    """The path is the reference's, slip included: clients may look for it."""
+    policy = spec.get("concurrencyPolicy")
+    if policy not in (REPLACE, FORBID):
+        detail = "concurrencyPolicy should be Replace or Forbid with imageListPullJobTemplate"
+        yield invalid("spec.spec.concurrencyPolicy", policy, detail)
