@@ -205,6 +205,15 @@ def test_no_run_for_times_before_it_was_created():
     assert world.runs == []
 
 
+def test_a_child_from_the_end_of_time():
+    world = World()
+    world.until("10:01:10")
+    world.change("10:01", metadata={"annotations": {"apps.kruise.io/scheduled-at": "9999-12-31T23:59:59Z"}})
+    world.end("10:01")
+    assert world.active == []
+    assert "NeverRuns" in world.codes
+
+
 def test_told_in_the_zone_of_the_process_when_nothing_else_is_said():
     world = World(cron_job("0 * * * *"), zone="Asia/Kolkata")
     world.until("10:30:10")
