@@ -36,6 +36,7 @@ AREAS = (
     "cloneset",
     "control",
     "daemonset",
+    "ephemeraljob",
     "imagepull",
     "jobs",
     "mirror",
