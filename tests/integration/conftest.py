@@ -17,6 +17,13 @@ from tests.support.shared_plane import shared_plane
 
 HERE = Path(__file__).parent
 SPREAD = (
+    "advancedcronjob/test_admission.py",
+    "advancedcronjob/test_runs.py",
+    "advancedcronjob/test_verbs.py",
+    "broadcastjob/test_admission.py",
+    "broadcastjob/test_jobs.py",
+    "broadcastjob/test_seed_documents.py",
+    "broadcastjob/test_verbs.py",
     "chart/test_accepted.py",
     "chart/test_every_value.py",
     "chart/test_openkruise_values.py",
@@ -34,6 +41,9 @@ SPREAD = (
     "daemonset/test_seed_documents.py",
     "daemonset/test_updates.py",
     "daemonset/test_verbs.py",
+    "ephemeraljob/test_admission.py",
+    "ephemeraljob/test_jobs.py",
+    "ephemeraljob/test_verbs.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",
     "resourcedistribution/test_distribution.py",
@@ -52,6 +62,7 @@ SPREAD = (
 """Files whose tests share the plane and need nothing of each other: any worker may run any of them at any time."""
 LONG = (
     "adopt/",
+    "broadcastjob/test_nodes.py",
     "daemonset/test_nodes.py",
     "faults/",
     "resourcedistribution/test_kills.py",

@@ -31,7 +31,7 @@ from tests.support.fleet import SERVICES, Fleet, Member, fleet
 
 ROOT = Path(__file__).parents[2]
 NODES = 3
-KUBELET = Kubelet(start=50, restart=50, stop=50)
+KUBELET = Kubelet(start=50, restart=50, stop=50, complete=50)
 READY_WITHIN = 180.0  # seconds; it takes 10 on an idle machine
 ENDED_WITHIN = 30.0
 NOTICED_WITHIN = 2.0

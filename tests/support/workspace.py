@@ -119,6 +119,10 @@ class Workspace:
         """One object of a kind that is watched; {} when there is none."""
         return self._recorder.objects.get((kind, self.name, name), {})
 
+    def objects(self, kind: str) -> list[Json]:
+        """All objects of a kind that is watched."""
+        return [found for (what, where, _), found in self._all() if (what, where) == (kind, self.name)]
+
     def pod(self, name: str) -> Json:
         """One pod; {} when there is none."""
         return self._recorder.objects.get(("Pod", self.name, name), {})

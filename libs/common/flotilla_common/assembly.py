@@ -210,6 +210,7 @@ class Assembly:
             clock=context.clock,
             entropy=context.entropy,
             workers=spec.workers_of(settings),
+            idle_first=spec.idle_first,
             backoff=Backoff(settings.rate_limiter_base_delay, settings.rate_limiter_max_delay),
         )
 

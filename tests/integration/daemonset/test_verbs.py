@@ -2,47 +2,27 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.broker import environment
 from tests.support.daemons import IN_PLACE, NAME, NEW, by_node, daemonset, started
 from tests.support.fleet import Fleet
 from tests.support.foreseen import differences, foretold, happened
+from tests.support.verbs import Verbs
 from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.timeout(300)  # the first one waits for the control plane, too
 ELSEWHERE = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}
 
 
-class Flotilla:
-    """The command, in one namespace."""
-
-    def __init__(self, space: Workspace, services: Fleet) -> None:
-        self._bus = ["-n", space.name, f"--nats={services.nats.url}"]
-        self._cluster = f"--kubeconfig={space.cluster.kubeconfig}"
-        self._env = environment(services.nats)
-
-    def run(self, *words: str, stdin: str = "", codes: tuple[int, ...] = (0,)) -> str:
-        where = {"bundle": self._bus, "replay": [], "tail": self._bus}.get(words[0], [*self._bus, self._cluster])
-        line = [sys.executable, "-m", "flotilla_cli", *words, *where]
-        reply = subprocess.run(
-            line, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=self._env
-        )
-        assert reply.returncode in codes, reply.stderr
-        return reply.stdout
-
-
 @pytest.fixture
-def flotilla(space: Workspace, shared: Fleet) -> Flotilla:
-    return Flotilla(space, shared)
+def flotilla(space: Workspace, shared: Fleet) -> Verbs:
+    return Verbs(space, shared)
 
 
-def test_nodes_and_why_some_have_no_pod(space: Workspace, flotilla: Flotilla, tmp_path: Path):
+def test_nodes_and_why_some_have_no_pod(space: Workspace, flotilla: Verbs, tmp_path: Path):
     started(space, 1, pod=ELSEWHERE)
     (pod,) = space.pods
     tree = flotilla.run("get", "ads", NAME).splitlines()
@@ -54,12 +34,10 @@ def test_nodes_and_why_some_have_no_pod(space: Workspace, flotilla: Flotilla, tm
     assert "  node-0, node-2: does not match nodeSelector kubernetes.io/hostname=node-1" in said.splitlines()
     told = re.sub(" +", " ", flotilla.run("tail", NAME, "--since", "5m", "--no-follow"))
     assert f"Pod {space.name}/{pod} create new pod of {NAME}-" in told
-    bundle = str(tmp_path / "agent.jsonl")
-    flotilla.run("bundle", "ads", NAME, "-o", bundle)
-    assert "decisions are those of the service" in flotilla.run("replay", bundle)
+    assert "decisions are those of the service" in flotilla.replayed(tmp_path, "ads", NAME)
 
 
-def test_a_pod_that_no_node_takes(space: Workspace, flotilla: Flotilla):
+def test_a_pod_that_no_node_takes(space: Workspace, flotilla: Verbs):
     """The scheduler says why, and each node has this one reason."""
     huge: dict[str, Any] = {"requests": {"cpu": "1000"}}
     space.apply(daemonset(pod={"containers": [{"name": "nginx", "image": NEW, "resources": huge}]}))
@@ -76,7 +54,7 @@ def _refused(pod: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("strategy", [IN_PLACE | {"partition": 1}, {"maxUnavailable": 2}], ids=["in place", "anew"])
-def test_what_is_foretold_happens(space: Workspace, flotilla: Flotilla, strategy: dict[str, Any]):
+def test_what_is_foretold_happens(space: Workspace, flotilla: Verbs, strategy: dict[str, Any]):
     before = {pod["metadata"]["name"]: pod for pod in started(space, 3, strategy).values()}
     changed = daemonset(strategy, pod={"containers": [{"name": "nginx", "image": NEW}]})
     manifest, mark = json.dumps(changed), space.now()

@@ -84,6 +84,8 @@ _JSON = frozenset(
 )
 """Annotations that are JSON inside of a string, with times in it."""
 
+_AS_THEY_CAME = ("ephemeralContainers", "ephemeralContainerStatuses")
+
 _HOLLOW = frozenset({"spec", "images", "annotations"})
 """Members that are empty, or absent if there never was anything in them: images to pull of a NodeImage, the state of an
 update in place."""
@@ -192,12 +194,19 @@ def _scrub(value: object, dropped: frozenset[str]) -> object:
     if isinstance(value, dict):
         document = cast("Json", value)
         members = ((key, item) for key, item in document.items() if key not in dropped and not _counts_versions(key))
-        kept = {key: _scrub(_parsed(key, item), dropped) for key, item in members}
+        kept = {key: _scrub(_ordered(key, _parsed(key, item)), dropped) for key, item in members}
         return {key: item for key, item in kept.items() if item or key not in _HOLLOW}
     if isinstance(value, list):
         items = [_scrub(item, dropped) for item in cast("list[object]", value) if not _failure(item)]
         return sorted(items, key=_type_of)
     return value
+
+
+def _ordered(key: str, value: object) -> object:
+    """Ephemeral containers are listed as they came."""
+    if key not in _AS_THEY_CAME:
+        return value
+    return sorted(cast("list[Json]", value), key=lambda one: one["name"])
 
 
 def _failure(item: object) -> bool:

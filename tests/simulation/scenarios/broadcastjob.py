@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -161,7 +162,7 @@ broadcasting = partial(
 """A scenario about the BroadcastJob `web`."""
 
 
-def created(**members: object) -> tuple[Step, ...]:
+def created(**members: Any) -> tuple[Step, ...]:
     """The job exists, and three pods of it run for as long as nobody ends them."""
     return Create(document=broadcastjob(exits=LASTING, **members)), WaitRunning(pods=3)
 

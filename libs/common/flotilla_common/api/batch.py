@@ -9,6 +9,12 @@ class JobStatus(Model):
     conditions: list[Condition] = []  # Complete, Failed and others
     start_time: datetime | None = None
 
+    @property
+    def verdict(self) -> str:
+        """`Complete` or `Failed`, as the first condition that is True says; empty while there is none."""
+        found = (one.type for one in self.conditions if one.status == "True" and one.type in ("Complete", "Failed"))
+        return next(found, "")
+
 
 class Job(Model):
     metadata: ObjectMeta = ObjectMeta()

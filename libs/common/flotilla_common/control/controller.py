@@ -50,7 +50,8 @@ SETTLED_REST = 3.0
 """A settled object rests so many times as long: nothing but its counts is about to change."""
 
 SLOT_SHARE = 5
-"""One worker in so many may start idle objects; the others go on with those in progress (see `priority`)."""
+"""One worker in so many may start idle objects; the others go on with those in progress (see `priority`). With
+`idle_first` all of them may: what starts at a set time does not wait for the rest of what has started."""
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -100,12 +101,13 @@ class Controller(Generic[S]):
         clock: Clock,
         entropy: Entropy,
         workers: int = 3,
+        idle_first: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
         self.name = name
         self.resource = resource
         self._metrics = metrics.ControllerMetrics(name, clock, workers)
-        self._order: PriorityOrder[Key] = PriorityOrder(max(workers // SLOT_SHARE, 1))
+        self._order: PriorityOrder[Key] = PriorityOrder(workers if idle_first else max(workers // SLOT_SHARE, 1))
         self.queue: KeyedQueue[Key] = KeyedQueue(clock, entropy, self._order, backoff, self._metrics.queue)
         self._gather = gather
         self._subject_of = subject_of  # what an object is called that cannot be gathered

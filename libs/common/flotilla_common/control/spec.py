@@ -58,6 +58,8 @@ class ControllerSpec(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
     reports: StatusReports[Any, Any] | None = None
     workers: int | Callable[[Settings], int] = 0
     """How many objects are planned side by side; 0: as the kind's flag says."""
+    idle_first: bool = False
+    """Objects that nothing was done for lately go before those in progress, all at once; see `priority`."""
     off: Off | None = None
     """None: it runs if custom-resource-enable names the kind, or nothing, and the kind's gates are on."""
     options: Options | None = None

@@ -1,6 +1,6 @@
 """What the plan for an AdvancedCronJob is made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
@@ -13,13 +13,23 @@ from flotilla_common.control.subject import Subject
 Child = Job | BroadcastJob | ImageListPullJob
 
 
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides about plans beside the objects."""
+
+    zone: str = "UTC"  # the time zone of this process
+
+
 class AdvancedCronJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One AdvancedCronJob and its children."""
 
     job: AdvancedCronJob
-    children: Sequence[Child] = ()  # of the template's kind, which it controls, those on their way out included
-    taken: Mapping[str, str] = {}
+    children: Sequence[
+        Child
+    ] = ()  # of the template's kind, which it controls, those on their way out included; by name
+    taken: Container[str] = ()  # names of all objects of that kind in the namespace
+    failure: str = ""  # what became of the child that the pass before tried to create, and why
     notes: Mapping[str, str] = {}  # what the pass before left
+    options: Options = Options()
 
     @property
     def subject(self) -> Subject:

@@ -21,7 +21,7 @@ MACROS: Mapping[str, str] = {
 
 _STARS = ("*", "?")
 _PART = re.compile(r"(?P<low>[^-/]+)(-(?P<high>[^-/]+))?(/(?P<step>[^-/]+))?")
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class Field(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ are put back some come twice, and a run is due at both.
 from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice, takewhile
 
 import msgspec
 from cronsim import CronSim, CronSimError
@@ -44,20 +45,19 @@ class Schedule(msgspec.Struct, frozen=True):
         """The first run later than the moment, in UTC and in whole seconds; None: there is none within five years."""
         return next(self.runs(after), None)
 
-    def runs(self, after: datetime) -> Iterator[datetime]:
-        """All runs later than the moment, in order."""
+    def runs(self, since: datetime, after: datetime | None = None) -> Iterator[datetime]:
+        """All runs later than `after`, in order. `since`: when the last run was due, or counting begins. Only `@every`
+        counts from there; without `after` that is also where the runs begin."""
+        after = since if after is None else max(since, after)
         if isinstance(self.rule, timedelta):
-            return _every(self.rule, after)
+            return _every(self.rule, since, after)
         return self._by_clock(self.rule, after)
 
-    def missed(self, since: datetime, now: datetime, most: int) -> list[datetime]:
-        """The runs later than `since` and not later than `now`; the first ones if there are more than `most`."""
-        found: list[datetime] = []
-        for run in self.runs(since):
-            if run > now or len(found) > most:
-                break
-            found.append(run)
-        return found
+    def missed(self, since: datetime, now: datetime, most: int, after: datetime | None = None) -> list[datetime]:
+        """The runs later than `since` and `after`, and not later than `now`; if there are more than `most`, one more
+        than so many."""
+        due = takewhile(lambda run: run <= now, self.runs(since, after))
+        return list(islice(due, most + 1))
 
     def _by_clock(self, fields: str, after: datetime) -> Iterator[datetime]:
         """What clocks show a second time waits until all that they show before has had its turn."""
@@ -88,8 +88,9 @@ def _zone(text: str, time_zone: str | None, local: tzinfo) -> tuple[tzinfo, str]
         return local, text
 
 
-def _every(distance: timedelta, after: datetime) -> Iterator[datetime]:
-    run = after.astimezone(UTC).replace(microsecond=0)
+def _every(distance: timedelta, since: datetime, after: datetime) -> Iterator[datetime]:
+    since = since.astimezone(UTC).replace(microsecond=0)
+    run = since + (after - since) // distance * distance
     while True:
         run += distance
         yield run

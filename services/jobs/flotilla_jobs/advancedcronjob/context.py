@@ -1,0 +1,87 @@
+"""What all steps of a pass know: the AdvancedCronJob, its children, and what earlier passes remember."""
+
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+
+from flotilla_common.api.kinds.advancedcronjob.types import AdvancedCronJob
+from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Event, Frozen
+from flotilla_jobs.advancedcronjob.children import Children, latest_run
+from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
+
+_UID, _LAST, _FLOOR = "uid", "lastScheduleTime", "floor"
+"""What passes note, beside the events that they told."""
+
+
+class PlanContext(Frozen):
+    """One pass."""
+
+    snapshot: AdvancedCronJobSnapshot
+    now: datetime
+    children: Children
+    notes: Mapping[str, str]  # of passes over this very object
+    last_run: datetime | None  # when the latest run was due that was started
+    floor: datetime | None  # runs up to here were given up, and none was started since
+
+    @property
+    def job(self) -> AdvancedCronJob:
+        """The AdvancedCronJob."""
+        return self.snapshot.job
+
+    @property
+    def since(self) -> datetime:
+        """No run up to here is missed (advancedcronjob.md §4.3)."""
+        known = (self.job.metadata.creation_timestamp, self.last_run, self.floor)
+        return max(filter(None, known), default=self.now)
+
+    @property
+    def local(self) -> tzinfo:
+        """The time zone of this process."""
+        return zone_named(self.snapshot.options.zone)
+
+    def note(self, draft: Draft) -> None:
+        """Leave for the next pass what this one knows beside the objects."""
+        draft.notes[_UID] = self.job.metadata.uid
+        if self.last_run is not None:
+            draft.notes[_LAST] = rfc3339(self.last_run)
+        if self.floor is not None:
+            draft.notes[_FLOOR] = rfc3339(self.floor)
+
+    def give_up(self, draft: Draft) -> None:
+        """No run up to now will be started."""
+        draft.notes[_FLOOR] = rfc3339(self.now)
+
+    def tell_once(self, draft: Draft, reason: str, message: str) -> None:
+        """Record a warning, unless the pass before has told the same."""
+        if self.notes.get(reason) != message:
+            draft.events.append(Event(reason=reason, message=message, warning=True))
+        draft.notes[reason] = message
+
+
+def look(snapshot: AdvancedCronJobSnapshot, now: datetime) -> PlanContext:
+    """Work out what there is. The latest run never goes back: not when its child is gone, and not while the status that
+    says it cannot be written."""
+    notes = _notes(snapshot)
+    stored = snapshot.job.status.last_schedule_time
+    last = max(filter(None, (latest_run(snapshot.children), stored, _moment(notes, _LAST))), default=None)
+    floor = _moment(notes, _FLOOR)
+    return PlanContext(
+        snapshot=snapshot,
+        now=now,
+        children=Children.of(snapshot.children),
+        notes=notes,
+        last_run=last,
+        floor=None if floor is None or (last is not None and last > floor) else floor,
+    )
+
+
+def _notes(snapshot: AdvancedCronJobSnapshot) -> Mapping[str, str]:
+    """A former object of that name may have left others."""
+    return snapshot.notes if snapshot.notes.get(_UID) == snapshot.job.metadata.uid else {}
+
+
+def _moment(notes: Mapping[str, str], name: str) -> datetime | None:
+    text = notes.get(name)
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,55 @@
+"""Which run is due, and when the next one is (advancedcronjob.md §4.3)."""
+
+from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
+
+from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
+from flotilla_common.control.plan import Frozen
+from flotilla_jobs.advancedcronjob.context import PlanContext
+
+MOST_MISSED = 100
+"""If more runs than these were missed, something is wrong with the clock or the schedule, and none is started."""
+
+
+class Timing(Frozen, kw_only=True):
+    """What a schedule says at a moment."""
+
+    zone: tzinfo  # of the schedule
+    due: datetime | None = None  # the latest run that was missed, unless there are too many
+    too_many_since: datetime | None = None  # too many were missed, counted from here
+    late: datetime | None = None  # a run that was missed for longer than the deadline allows, and none since
+    next: datetime | None  # the next run that is not due yet
+
+
+def read_schedule(context: PlanContext) -> Schedule:
+    """The schedule of the AdvancedCronJob. Raises ValueError."""
+    spec = context.job.spec
+    return _parsed(spec.schedule, spec.time_zone, context.local)
+
+
+def look_at_clock(context: PlanContext, schedule: Schedule) -> Timing:
+    """What is missed and what comes. Runs before the deadline's window are missed for good."""
+    now, since, deadline = context.now, context.since, context.job.spec.starting_deadline_seconds
+    begin = since if deadline is None else max(since, _before(now, deadline))
+    missed = schedule.missed(since, now, MOST_MISSED, begin)
+    too_many = len(missed) > MOST_MISSED
+    return Timing(
+        zone=schedule.zone,
+        due=missed[-1] if missed and not too_many else None,
+        too_many_since=begin if too_many else None,
+        late=None if missed or begin == since else next(iter(schedule.missed(since, now, 0)), None),
+        next=next(schedule.runs(now if too_many else since, now), None),
+    )
+
+
+def _before(now: datetime, seconds: int) -> datetime:
+    """So many seconds ago, however many users write."""
+    try:
+        return now - timedelta(seconds=max(seconds, 0))
+    except OverflowError:
+        return datetime.min.replace(tzinfo=now.tzinfo)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(schedule: str, time_zone: str | None, local: tzinfo) -> Schedule:
+    return Schedule.parse(schedule, time_zone, local)

@@ -1,0 +1,46 @@
+"""Why an AdvancedCronJob stands where it stands, and when it goes on."""
+
+from datetime import datetime, tzinfo
+
+from flotilla_common.api.kinds.advancedcronjob.schedule import SEARCHED_YEARS
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.control.draft import Draft
+from flotilla_common.control.wording import named
+from flotilla_jobs.advancedcronjob.bodies import LONGEST_NAME, child_name, has_long_names
+from flotilla_jobs.advancedcronjob.context import PlanContext
+from flotilla_jobs.advancedcronjob.timing import Timing
+
+
+def explain_runs(context: PlanContext, draft: Draft) -> None:
+    """Name the children that have not ended: why they have not is told of them."""
+    active = context.children.active
+    if active:
+        started = "" if context.last_run is None else f", the latest was due at {rfc3339(context.last_run)}"
+        draft.reason("StartedRun", f"{len(active)} running: {named(active)}{started}", active)
+
+
+def explain_timing(context: PlanContext, timing: Timing, draft: Draft) -> None:
+    """Say which runs were given up, and when the next one is due."""
+    if timing.late is not None:
+        seconds = context.job.spec.starting_deadline_seconds
+        text = f"the run of {rfc3339(timing.late)} was not started within startingDeadlineSeconds, {seconds}"
+        draft.reason("TooLate", text)
+    if context.floor is not None and timing.too_many_since is None:
+        draft.reason(
+            "TooManyMissedTimes", f"too many runs were missed: those up to {rfc3339(context.floor)} are skipped"
+        )
+    if timing.next is None:
+        draft.reason("NeverRuns", f"{context.job.spec.schedule!r} has no run within {SEARCHED_YEARS} years")
+        return
+    draft.reason("Waiting", f"the next run is due at {told(timing.next, timing.zone)}")
+    if has_long_names(context.job, timing.next):
+        name = child_name(context.job, timing.next)
+        text = f"no run can start: {name} would have {len(name)} characters, and {LONGEST_NAME} are allowed"
+        draft.reason("NameTooLong", text)
+
+
+def told(moment: datetime, zone: tzinfo) -> str:
+    """The moment in UTC, and as the clocks of the schedule's zone show it."""
+    if str(zone) == "UTC":
+        return rfc3339(moment)
+    return f"{rfc3339(moment)} ({moment.astimezone(zone).isoformat(timespec='seconds')} in {zone})"

@@ -1,0 +1,122 @@
+"""AdvancedCronJobs as kubectl writes and reads them: what is refused in which words, what may be edited, both versions,
+columns (advancedcronjob.md §1 to §3)."""
+
+import json
+
+import pytest
+
+from tests.support.cron import NAME, YEARLY, broadcasts, cronjob, jobs, lists
+from tests.support.workspace import Json, Workspace
+
+ONLY = "updates to advancedcronjob spec for fields other than"
+
+
+def idle(template: Json | None = None, schedule: str = YEARLY, **arguments: object) -> Json:
+    """An AdvancedCronJob that is not due."""
+    return cronjob(jobs() if template is None else template, schedule, **arguments)
+
+
+def refused(space: Workspace, document: Json) -> str:
+    return space.refused("create", "-f", "-", stdin=json.dumps(document))
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_refusals(space: Workspace, version: str):
+    """Rows 21, 22, 24 and 29."""
+    rows: list[tuple[Json, str]] = [
+        (idle(schedule="", version=version), "schedule cannot be empty"),
+        *((idle(schedule=text, version=version), "spec.schedule: Invalid value") for text in UNREADABLE),
+        (idle(timeZone="", version=version), "timeZone must be nil or non-empty string"),
+        (idle(timeZone="local", version=version), "timeZone must be an explicit time zone"),
+        (idle(timeZone="Mars/One", version=version), "unknown time zone Mars/One"),
+        (
+            idle(schedule="TZ=Asia/Tokyo 0 9 * * ?", timeZone="Asia/Tokyo", version=version),
+            "cannot use both timeZone field and TZ or CRON_TZ in schedule",
+        ),
+        (idle(startingDeadlineSeconds=-1, version=version), "must be greater than or equal to 0"),
+        (idle(successfulJobsHistoryLimit=-1, version=version), "must be greater than or equal to 0"),
+        (idle(concurrencyPolicy="Sometimes", version=version), 'Unsupported value: "Sometimes"'),
+        (idle({}, version=version), "spec must have one template"),
+        (idle(jobs() | broadcasts(), version=version), "spec can have only one template"),
+    ]
+    for document, message in rows:
+        assert message in refused(space, document), document
+
+
+UNREADABLE = ("0 0 * * 7", "* * * *", "* * * * * *", "@reboot", "*/0 * * * *", "TZ=X")
+
+
+def test_refusals_of_image_lists(space: Workspace):
+    """Rows 30 and 31."""
+    twice, many = lists("nginx:1", "nginx:1"), lists(*(f"nginx:{number}" for number in range(256)))
+    kept, slow = lists("nginx:1"), lists("nginx:1")
+    kept["imageListPullJobTemplate"]["spec"]["completionPolicy"]["ttlSecondsAfterFinished"] = 1
+    slow["imageListPullJobTemplate"]["spec"]["completionPolicy"]["activeDeadlineSeconds"] = 90000
+    for template in (twice, many, kept, slow):
+        assert "spec.template.imageListPullJobTemplate.spec" in refused(space, idle(template))
+    said = refused(space, idle(lists("nginx:1"), concurrencyPolicy="Allow"))
+    assert "concurrencyPolicy should be Replace or Forbid" in said
+
+
+def test_what_may_be_edited(space: Workspace):
+    """Rows 27 and 28."""
+    space.apply(idle())
+    changes: dict[str, object] = {
+        "timeZone": "Europe/Berlin",
+        "startingDeadlineSeconds": 9,
+        "concurrencyPolicy": "Forbid",
+        "paused": True,
+        "failedJobsHistoryLimit": 7,
+    }
+    spec = space.patch({"spec": changes}, NAME)["spec"]
+    assert changes.items() <= spec.items()
+    other = {"jobTemplate": {"spec": {"parallelism": 2}}}
+    said = space.refused("patch", "acj", NAME, "--type=merge", "-p", body(other))
+    assert "spec: Forbidden" in said
+    assert ONLY in said
+    switched = {"jobTemplate": None} | broadcasts()
+    assert ONLY in space.refused("patch", "acj", NAME, "--type=merge", "-p", body(switched))
+    space.kubectl("delete", "acj", NAME)
+    space.apply(idle(lists("nginx:1")))
+    edited = space.apply(idle(lists("nginx:2")))["spec"]
+    assert edited["template"]["imageListPullJobTemplate"]["spec"]["images"] == ["nginx:2"]
+    assert edited["concurrencyPolicy"] == "Replace"
+
+
+def body(template: Json) -> str:
+    return json.dumps({"spec": {"template": template}})
+
+
+def test_defaults_in_both_versions(space: Workspace):
+    space.apply(idle(broadcasts(), version="v1alpha1"))
+    old, new = (space.read(f"advancedcronjobs.{version}.apps.kruise.io", NAME) for version in ("v1alpha1", "v1beta1"))
+    assert old["spec"] == new["spec"]
+    spec = new["spec"]
+    assert (spec["concurrencyPolicy"], spec["paused"]) == ("Allow", False)
+    assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (3, 1)
+    made = spec["template"]["broadcastJobTemplate"]["spec"]
+    assert made["template"]["spec"]["containers"][0]["imagePullPolicy"] == "Always"
+    assert "parallelism" not in made
+    assert space.apply(idle(broadcasts()))["metadata"]["generation"] == 1
+
+
+def test_image_lists_in_the_older_version(space: Workspace):
+    """It does not know them: the template looks empty, and what was read cannot be written back."""
+    space.apply(idle(lists("nginx:1")))
+    old = space.read("advancedcronjobs.v1alpha1.apps.kruise.io", NAME)
+    assert old["spec"]["template"] == {}
+    assert len(space.read("advancedcronjobs.v1alpha1.apps.kruise.io")["items"]) == 1
+    said = space.refused("replace", "-f", "-", stdin=json.dumps(old))
+    assert "spec must have one template" in said
+    assert space.read("acj", NAME)["spec"]["template"]["imageListPullJobTemplate"]["spec"]["images"] == ["nginx:1"]
+
+
+def test_columns_and_words(space: Workspace):
+    space.apply(idle(schedule="0 9 1 1 *", template=broadcasts()))
+    space.until(lambda: space.clone(NAME).get("status", {}).get("type") == "BroadcastJob")
+    for word in ("acj", "advancedcronjob", "advancedcronjobs.v1alpha1.apps.kruise.io"):
+        header, line = space.kubectl("get", word).splitlines()
+        assert header.split() == ["NAME", "SCHEDULE", "TYPE", "LASTSCHEDULETIME", "AGE"]
+        assert line.split()[:7] == [NAME, "0", "9", "1", "1", "*", "BroadcastJob"]
+        assert len(line.split()) == 8  # never run
+    assert "seconds" in space.kubectl("explain", "acj.spec.startingDeadlineSeconds").lower()

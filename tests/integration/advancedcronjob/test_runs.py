@@ -1,0 +1,190 @@
+"""AdvancedCronJobs as users run them, with runs of all three kinds (advancedcronjob.md §4, §5, §8). The Jobs are
+kube-controller-manager's own."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT
+from tests.support import broadcast
+from tests.support.cron import NAME, YEARLY, active, begun, broadcasts, cronjob, due, ever, jobs, lists, runs, stop
+from tests.support.workspace import Json, Workspace, moment
+
+EVERY = timedelta(seconds=1)
+
+
+def last(space: Workspace) -> str:
+    """The status's lastScheduleTime."""
+    return space.clone(NAME)["status"].get("lastScheduleTime", "")
+
+
+@pytest.mark.parametrize(
+    ("template", "kind", "version"),
+    [
+        (jobs(annotations={"team": "nightly"}), "Job", "batch/v1"),
+        (broadcasts(), "BroadcastJob", "apps.kruise.io/v1beta1"),
+        (lists("nginx:1"), "ImageListPullJob", "apps.kruise.io/v1beta1"),
+    ],
+    ids=["Job", "BroadcastJob", "ImageListPullJob"],
+)
+def test_a_run_of_each_kind(space: Workspace, template: Json, kind: str, version: str):
+    """Rows 1, 2 and 34: a run carries its time in its name, is told of in the status at once, and goes with its
+    AdvancedCronJob."""
+    made = space.apply(cronjob(template, concurrencyPolicy="Forbid"))
+    begun(space, 1, kind)
+    stop(space)
+    first, *_ = runs(space, kind).values()
+    meta = first["metadata"]
+    assert first["apiVersion"] == version
+    assert meta["name"] == f"{NAME}-{due(first).timestamp():.0f}"
+    assert due(first) > moment(made["metadata"]["creationTimestamp"])
+    assert meta["annotations"][SCHEDULED_AT].endswith("Z")
+    assert kind != "Job" or meta["annotations"]["team"] == "nightly"
+    (owner,) = meta["ownerReferences"]
+    assert (owner["apiVersion"], owner["kind"], owner["uid"]) == (
+        "apps.kruise.io/v1beta1",
+        "AdvancedCronJob",
+        made["metadata"]["uid"],
+    )
+    assert owner["controller"]
+    space.until(lambda: bool(last(space)) and moment(last(space)) == due([*runs(space, kind).values()][-1]))
+    assert space.clone(NAME)["status"]["type"] == kind
+    if kind != "ImageListPullJob":  # without a node that one is over at once
+        space.until(lambda: active(space) == [meta["name"]])
+        (reference,) = space.clone(NAME)["status"]["active"]
+        assert (reference["apiVersion"], reference["kind"], reference["uid"]) == (version, kind, meta["uid"])
+    space.kubectl("delete", "acj", NAME)
+    space.until(lambda: not runs(space, kind))
+
+
+def test_runs_that_end_leave_the_status_and_then_the_cluster(space: Workspace):
+    """Row 6: the newest two of those that succeeded stay."""
+    space.apply(cronjob(jobs(ends=True), "@every 2s", successfulJobsHistoryLimit=2))
+    begun(space, 4)
+    stop(space)
+    space.until(lambda: not active(space) and len(runs(space)) == 2)
+    names = ever(space)
+    assert len(set(names)) == len(names)
+    assert list(runs(space)) == sorted(names)[-2:]
+    assert all(one["status"]["conditions"][-1]["type"] == "Complete" for one in runs(space).values())
+    assert moment(last(space)) == due([*runs(space).values()][-1])
+
+
+def test_the_failed_and_the_successful_are_counted_apart(space: Workspace):
+    """Rows 4 and 7: with a limit of 0 no run is kept, and none is repeated."""
+    space.apply(cronjob(broadcasts(), "@every 2s", concurrencyPolicy="Forbid", successfulJobsHistoryLimit=0))
+    for phase in ("Failed", "Succeeded", "Failed"):
+        (name,) = wait_for_active(space)
+        pods = broadcast.begun(space, 3, name)
+        broadcast.end(space, pods, phase)
+        space.until(lambda name=name: name not in active(space))
+    stop(space)
+    made = ever(space, "BroadcastJob")
+    space.until(lambda: set(runs(space, "BroadcastJob")) - set(active(space)) == {made[2]})
+    assert len(set(made)) == len(made)
+
+
+def wait_for_active(space: Workspace) -> list[str]:
+    """Wait for a run that is active, and has just begun."""
+    space.until(lambda: bool(active(space)))
+    return active(space)
+
+
+def test_forbidden_runs_are_made_up_for_by_the_latest(space: Workspace):
+    """Row 14."""
+    space.apply(cronjob(broadcasts(), concurrencyPolicy="Forbid"))
+    (first,) = begun(space, 1, "BroadcastJob").values()
+    pods = broadcast.begun(space, 3, first["metadata"]["name"])
+    space.until(lambda: space.clock() > due(first) + 3 * EVERY)
+    assert len(ever(space, "BroadcastJob")) == 1
+    broadcast.end(space, pods)
+    begun(space, 2, "BroadcastJob")
+    stop(space)
+    _, second, *more = runs(space, "BroadcastJob").values()
+    assert due(second) >= due(first) + 3 * EVERY
+    assert not more
+    assert active(space) == [second["metadata"]["name"]]
+
+
+def test_runs_replace_one_another(space: Workspace):
+    """Row 15."""
+    space.apply(cronjob(jobs(), "@every 2s", concurrencyPolicy="Replace"))
+    begun(space, 3)
+    stop(space)
+    space.until(lambda: list(runs(space)) == active(space) == [max(ever(space))])
+    assert len(set(ever(space))) == len(ever(space))
+
+
+def test_runs_overlap(space: Workspace):
+    """Row 16."""
+    space.apply(cronjob(jobs()))
+    begun(space, 2)
+    stop(space)
+    space.until(lambda: sorted(active(space)) == sorted(runs(space)) == sorted(ever(space)))
+
+
+def test_paused_and_resumed(space: Workspace):
+    """Rows 8 and 9: what runs goes on; of what was missed the latest is made up for."""
+    space.apply(cronjob(jobs(ends=True), "@every 3s", paused=True))
+    made = moment(space.clone(NAME)["metadata"]["creationTimestamp"]) if space.clone(NAME) else space.clock()
+    space.until(lambda: space.clock() > made + timedelta(seconds=7))
+    assert not ever(space)
+    assert space.clone(NAME)["status"] == {"type": "Job"}
+    space.patch({"spec": {"paused": False}}, NAME)
+    (run, *_) = begun(space, 1).values()
+    space.patch({"spec": {"paused": True}}, NAME)
+    assert due(run) >= moment(space.clone(NAME)["metadata"]["creationTimestamp"]) + timedelta(seconds=6)
+    space.until(lambda: not active(space) and bool(last(space)))
+    assert space.kubectl("get", "jobs", "-o", "name").splitlines() == [f"job.batch/{name}" for name in ever(space)]
+
+
+def test_a_run_that_is_deleted_is_not_repeated(space: Workspace):
+    """Row 5."""
+    space.apply(cronjob(jobs(), concurrencyPolicy="Forbid"))
+    (name, *_) = begun(space, 1)
+    stop(space)
+    space.until(lambda: active(space) == [name])
+    before = last(space)
+    space.kubectl("delete", "job", name)
+    space.kubectl("annotate", "acj", NAME, "looked=at")
+    space.until(lambda: not active(space))
+    assert last(space) == before
+    assert ever(space) == [name]
+
+
+def test_a_name_that_somebody_else_took(space: Workspace):
+    """Row 18: the run is left out."""
+    made = space.apply(cronjob(jobs(), "@every 3s", concurrencyPolicy="Forbid"))
+    first, second = (moment(made["metadata"]["creationTimestamp"]) + timedelta(seconds=after) for after in (3, 6))
+    foreign = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"{NAME}-{first.timestamp():.0f}"}}
+    template = jobs()["jobTemplate"]["spec"]
+    space.kubectl("create", "-f", "-", stdin=json.dumps(foreign | {"spec": template}))
+    begun(space, 2)
+    assert list(runs(space)) == [f"{NAME}-{second.timestamp():.0f}"]
+    assert "ownerReferences" not in space.object("Job", foreign["metadata"]["name"])["metadata"]
+
+
+def test_runs_that_are_refused_are_told_of(space: Workspace):
+    """Row 33: a template that only the run's own admission looks at."""
+    template = broadcasts()
+    template["broadcastJobTemplate"]["spec"]["template"]["spec"] = {
+        key: value for key, value in broadcast.BODY.items() if key != "restartPolicy"
+    }
+    space.apply(cronjob(template))
+    (message, *_) = space.warnings("FailedCreate")
+    assert f"{NAME}-" in message
+    assert "pod restartPolicy can only be Never or OnFailure" in message
+    assert not ever(space, "BroadcastJob")
+    assert not last(space)
+
+
+def test_a_new_schedule_counts_from_the_last_run(space: Workspace):
+    """Row 26."""
+    space.apply(cronjob(jobs(ends=True), YEARLY))
+    space.until(lambda: space.clone(NAME).get("status", {}).get("type") == "Job")
+    assert not ever(space)
+    space.patch({"spec": {"schedule": "@every 1s"}}, NAME)
+    begun(space, 2)
+    first, second, *_ = ever(space)
+    assert int(second.rpartition("-")[2]) > int(first.rpartition("-")[2])

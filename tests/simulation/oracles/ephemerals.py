@@ -1,0 +1,126 @@
+"""EphemeralJobs: into which pods containers are put, once and how many at a time, and what may be said of a job
+(ephemeraljob.md §5, §6)."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from flotilla_common.api.documents import mapping, mappings, member
+from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
+from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.resources import POD
+from flotilla_common.api.selectors import Selector
+from flotilla_common.control.plan import Json
+from tests.simulation.oracles.scene import Scene, Step
+from tests.simulation.oracles.stands import Told
+
+MARK = "KRUISE_EJOB_ID"
+"""The variable by which a container says whose it is."""
+
+TTL = 1800
+
+
+class Ephemerals:
+    """Pods and jobs as they were."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Told[Json | None]] = {}  # by uid
+        self._pods: dict[str, Told[Json | None]] = {}
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        version = step.version
+        if version.resource == EPHEMERAL_JOB:
+            self._jobs.setdefault(version.uid, Told()).tell(scene.at, version.after)
+            if step.ours:
+                yield from _says(scene, step)
+        elif version.resource == POD:
+            if step.ours and version.after is not None:
+                for uid in _added(version.before, version.after):
+                    yield from self._injects(scene, version.uid, uid)
+                    if uid in _owners(version.before):
+                        yield "gets containers of one job twice"
+            self._pods.setdefault(version.uid, Told()).tell(scene.at, version.after)
+
+    def _injects(self, scene: Scene, pod: str, uid: str) -> Iterator[str]:
+        """A pod gets containers of the job with that uid."""
+        jobs = list(self._jobs[uid].lately(scene.since)) if uid in self._jobs else []
+        known = [job for job in jobs if job is not None and "deletionTimestamp" not in job["metadata"]]
+        if not known:
+            yield "gets containers of a job that does not exist"
+            return
+        pods = [one for one in self._pods[pod].lately(scene.since) if one is not None]
+        if not any(_matches(job, one) for job in known for one in pods):
+            yield "gets containers of a job that does not choose it"
+        if all(job["spec"].get("paused") for job in known):
+            yield "gets containers of a job that is paused"
+        if all("completionTime" in member(job, "status") for job in known):
+            yield "gets containers of a job that is over"
+        yield from self._numbers(uid, known)
+
+    def _numbers(self, uid: str, known: list[Json]) -> Iterator[str]:
+        """How many pods have containers of the job with this one."""
+        there = [told.now for told in self._pods.values() if told.now is not None]
+        taken = [one for one in there if uid in _owners(one) and any(_matches(job, one) for job in known)]
+        busy, most = sum(_works(one, uid) for one in taken) + 1, max(map(_parallelism, known))
+        if busy > most:
+            yield f"is the {busy}th pod at work, {most} may be"
+        chosen, replicas = len(taken) + 1, max(job["spec"].get("replicas", len(there)) for job in known)
+        if chosen > replicas:
+            yield f"is the {chosen}th pod of the job, which wants {replicas}"
+
+
+def _says(scene: Scene, step: Step) -> Iterator[str]:
+    """We write a job, or delete it."""
+    before, after = step.version.before or {}, step.version.after
+    status = member(before, "status")
+    if step.marked_deleted:
+        if not _has_passed(scene, status, before["spec"].get("ttlSecondsAfterFinished", TTL)):
+            yield "deletes a job before its time has come"
+    elif after is not None and "completionTime" in status and status != member(after, "status"):
+        yield "changes the status of a job that is over"
+
+
+def _has_passed(scene: Scene, status: Json, seconds: int) -> bool:
+    over = status.get("completionTime")
+    return over is not None and datetime.fromisoformat(over) + timedelta(seconds=seconds) <= scene.now
+
+
+def _matches(job: Json, pod: Json) -> bool:
+    """The job is about such a pod."""
+    metadata = pod["metadata"]
+    alive = "deletionTimestamp" not in metadata and member(pod, "status").get("phase") not in ("Succeeded", "Failed")
+    selector = Selector.compile(msgspec.convert(job["spec"]["selector"], type=LabelSelector))
+    same = metadata["namespace"] == job["metadata"]["namespace"]
+    return alive and same and selector.matches(mapping(metadata.get("labels")))
+
+
+def _parallelism(job: Json) -> int:
+    return int(job["spec"].get("parallelism", 1))
+
+
+def _marks(pod: Json | None) -> Mapping[str, str]:
+    """By name of a container in the pod: the uid of its job, empty for none."""
+    found = mappings(member(pod or {}, "spec").get("ephemeralContainers"))
+    return {one["name"]: next((e["value"] for e in mappings(one.get("env")) if e["name"] == MARK), "") for one in found}
+
+
+def _owners(pod: Json | None) -> set[str]:
+    return set(_marks(pod).values())
+
+
+def _added(before: Json | None, after: Json) -> set[str]:
+    """The jobs whose containers are new."""
+    old = _marks(before)
+    return {uid for name, uid in _marks(after).items() if name not in old}
+
+
+def _works(pod: Json, uid: str) -> bool:
+    """Containers of the job are at work: they have not all ended, and none has failed."""
+    told = {one["name"]: member(one, "state", "terminated") for one in _statuses(pod)}
+    ends = [told.get(name, {}).get("exitCode") for name, owner in _marks(pod).items() if owner == uid]
+    return None in ends and not any(ends)
+
+
+def _statuses(pod: Json) -> list[Json]:
+    return mappings(member(pod, "status").get("ephemeralContainerStatuses"))

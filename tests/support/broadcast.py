@@ -1,0 +1,87 @@
+"""BroadcastJobs for tests with kubectl, and the ends of their pods.
+
+Fake nodes run pods and never end them: a test says how each one ends, or lets all of them succeed by an annotation.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from tests.support.daemons import node_of
+from tests.support.workspace import Json, Workspace, is_ready, terminating
+
+NAME = "sweep"
+COMPLETES = {"metadata": {"annotations": {"fake.flotilla.dev/complete": "true"}}}
+"""Of a template whose pods succeed on fake nodes, soon after they have started."""
+BODY: Json = {
+    "restartPolicy": "Never",
+    "terminationGracePeriodSeconds": 1,
+    "containers": [{"name": "main", "image": "busybox:1.36", "command": ["sleep", "3600"]}],
+}
+
+
+def broadcastjob(
+    name: str = NAME, *, pod: Json | None = None, template: Json | None = None, version: str = "v1beta1", **spec: object
+) -> Json:
+    """A BroadcastJob for all nodes. `pod`: more of its pods' spec; `template`: more of its template."""
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "BroadcastJob",
+        "metadata": {"name": name},
+        "spec": {"template": {**(template or {}), "spec": BODY | (pod or {})}, **spec},
+    }
+
+
+def job_status(space: Workspace, name: str = NAME) -> Json:
+    """The job's status as last seen; {} while there is none."""
+    return space.clone(name).get("status", {})
+
+
+def reached(space: Workspace, name: str = NAME, seconds: float = 60, **fields: object) -> Json:
+    """Wait until the job's status has these fields; returns the status."""
+    space.until(lambda: fields.items() <= job_status(space, name).items(), seconds)
+    return job_status(space, name)
+
+
+def numbers(status: Mapping[str, object]) -> tuple[object, ...]:
+    """What is printed: desired, active, succeeded, failed."""
+    return tuple(status.get(field, 0) for field in ("desired", "active", "succeeded", "failed"))
+
+
+def begun(space: Workspace, pods: int, name: str = NAME) -> list[Json]:
+    """Wait until so many pods of the job run and are ready; all of them, by their nodes' names."""
+    space.until(lambda: len(running(space, name)) == pods)
+    return running(space, name)
+
+
+def running(space: Workspace, name: str = NAME) -> list[Json]:
+    """The job's pods that run, by their nodes' names."""
+    return sorted((pod for pod in pods_of(space, name) if is_active(pod) and is_ready(pod)), key=node_of)
+
+
+def pods_of(space: Workspace, name: str = NAME) -> list[Json]:
+    """All pods of the job."""
+    return [pod for pod in space.pods.values() if pod["metadata"].get("labels", {}).get("broadcastjob-name") == name]
+
+
+def is_active(pod: Json) -> bool:
+    """Neither ended nor going."""
+    return pod["status"].get("phase") not in ("Succeeded", "Failed") and not terminating(pod)
+
+
+def end(space: Workspace, pods: Iterable[Json], phase: str = "Succeeded") -> None:
+    """Have these pods end, as their kubelet would say it."""
+    body, names = json.dumps({"status": {"phase": phase}}), [pod["metadata"]["name"] for pod in pods]
+    space.kubectl("patch", "pod", *names, "--subresource=status", "--type=merge", "-p", body)
+    space.until(lambda: {space.pod(name)["status"]["phase"] for name in names} == {phase})
+
+
+def crowded(pods: Iterable[Json]) -> set[tuple[str, str]]:
+    """Jobs and nodes with two pods that are not going."""
+    seen: set[tuple[str, str]] = set()
+    found: set[tuple[str, str]] = set()
+    for pod in pods:
+        place = (pod["metadata"]["ownerReferences"][0]["uid"], node_of(pod))
+        if not terminating(pod):
+            found |= {place} & seen
+            seen.add(place)
+    return found

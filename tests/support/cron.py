@@ -1,0 +1,81 @@
+"""AdvancedCronJobs for tests with kubectl, and the runs that they start.
+
+Minutes are too long for tests: schedules here are `@every` so many seconds, counted from the object's creation and then
+from run to run. A test that has seen what it wants sets the schedule to `YEARLY`, and nothing more falls due.
+"""
+
+from datetime import datetime
+
+from flotilla_common.api.kinds.advancedcronjob.types import SCHEDULED_AT
+from tests.support.broadcast import BODY, COMPLETES
+from tests.support.workspace import Json, Workspace, moment
+
+NAME = "nightly"
+YEARLY = "@yearly"
+KINDS = {"jobTemplate": "Job", "broadcastJobTemplate": "BroadcastJob", "imageListPullJobTemplate": "ImageListPullJob"}
+
+
+def jobs(*, ends: bool = False, annotations: Json | None = None, **spec: object) -> Json:
+    """A template of built-in Jobs. `ends`: their pods succeed on fake nodes, soon after they have started."""
+    template = {"spec": {"template": (COMPLETES if ends else {}) | {"spec": BODY}, **spec}}
+    return {"jobTemplate": template | ({"metadata": {"annotations": annotations}} if annotations else {})}
+
+
+def broadcasts(*, ends: bool = False, pod: Json | None = None, **spec: object) -> Json:
+    """A template of BroadcastJobs. `pod`: more of their pods' spec."""
+    template = (COMPLETES if ends else {}) | {"spec": BODY | (pod or {})}
+    return {"broadcastJobTemplate": {"spec": {"template": template, **spec}}}
+
+
+def lists(*images: str) -> Json:
+    """A template of ImageListPullJobs, for no node."""
+    selector = {"matchLabels": {"nobody": "has-it"}}
+    spec = {"images": list(images), "selector": selector, "completionPolicy": {"type": "Always"}}
+    return {"imageListPullJobTemplate": {"spec": spec}}
+
+
+def cronjob(
+    template: Json, schedule: str = "@every 1s", *, name: str = NAME, version: str = "v1beta1", **spec: object
+) -> Json:
+    """An AdvancedCronJob."""
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "AdvancedCronJob",
+        "metadata": {"name": name},
+        "spec": {"schedule": schedule, "template": template, **spec},
+    }
+
+
+def runs(space: Workspace, kind: str = "Job", name: str = NAME) -> dict[str, Json]:
+    """The runs of an AdvancedCronJob that there are, by name, from the earliest on."""
+    items = space.objects(kind)
+    own = [one for one in items if any(owner["name"] == name for owner in one["metadata"].get("ownerReferences", ()))]
+    return {one["metadata"]["name"]: one for one in sorted(own, key=due)}
+
+
+def ever(space: Workspace, kind: str = "Job", since: int = 0) -> list[str]:
+    """The names of all runs that were ever made, in the order in which they were."""
+    return [event.object["metadata"]["name"] for event in space.history(since, kind) if event.type == "ADDED"]
+
+
+def due(run: Json) -> datetime:
+    """When a run was due."""
+    return moment(run["metadata"]["annotations"][SCHEDULED_AT])
+
+
+def begun(space: Workspace, count: int, kind: str = "Job") -> dict[str, Json]:
+    """Wait until so many runs have been made, those that are gone included; those that there are."""
+    space.until(lambda: len(ever(space, kind)) >= count)
+    return runs(space, kind)
+
+
+def stop(space: Workspace, name: str = NAME) -> Json:
+    """Nothing more falls due; returns the object when its service has seen it."""
+    version = space.patch({"spec": {"schedule": YEARLY}}, name)["metadata"]["resourceVersion"]
+    space.until(lambda: int(space.clone(name)["metadata"]["resourceVersion"]) >= int(version))
+    return space.clone(name)
+
+
+def active(space: Workspace, name: str = NAME) -> list[str]:
+    """The runs that the status calls active."""
+    return [one["name"] for one in space.clone(name).get("status", {}).get("active", ())]

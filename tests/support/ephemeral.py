@@ -1,0 +1,110 @@
+"""EphemeralJobs for tests with kubectl, pods for them, and the ends of their containers.
+
+Fake kubelets do not start ephemeral containers: a test says what becomes of them.
+"""
+
+import json
+from collections.abc import Iterable
+
+from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV
+from tests.support.workspace import Json, Workspace, is_ready
+
+NAME = "dump"
+LABELS = {"app": "cart"}
+
+
+def ephemeraljob(name: str = NAME, *, containers: Iterable[Json] | None = None, **spec: object) -> Json:
+    """An EphemeralJob for the pods with `LABELS`, of a container that is called like the job."""
+    return {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "EphemeralJob",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": LABELS},
+            "template": {"ephemeralContainers": [container(name)] if containers is None else list(containers)},
+            **spec,
+        },
+    }
+
+
+def container(name: str, *command: str, image: str = "busybox:1.36", **fields: object) -> Json:
+    """An ephemeral container; without a command it ends well."""
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePolicy": "File",
+        "command": list(command) or ["true"],
+        **fields,
+    }
+
+
+def started(space: Workspace, *names: str, node: str = "node-0") -> None:
+    """Make pods of these names and wait until they are ready. Jobs take them in this order if it is the alphabet's."""
+    containers = [{"name": "web", "image": "nginx:alpine"}]
+    spec = {"nodeName": node, "terminationGracePeriodSeconds": 1, "containers": containers}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+    items = [pod | {"metadata": {"name": name, "labels": LABELS}} for name in names]
+    space.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    space.until(lambda: all(space.pod(name) and is_ready(space.pod(name)) for name in names))
+
+
+def job_status(space: Workspace, name: str = NAME) -> Json:
+    """The job's status as last seen; {} while there is none."""
+    return space.clone(name).get("status", {})
+
+
+def reached(space: Workspace, name: str = NAME, seconds: float = 60, **fields: object) -> Json:
+    """Wait until the job's status has these fields, a count of 0 when it is absent; returns the status."""
+
+    def holds() -> bool:
+        status = job_status(space, name)
+        return bool(status) and all(status.get(field, 0) == value for field, value in fields.items())
+
+    space.until(holds, seconds)
+    return job_status(space, name)
+
+
+def injected(space: Workspace, name: str = NAME) -> list[str]:
+    """The pods that have a container of this name that is the job's, by their names."""
+    uid = space.clone(name)["metadata"]["uid"]
+    return sorted(pod for pod, found in space.pods.items() if uid in owners(found, name))
+
+
+def owners(pod: Json, name: str) -> list[str]:
+    """The uids of the jobs that the pod's ephemeral containers of this name say they are of."""
+    containers: list[Json] = pod["spec"].get("ephemeralContainers", [])
+    variables = [one for found in containers if found["name"] == name for one in found.get("env", ())]
+    return [one["value"] for one in variables if one["name"] == JOB_UID_ENV]
+
+
+def begun(space: Workspace, *pods: str, name: str = NAME) -> None:
+    """Wait until exactly these pods have the job's containers."""
+    space.until(lambda: injected(space, name) == sorted(pods))
+
+
+def say(space: Workspace, pod: str, state: Json, name: str = NAME) -> None:
+    """What a kubelet says of an ephemeral container."""
+    said: list[Json] = space.pod(pod)["status"].get("ephemeralContainerStatuses", [])
+    others = [one for one in said if one["name"] != name]
+    image = {"image": "busybox:1.36", "imageID": "busybox@sha256:1", "ready": False, "restartCount": 0}
+    statuses = [*others, {"name": name, "state": state} | image]
+    body = json.dumps({"status": {"ephemeralContainerStatuses": statuses}})
+    space.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", body)
+
+
+def runs(space: Workspace, *pods: str, name: str = NAME) -> None:
+    """The container has started in these pods."""
+    for pod in pods:
+        say(space, pod, {"running": {"startedAt": now(space)}}, name)
+
+
+def end(space: Workspace, *pods: str, code: int = 0, name: str = NAME) -> None:
+    """The container has ended in these pods."""
+    for pod in pods:
+        at = now(space)
+        say(space, pod, {"terminated": {"exitCode": code, "startedAt": at, "finishedAt": at}}, name)
+
+
+def now(space: Workspace) -> str:
+    return space.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
