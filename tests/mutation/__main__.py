@@ -36,7 +36,6 @@ AREAS = (
     "cloneset",
     "control",
     "daemonset",
-    "ephemeraljob",
     "imagepull",
     "jobs",
     "mirror",
