@@ -5,7 +5,8 @@ does at its best (additive increase, multiplicative decrease). So one service ne
 leaves a large one idle. While the apiserver asks for a pause (Retry-After), no write is sent at all.
 
 Creates of pods have low priority, for the same reason as idle keys in `priority`: the next write of a pod that exists
-must not queue behind hundreds of pods that are newer still. They cannot starve: every fourth slot is theirs all the same.
+must not queue behind hundreds of pods that are newer still. They cannot starve: every fourth slot is theirs all the
+same.
 """
 
 import asyncio
