@@ -44,6 +44,7 @@ SPREAD = (
     "daemonset/test_verbs.py",
     "ephemeraljob/test_admission.py",
     "ephemeraljob/test_jobs.py",
+    "ephemeraljob/test_refusals.py",
     "ephemeraljob/test_verbs.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",

@@ -172,6 +172,11 @@ def test_a_leap_day_that_is_more_than_five_years_away():
     assert Schedule.parse("0 0 29 2 *").next(utc("2099-03-01 00:00")) == utc("2104-02-29 00:00")
 
 
+@pytest.mark.parametrize("schedule", ["* * * * *", "TZ=Asia/Tokyo 0 0 * * *", "@every 90s"])
+def test_the_calendar_ends(schedule: str):
+    assert Schedule.parse(schedule).next(utc("9999-12-31 23:59:30")) is None
+
+
 def test_a_run_is_strictly_later_and_in_whole_seconds():
     schedule = Schedule.parse("* * * * *")
     assert schedule.next(utc("2026-03-04 12:00:00")) == utc("2026-03-04 12:01")

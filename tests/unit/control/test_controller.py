@@ -36,7 +36,7 @@ Planner = Callable[[Snap, datetime], Plan]
 class Loop:
     """A controller around one object, and everything that it touched."""
 
-    def __init__(self, planner: Planner, workers: int = 3) -> None:
+    def __init__(self, planner: Planner, workers: int = 3, *, idle_first: bool = False) -> None:
         self.api, self.clock, self.bus = ScriptedApi(), ManualClock(), SilentBus()
         self.snaps: list[Snap] = []
         self.rereads: list[Key] = []
@@ -66,6 +66,7 @@ class Loop:
             clock=self.clock,
             entropy=NoChance(),
             workers=workers,
+            idle_first=idle_first,
         )
 
     def _gather(self, key: Key, memory: Memory) -> Snap | None:
@@ -112,8 +113,8 @@ def status(**body: object) -> Patch:
     )
 
 
-async def loop_of(planner: Planner, workers: int = 3) -> Loop:
-    loop = Loop(planner, workers)
+async def loop_of(planner: Planner, workers: int = 3, *, idle_first: bool = False) -> Loop:
+    loop = Loop(planner, workers, idle_first=idle_first)
     await loop.start()
     return loop
 
@@ -374,6 +375,11 @@ async def test_a_stopped_controller_finishes_what_is_on_its_way_and_records_all_
     assert acts == [("first", "Ok"), ("second", "Fenced")]
 
 
+async def never(*_: Any, **__: Any) -> bytes:
+    """A request that is not answered."""
+    return await asyncio.get_running_loop().create_future()
+
+
 def creates(count: int, slow_start: int) -> Plan:
     chains = tuple(create(f"pod-{number}").chains[0] for number in range(count))
     return Plan(stages=(Stage(chains=chains, slow_start=slow_start),))
@@ -387,14 +393,24 @@ def creates(count: int, slow_start: int) -> Plan:
 async def test_fewer_objects_are_begun_while_one_creates_its_pods_in_slow_start(plan: Plan, begun: int) -> None:
     loop = await loop_of(lambda *_: plan, workers=10)  # two of them begin
 
-    async def never(*_: Any, **__: Any) -> bytes:
-        return await asyncio.get_running_loop().create_future()
-
     loop.api.create = never  # type: ignore[method-assign]
     for name in ("a", "b", "c"):
         loop.controller.enqueue("default", name)
     await loop.settle()
     assert [snap.subject.name for snap in loop.snaps] == ["a", "b", "c"][:begun]
+
+
+@pytest.mark.parametrize(("idle_first", "begun"), [(True, ["a", "b", "c"]), (False, ["sample", "a"])])
+async def test_what_is_due_at_a_set_time_does_not_wait_for_what_has_begun(idle_first: bool, begun: list[str]) -> None:
+    loop = await loop_of(lambda *_: creates(1, 0), workers=3, idle_first=idle_first)
+    await loop.once()
+    loop.snaps.clear()
+
+    loop.api.create = never  # type: ignore[method-assign]
+    for name in ("sample", "a", "b", "c"):
+        loop.controller.enqueue("default", name)
+    await loop.settle()
+    assert sorted(snap.subject.name for snap in loop.snaps) == sorted(begun)
 
 
 def break_one(loop: Loop, error: Exception) -> None:

@@ -243,6 +243,42 @@ async def test_creates_have_low_priority_and_get_every_fourth_slot() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("low_priority", [False, True])
+async def test_who_comes_back_at_once_does_not_overtake_who_waits(low_priority: bool) -> None:
+    limiter = Limiter(ManualClock(), initial=1)
+    order: list[str] = []
+
+    async def wait() -> None:
+        async with limiter.slot(low_priority=low_priority):
+            order.append("who waited")
+
+    async with limiter.slot():
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+    async with limiter.slot():
+        order.append("who came back")
+    await waiting
+    assert order == ["who waited", "who came back"]
+
+
+async def test_a_waiter_that_is_cancelled_as_it_gets_a_slot_hands_it_on() -> None:
+    limiter = Limiter(ManualClock(), initial=1)
+    began: list[str] = []
+
+    async def work(name: str) -> None:
+        async with limiter.slot():
+            began.append(name)
+
+    async with limiter.slot():
+        first, second = (asyncio.create_task(work(name)) for name in ("first", "second"))
+        await asyncio.sleep(0)
+    first.cancel()
+    async with asyncio.timeout(1):
+        await asyncio.gather(first, second, return_exceptions=True)
+    assert began == ["second"]
+    assert limiter._running == 0
+
+
 async def test_a_cancelled_waiter_does_not_keep_a_slot() -> None:
     limiter = Limiter(ManualClock(), initial=1)
     async with limiter.slot():

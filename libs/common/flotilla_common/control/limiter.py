@@ -4,8 +4,9 @@ The limit grows by one per round of good answers and shrinks when the apiserver 
 does at its best (additive increase, multiplicative decrease). So one service neither floods a small apiserver nor
 leaves a large one idle. While the apiserver asks for a pause (Retry-After), no write is sent at all.
 
-Creates have low priority, for the same reason as idle keys in `priority`: the next write of a pod that exists must not
-queue behind hundreds of pods that are newer still. They cannot starve: every fourth slot is theirs all the same.
+Creates of pods have low priority, for the same reason as idle keys in `priority`: the next write of a pod that exists
+must not queue behind hundreds of pods that are newer still. They cannot starve: every fourth slot is theirs all the
+same.
 """
 
 import asyncio
@@ -49,10 +50,10 @@ class Limiter:
         self._clock = clock
         self._limit = initial
         self._most = most
-        self._running = 0  # writes in flight
+        self._running = 0  # slots that were given to writes
         self._low: deque[asyncio.Future[None]] = deque()  # writes of low priority that wait for a slot
         self._high: deque[asyncio.Future[None]] = deque()
-        self._high_in_a_row = 0  # slots since the last one of low priority
+        self._high_in_a_row = 0  # slots that were given to others while a write of low priority waited
         self._best = float("inf")  # seconds that an answer takes at its best
         self._recent = 0.0
         self._last_cut = float("-inf")
@@ -66,41 +67,37 @@ class Limiter:
     @asynccontextmanager
     async def slot(self, *, low_priority: bool = False) -> AsyncGenerator[None]:
         """Wait for a slot and hold it for the block."""
+        await self._take(self._low if low_priority else self._high)
         try:
-            while not self._free or self._pause > 0:
-                if self._pause > 0:
-                    await self._clock.sleep(self._pause)
-                else:
-                    await self._wait_in(self._low if low_priority else self._high)
-        except asyncio.CancelledError:
-            self._wake_waiters()  # if a slot was given to us, it goes to the next
-            raise
-        self._running += 1
-        try:
+            while self._pause > 0:
+                await self._clock.sleep(self._pause)
             yield
         finally:
-            self._running -= 1
-            self._wake_waiters()
+            self._give_back()
 
-    @property
-    def _free(self) -> bool:
-        return self._running < int(self._limit)
+    async def _take(self, queue: deque[asyncio.Future[None]]) -> None:
+        """Whoever waits is given a slot by the one who has done with it. Were it only free for whoever comes first, a
+        worker that goes on with its next write would take it again and again."""
+        waiter = asyncio.get_running_loop().create_future()
+        queue.append(waiter)
+        self._hand_out()
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter in queue:
+                queue.remove(waiter)
+            elif not waiter.cancelled():
+                self._give_back()
+            raise
+
+    def _give_back(self) -> None:
+        self._running -= 1
+        self._hand_out()
 
     @property
     def _pause(self) -> float:
         """Seconds that no write may be sent."""
         return self._paused_until - self._clock.monotonic()
-
-    @staticmethod
-    async def _wait_in(queue: deque[asyncio.Future[None]]) -> None:
-        """Wait until there may be a free slot."""
-        waiter = asyncio.get_running_loop().create_future()
-        queue.append(waiter)
-        try:
-            await waiter
-        finally:
-            if waiter in queue:
-                queue.remove(waiter)
 
     def answered(self, seconds: float) -> None:
         """An answer came after `seconds`: adjust the limit."""
@@ -124,18 +121,18 @@ class Limiter:
             self._last_cut = now
             self._limit = max(self._limit * factor, LEAST)
 
-    def _wake_waiters(self) -> None:
-        free = int(self._limit) - self._running
-        while free > 0 and (self._high or self._low):
+    def _hand_out(self) -> None:
+        """Give the free slots to those who wait."""
+        while self._running < int(self._limit) and (self._high or self._low):
             waiter = self._next_waiter()
             if not waiter.done():
+                self._running += 1
                 waiter.set_result(None)
-                free -= 1
 
     def _next_waiter(self) -> asyncio.Future[None]:
         lows_turn = self._low and self._high_in_a_row >= LOW_PRIORITY_SHARE - 1
         if self._high and not lows_turn:
-            self._high_in_a_row += 1
+            self._high_in_a_row = self._high_in_a_row + 1 if self._low else 0
             return self._high.popleft()
         self._high_in_a_row = 0
         return self._low.popleft()

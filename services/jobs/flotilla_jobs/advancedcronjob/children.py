@@ -1,7 +1,7 @@
 """The children of an AdvancedCronJob, by what has become of them (advancedcronjob.md §4.2)."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
@@ -50,6 +50,6 @@ def latest_run(children: Iterable[Child]) -> datetime | None:
 def _scheduled_at(child: Child) -> datetime | None:
     text = child.metadata.annotations.get(SCHEDULED_AT, "")
     try:
-        return msgspec.convert(text, _Moment)
-    except msgspec.ValidationError:
+        return msgspec.convert(text, _Moment).astimezone(UTC).replace(microsecond=0)
+    except (msgspec.ValidationError, OverflowError):
         return None

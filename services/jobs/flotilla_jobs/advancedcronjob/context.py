@@ -5,7 +5,6 @@ from datetime import datetime, tzinfo
 
 from flotilla_common.api.kinds.advancedcronjob.types import AdvancedCronJob
 from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
-from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Event, Frozen
 from flotilla_jobs.advancedcronjob.children import Children, latest_run
@@ -45,13 +44,13 @@ class PlanContext(Frozen):
         """Leave for the next pass what this one knows beside the objects."""
         draft.notes[_UID] = self.job.metadata.uid
         if self.last_run is not None:
-            draft.notes[_LAST] = rfc3339(self.last_run)
+            draft.notes[_LAST] = self.last_run.isoformat()
         if self.floor is not None:
-            draft.notes[_FLOOR] = rfc3339(self.floor)
+            draft.notes[_FLOOR] = self.floor.isoformat()
 
     def give_up(self, draft: Draft) -> None:
         """No run up to now will be started."""
-        draft.notes[_FLOOR] = rfc3339(self.now)
+        draft.notes[_FLOOR] = self.now.isoformat()
 
     def tell_once(self, draft: Draft, reason: str, message: str) -> None:
         """Record a warning, unless the pass before has told the same."""

@@ -21,9 +21,6 @@ from flotilla_jobs.advancedcronjob.why import explain_runs, explain_timing, told
 MARGIN = timedelta(milliseconds=10)
 """How long after a run is due it is looked for: timers and clocks differ by some milliseconds."""
 
-LONGEST_SLEEP = timedelta(minutes=1)
-"""The clock is looked at again after this time at the latest: it may be set, and a machine may sleep."""
-
 
 def plan(snapshot: AdvancedCronJobSnapshot, now: datetime) -> Plan:
     """Plan one pass. Never raises for what users can write into an AdvancedCronJob: it becomes a reason."""
@@ -62,7 +59,7 @@ def _follow(context: PlanContext, timing: Timing, draft: Draft) -> None:
     elif timing.due is not None:
         plan_run(context, timing.due, draft)
     if timing.next is not None:
-        draft.waits.until(min(timing.next + MARGIN, context.now + LONGEST_SLEEP))
+        draft.waits.until(timing.next + MARGIN)
     explain_timing(context, timing, draft)
 
 

@@ -7,6 +7,7 @@ are put back some come twice, and a run is due at both.
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice, takewhile
 
@@ -49,9 +50,11 @@ class Schedule(msgspec.Struct, frozen=True):
         """All runs later than `after`, in order. `since`: when the last run was due, or counting begins. Only `@every`
         counts from there; without `after` that is also where the runs begin."""
         after = since if after is None else max(since, after)
-        if isinstance(self.rule, timedelta):
-            return _every(self.rule, since, after)
-        return self._by_clock(self.rule, after)
+        with suppress(OverflowError):  # the calendar ends with the year 9999
+            if isinstance(self.rule, timedelta):
+                yield from _every(self.rule, since, after)
+            else:
+                yield from self._by_clock(self.rule, after)
 
     def missed(self, since: datetime, now: datetime, most: int, after: datetime | None = None) -> list[datetime]:
         """The runs later than `since` and `after`, and not later than `now`; if there are more than `most`, one more
