@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 SPREAD = (
     "advancedcronjob/test_admission.py",
     "advancedcronjob/test_runs.py",
+    "advancedcronjob/test_seed_documents.py",
     "advancedcronjob/test_verbs.py",
     "broadcastjob/test_admission.py",
     "broadcastjob/test_jobs.py",
