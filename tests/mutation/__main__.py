@@ -33,9 +33,12 @@ PACKAGES = {
     "flotilla_statefulset": "services/statefulset/flotilla_statefulset",
 }
 AREAS = (
+    "advancedcronjob",
+    "broadcastjob",
     "cloneset",
     "control",
     "daemonset",
+    "ephemeraljob",
     "imagepull",
     "jobs",
     "mirror",

@@ -216,6 +216,10 @@ class World:
         """The agent of a node."""
         return self._agents[node]
 
+    def replicas(self, service: str) -> Iterable[Process]:
+        """All processes of a service."""
+        return [one for name, one in self.processes.items() if name.rpartition("-")[0] == service]
+
     async def ask_as(self, node: str, subject: str, body: bytes) -> bytes:
         """The answer to somebody with the rights of a node's agent; empty when nobody answers."""
         name, prefix = f"impostor-{node}", subjects.node_inbox(node)

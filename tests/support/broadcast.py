@@ -69,10 +69,10 @@ def is_active(pod: Json) -> bool:
 
 
 def end(space: Workspace, pods: Iterable[Json], phase: str = "Succeeded") -> None:
-    """Have these pods end, as their kubelet would say it."""
+    """Have these pods end, as their kubelet would say it; returns when that was seen, or what came of it."""
     body, names = json.dumps({"status": {"phase": phase}}), [pod["metadata"]["name"] for pod in pods]
     space.kubectl("patch", "pod", *names, "--subresource=status", "--type=merge", "-p", body)
-    space.until(lambda: {space.pod(name)["status"]["phase"] for name in names} == {phase})
+    space.until(lambda: all(space.pod(name).get("status", {"phase": phase})["phase"] == phase for name in names))
 
 
 def crowded(pods: Iterable[Json]) -> set[tuple[str, str]]:

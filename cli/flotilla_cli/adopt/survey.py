@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from flotilla_cli.adopt.found import Found, is_served, resource_of
-from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.documents import Json, member, sequence, text
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import Api, ApiError
 
@@ -125,6 +125,27 @@ def _list_job(spec: Json, status: Json) -> str:
     return f"{status.get('completed', 0)} of {status.get('desired', 0)} images done"
 
 
+def _broadcast_job(spec: Json, status: Json) -> str:
+    if status.get("completionTime"):
+        return ""
+    desired, succeeded, active = (status.get(name, 0) for name in ("desired", "succeeded", "active"))
+    said = [f"{succeeded} of {desired} nodes done, {active} pods at work", "paused" if spec.get("paused") else ""]
+    return ", ".join(filter(None, said))
+
+
+def _cron_job(spec: Json, status: Json) -> str:
+    """An idle one waits for its next run, which is started by whoever is there then."""
+    active = len(sequence(status.get("active")))
+    return f"{active} {'runs' if active > 1 else 'run'} active" if active else ""
+
+
+def _ephemeral_job(spec: Json, status: Json) -> str:
+    if status.get("completionTime"):
+        return ""
+    match, done = status.get("match", 0), status.get("succeeded", 0) + status.get("failed", 0)
+    return f"{done} of {match} pods done"
+
+
 def _request(spec: Json, status: Json) -> str:
     phase = text(status.get("phase"))
     return "" if phase == "Completed" else f"pod {spec.get('podName')}, {phase or 'not begun'}"
@@ -151,9 +172,12 @@ def _sidecars(spec: Json, status: Json) -> str:
 
 
 _SAYINGS: Mapping[str, Callable[[Json, Json], str]] = {
+    "AdvancedCronJob": _cron_job,
+    "BroadcastJob": _broadcast_job,
     "CloneSet": _workload,
     "ContainerRecreateRequest": _request,
     "DaemonSet": _daemons,
+    "EphemeralJob": _ephemeral_job,
     "ImageListPullJob": _list_job,
     "ImagePullJob": _pull_job,
     "NodeImage": _node_image,

@@ -12,12 +12,16 @@ from typing import cast
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping
+from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV
 
 _TEXTS = frozenset({"command", "args"})
 """Lists of free text: of containers, probes and hooks."""
 
 _PAIRS = frozenset({"env", "httpHeaders"})
 """Lists of names with values."""
+
+_OURS = frozenset({JOB_UID_ENV})
+"""Environment variables that we have set: planners read in them whose container it is."""
 
 _MAPPINGS = frozenset({"volumeAttributes"})
 """Free text by name: what CSI drivers are told."""
@@ -62,7 +66,7 @@ class Redactor:
             return self._token(item)
         if name in _PAIRS and isinstance(item, dict) and "value" in item:
             pair = cast("Json", item)
-            return pair | {"value": self._token(pair["value"])}
+            return pair if pair.get("name") in _OURS else pair | {"value": self._token(pair["value"])}
         return self._walk("", cast("object", item))
 
     def _drops(self, key: str) -> bool:

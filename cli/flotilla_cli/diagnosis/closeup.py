@@ -35,7 +35,7 @@ class Surveyor:
     async def around(self, pod: Pod, basis: Around) -> Around:
         """All that can be had, beside what is known of all pods of the object. Raises Unreachable."""
         events, claims, nodes, words = await asyncio.gather(
-            self._events(pod.metadata), self._claims(pod), self.nodes(pod.spec.node_name), self._words(pod)
+            self.events(pod.metadata), self._claims(pod), self.nodes(pod.spec.node_name), self._words(pod)
         )
         return msgspec.structs.replace(basis, events=events, claims=claims, nodes=nodes, last_words=words)
 
@@ -46,6 +46,16 @@ class Surveyor:
             if body is not None:
                 self._nodes[name] = msgspec.json.decode(body, type=Node) if body else None
         return self._nodes
+
+    async def events(self, about: ObjectMeta) -> list[PodEvent]:
+        """What happened to an object. Raises Unreachable."""
+        selector = f"involvedObject.uid={about.uid}"
+        try:
+            page = await self._api.list(EVENT, about.namespace, field_selector=selector, limit=MOST_EVENTS)
+        except ApiError as failure:
+            self._missed("events", failure)
+            return []
+        return [msgspec.json.decode(item, type=PodEvent) for item in page.items]
 
     async def silent_nodes(self, now: datetime) -> Mapping[str, datetime]:
         """Nodes whose kubelets have let their lease run out, and when they renewed it last. They are noticed so before
@@ -58,15 +68,6 @@ class Surveyor:
         leases = [msgspec.json.decode(item, type=Lease) for item in page.items]
         renewed = {lease.metadata.name: run_out(lease, now) for lease in leases}
         return {name: moment for name, moment in renewed.items() if moment is not None}
-
-    async def _events(self, about: ObjectMeta) -> list[PodEvent]:
-        selector = f"involvedObject.uid={about.uid}"
-        try:
-            page = await self._api.list(EVENT, about.namespace, field_selector=selector, limit=MOST_EVENTS)
-        except ApiError as failure:
-            self._missed("events", failure)
-            return []
-        return [msgspec.json.decode(item, type=PodEvent) for item in page.items]
 
     async def _claims(self, pod: Pod) -> dict[str, Claim]:
         """Those of a pod that has not started: afterwards they are bound."""
@@ -83,7 +84,7 @@ class Surveyor:
     async def _claim(self, body: bytes) -> Claim:
         claim = msgspec.json.decode(body, type=PersistentVolumeClaim) if body else None
         unbound = claim is not None and claim.status.phase != "Bound"
-        return Claim(found=claim, events=await self._events(claim.metadata) if claim is not None and unbound else ())
+        return Claim(found=claim, events=await self.events(claim.metadata) if claim is not None and unbound else ())
 
     async def _words(self, pod: Pod) -> dict[str, str]:
         """What containers logged last before they ended, where they left no termination message."""

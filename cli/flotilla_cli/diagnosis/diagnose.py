@@ -8,9 +8,10 @@ import msgspec
 
 from flotilla_cli.connection import connected
 from flotilla_cli.diagnosis.closeup import Surveyor
+from flotilla_cli.diagnosis.finders import scope_of
 from flotilla_cli.diagnosis.findings import Findings, find
 from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
-from flotilla_cli.diagnosis.scope import Scope, scope_of
+from flotilla_cli.diagnosis.scope import Scope
 from flotilla_cli.diagnosis.vacancies import Vacancy, vacancies
 from flotilla_cli.diagnosis.verdict import Verdict, verdict
 from flotilla_cli.renderers.cloneset import clone_set
@@ -21,7 +22,7 @@ from flotilla_cli.tree.why import Why, last_why
 from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import Resource
@@ -89,7 +90,7 @@ async def diagnose(
         verdict=verdict(meta, record.why, findings, planning, told),
         reasons=reasons,
         notes=list(_notes(record, planning, denied)),
-        vacancies=_vacancies(raw, scope, findings, reasons),
+        vacancies=vacancies(scope.served, findings.groups, reasons) if scope.served is not None else (),
     )
 
 
@@ -149,7 +150,7 @@ async def heartbeat(bus: Bus, service: str) -> bool:
 
 
 async def _look(api: Api, clock: Clock, resource: Resource, raw: bytes) -> tuple[Findings, Scope, set[str]]:
-    """(what is known against its pods and nodes, which these are, what may not be read)."""
+    """(what is known against what belongs to it, which these are, what may not be read)."""
     now = clock.now()
     try:
         scope = await scope_of(api, resource, raw, now)
@@ -161,16 +162,8 @@ async def _look(api: Api, clock: Clock, resource: Resource, raw: bytes) -> tuple
     basis = msgspec.structs.replace(scope.basis, silent=await surveyor.silent_nodes(now))
     findings = await find(scope.pods, basis, surveyor, namespaced=scope.namespaced)
     nodes = [group for name in scope.nodes if (group := await _node(surveyor, name, basis)) is not None]
-    findings = msgspec.structs.replace(findings, groups=(*nodes, *findings.groups))
+    findings = msgspec.structs.replace(findings, groups=(*nodes, *findings.groups, *scope.troubles))
     return findings, scope, surveyor.denied | scope.denied
-
-
-def _vacancies(raw: bytes, scope: Scope, findings: Findings, reasons: Sequence[Reason]) -> Sequence[Vacancy]:
-    """Why nodes have no pod, where each is to have one."""
-    if scope.served is None:
-        return ()
-    template = msgspec.json.decode(raw, type=DaemonSet).spec.template
-    return vacancies(template, scope.served, scope.pods, findings.groups, reasons)
 
 
 async def _node(surveyor: Surveyor, name: str, basis: Around) -> Group | None:

@@ -1,4 +1,4 @@
-"""Why a node has no pod of a DaemonSet: one reason for each, and nodes with the same one together (pure).
+"""Why a node has no pod of a DaemonSet or BroadcastJob: one reason for each, nodes with the same one together (pure).
 
 Who knows best is asked first: a pod that is made for the node says why it is not there yet, in the scheduler's words;
 the template says which nodes it is not for; and what the service waits for is in its reasons.
@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from flotilla_common.api.core import Node, Pod
+from flotilla_cli.diagnosis.scope import Served
+from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Reason
 from flotilla_common.control.refusals import CODES as REFUSALS
 from flotilla_common.control.wording import named
 from flotilla_common.workload.causes import Cause, Group
-from flotilla_common.workload.placement import Placement, node_of
+from flotilla_common.workload.placement import node_of
 
 TO_COME = "it gets one with the next passes"
 ENDED = ("Failed", "Succeeded")
@@ -31,38 +32,30 @@ class Vacancy(msgspec.Struct, frozen=True):
         return f"{named(self.nodes)}: {self.why}"
 
 
-def vacancies(
-    template: bytes | msgspec.Raw,
-    nodes: Sequence[Node],
-    pods: Sequence[Pod],
-    troubles: Sequence[Group],
-    reasons: Sequence[Reason],
-) -> list[Vacancy]:
+def vacancies(served: Served, troubles: Sequence[Group], reasons: Sequence[Reason]) -> list[Vacancy]:
     """The nodes on which no pod is, those that want one first, then by number. `troubles`: what is known against pods;
-    `reasons`: those of the service. Empty if the template cannot be read: then nothing is done for any node."""
-    try:
-        placement = Placement.of_daemons(template)
-    except ValueError:
-        return []
+    `reasons`: those of the service."""
     causes = {name: group.cause for group in troubles for name in group.pods}
     of_nodes: dict[str, list[Pod]] = {}
-    for pod in pods:
+    for pod in served.pods:
         of_nodes.setdefault(node_of(pod), []).append(pod)
     found: dict[tuple[bool, str], list[str]] = {}
-    for node in sorted(nodes, key=lambda node: node.metadata.name):
+    for node in sorted(served.nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
         mine = of_nodes.get(name, [])
-        if not any(map(_is_there, mine)):
-            fit = placement.fit(node)
-            why = _of_pods(mine, causes) or fit.why_not or _told(name, reasons)
-            found.setdefault((not fit.should_run, why), []).append(name)
+        if not any(_is_there(pod, once=served.once) for pod in mine):
+            why_not = served.why_not(node)
+            why = _of_pods(mine, causes) or why_not or _told(name, reasons)
+            found.setdefault((bool(why_not), why), []).append(name)
     ordered = sorted(found.items(), key=lambda group: (group[0][0], -len(group[1])))
     return [Vacancy(why, tuple(names)) for (_, why), names in ordered]
 
 
-def _is_there(pod: Pod) -> bool:
-    """It runs on its node, or is about to start there."""
-    return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None and pod.status.phase not in ENDED
+def _is_there(pod: Pod, *, once: bool) -> bool:
+    """It runs on its node, or is about to start there, or, if once is enough, has run."""
+    if pod.status.phase in ENDED:
+        return once
+    return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None
 
 
 def _of_pods(pods: Sequence[Pod], causes: Mapping[str, Cause]) -> str:

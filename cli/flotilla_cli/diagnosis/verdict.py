@@ -20,6 +20,7 @@ IMPOSSIBLE = (
     "InvalidSelector",
     "InvalidTemplate",
     "InvalidSpec",
+    "UnparseableSchedule",
     "SelectingAll",
     "NameTaken",
     "VolumesDiffer",
@@ -48,16 +49,25 @@ TROUBLES = (
     "WaitingForClaim",
     "InvalidNumber",
     "NotUpgradable",
+    "NoNodes",
+    "PausedByFailure",
+    "FailedPods",
+    "Failed",
+    "DeadlineExceeded",
+    "Mixed",
+    "WaitingForContainers",
+    "NeverRuns",
+    "NameTooLong",
 )
 """Reasons that somebody has to act on where pods do not tell of anything worse."""
 
 WISHES = ("PausedByUser", "Paused", "OnDelete", "PartitionReached", "PartitionedScaling", "NotUpdate", "NotSelected")
 """Reasons that say that the spec itself wants it so."""
 
-ASIDE = ("NodesExcluded", "Misscheduled")
-"""Reasons that tell of nodes, and not how far the object is."""
+ASIDE = ("NodesExcluded", "Misscheduled", "Conflicts")
+"""Reasons that tell of nodes or pods that are left out, and not how far the object is."""
 
-DONE = ("Complete", "Completed", "NoPods", "Recorded", "Distributed")
+DONE = ("Complete", "Completed", "AllNodesDone", "NoPods", "Recorded", "Distributed")
 
 
 class Word(StrEnum):

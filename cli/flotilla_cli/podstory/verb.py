@@ -29,6 +29,8 @@ BUS_SECONDS = 1.0
 
 WORDS = ("pod", "pods", "po")
 
+SERVES, ENDED = "it serves", "it ran to its end"
+
 MOST_PODS = 500
 """Of a SidecarSet that are looked at."""
 
@@ -40,7 +42,7 @@ class Story(msgspec.Struct, frozen=True):
     name: str
     reasons: list[str]
     verdict: Word = Word.DONE
-    sentence: str = "it serves"
+    sentence: str = SERVES
     code: str = ""  # of the cause, if there is one
     kind: str = "Pod"
 
@@ -69,7 +71,7 @@ async def story(api: Api, url: str, namespace: str, name: str, clock: Clock) -> 
         [f"you may not read {', '.join(sorted(denied))}: the cause may be known no closer than this"] if denied else []
     )
     if cause is None:
-        return Story(namespace, name, told)
+        return Story(namespace, name, told, sentence=SERVES if pod.status.phase != "Succeeded" else ENDED)
     return Story(namespace, name, told, verdict=word, sentence=cause.text, code=cause.code)
 
 

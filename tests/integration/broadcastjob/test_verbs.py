@@ -14,14 +14,19 @@ def test_a_job_under_way_and_one_that_failed(space: Workspace, shared: Fleet, tm
     space.apply(broadcastjob(parallelism=2))
     first, second = begun(space, 2)
     reached(space, desired=3, active=2)
-    assert {pod["metadata"]["name"] for pod in (first, second)} <= set(flotilla.run("get", "bcj", NAME).split())
+    names = [pod["metadata"]["name"] for pod in (first, second)]
+    shown = flotilla.run("get", "bcj", NAME)
+    assert all(name in shown for name in names)
     found = json.loads(flotilla.run("explain", "bcj", NAME, "-o", "json"))
-    codes = {reason["code"] for reason in found["reasons"]}
-    assert "WaitingForParallelism" in codes, found
+    (reason,) = found["reasons"]
+    assert (found["verdict"], reason["code"], reason["objects"]) == ("waiting", "WaitingForParallelism", ["node-2"])
+    assert found["numbers"] == {"desired": 3, "active": 2, "succeeded": 0, "failed": 0, "waiting": 1, "parallelism": 2}
     end(space, [first], "Failed")
     reached(space, phase="failed", failed=2)
     said = flotilla.run("explain", "bcj", NAME)
-    assert first["metadata"]["name"] in said
+    assert "failed pod is found" in said
+    assert f"{names[0]}: it has failed (on node node-0)" in said
     told = flotilla.run("history", "bcj", NAME)
-    assert first["metadata"]["name"] in told
+    assert f"new pod for node-0: {names[0]}" in told
+    assert f"failed pod is found: {names[1]}" in told
     assert "decisions are those of the service" in flotilla.replayed(tmp_path, "bcj", NAME)

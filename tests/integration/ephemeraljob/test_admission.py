@@ -39,8 +39,9 @@ def test_refusals(space: Workspace):
 
 
 def test_an_empty_template_is_taken_and_told_of(space: Workspace):
-    status = space.apply(ephemeraljob(containers=[])) and reached(space, phase="Error")
-    assert ("JobError", "job spec invalid fields.") in {(one["type"], one.get("message")) for one in status["conditions"]}
+    space.apply(ephemeraljob(containers=[]))
+    told = {one["type"]: one.get("message") for one in reached(space, phase="Error")["conditions"]}
+    assert told["JobError"] == "job spec invalid fields."
 
 
 def test_nothing_is_defaulted(space: Workspace):

@@ -14,7 +14,6 @@ from tests.support.ephemeral import (
     end,
     ephemeraljob,
     injected,
-    job_status,
     owners,
     reached,
     runs,

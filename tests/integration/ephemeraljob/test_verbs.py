@@ -16,8 +16,9 @@ def test_a_job_under_way(space: Workspace, shared: Fleet, tmp_path: Path):
     begun(space, "p1")
     runs(space, "p1")
     reached(space, phase="Running", running=1)
-    assert "Running" in flotilla.run("get", "ejob", NAME)
+    assert "p1" in flotilla.run("get", "ejob", NAME)
     found = json.loads(flotilla.run("explain", "ejob", NAME, "-o", "json"))
-    assert "WaitingForParallelism" in {reason["code"] for reason in found["reasons"]}, found
+    assert {"Running", "WaitingForParallelism"} == {reason["code"] for reason in found["reasons"]}
+    assert found["numbers"] == {"match": 2, "running": 1, "succeeded": 0, "failed": 0, "waiting": 0}
     assert "p1" in flotilla.run("history", "ejob", NAME)
     assert "decisions are those of the service" in flotilla.replayed(tmp_path, "ejob", NAME)

@@ -9,6 +9,7 @@ import msgspec
 
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.control.plan import Json
+from flotilla_common.kube.deletion import delete_options
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
 from flotilla_common.kube.watch import bookmark
 from tests.simulation.apiserver import errors
@@ -107,9 +108,7 @@ class SimulatedApi:
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""
     ) -> bytes:
-        given = {"uid": uid, "resourceVersion": resource_version}
-        preconditions = {key: value for key, value in given.items() if value}
-        return await self.delete_with(resource, namespace, name, {"preconditions": preconditions})
+        return await self.delete_with(resource, namespace, name, delete_options(resource, uid, resource_version))
 
     async def delete_with(self, resource: Resource, namespace: str, name: str, options: Json) -> bytes:
         """DELETE with any DeleteOptions: a grace period, a propagation policy."""

@@ -117,6 +117,7 @@ class Reader:
             if now >= next_bookmark:
                 next_bookmark = _next_bookmark(now, ends)
                 yield self._bookmark(now)
+                continue  # that may have taken its time
             if now >= ends:
                 return
             await _changed_within(log.changed, min(next_bookmark, ends) - now)

@@ -111,7 +111,8 @@ class _Verdict:
 
     def _takes(self, pod: Pod) -> Iterator[str]:
         """Those that have ended stay when the job fails."""
-        killed = self._may_fail() and pod.status.phase not in ENDED
+        failing = self._may_fail() or any(map(is_over, self._looks))
+        killed = failing and pod.status.phase not in ENDED
         if not killed and not self._is_misfit(pod):
             yield f"deletes the pod of {node_of(pod)} without a reason"
 
@@ -140,10 +141,10 @@ class _Verdict:
                 yield name
 
     def _may_fail(self) -> bool:
-        """The job has failed, or may."""
+        """A pod has failed, or the deadline has passed."""
         fast = any(failure_policy(job) == "FailFast" for job in self._looks) and any(self._failed)
         late = any(self._has_passed(job, "startTime", "activeDeadlineSeconds") for job in self._looks)
-        return fast or late or any(map(is_over, self._looks))
+        return fast or late
 
     def _has_passed(self, job: Json, since: str, limit: str) -> bool:
         """So many seconds of the completion policy have passed since that moment of the status."""
@@ -154,10 +155,11 @@ class _Verdict:
         return datetime.fromisoformat(begun) + timedelta(seconds=seconds) <= self._scene.now
 
     def _is_misfit(self, pod: Pod) -> bool:
-        """At some moment of late the node did not suit the pod."""
-        node = node_of(pod)
-        lately = [one for one in self._lately(node) if one is not None]
-        return any(not fits(pods_of(job), there) for job, there in product(self._looks, lately))
+        """At some moment of late the node did not suit the pod, or was not there and the pod waited for it."""
+        told = self._lately(node_of(pod))
+        lately = [one for one in told if one is not None]
+        waits_in_vain = len(lately) < len(told) and not pod.spec.node_name
+        return waits_in_vain or any(not fits(pods_of(job), there) for job, there in product(self._looks, lately))
 
     def _lately(self, node: str) -> list[Json | None]:
         told = self._nodes.get(node)

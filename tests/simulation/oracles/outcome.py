@@ -108,8 +108,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     strikes: int = 0  # faults whose point was reached
 
 
-def end_of(versions: Iterable[Version], namespace: str, *, exact: bool) -> tuple[str, ...]:
-    """What exists after the versions, anonymous and sorted."""
+def end_of(
+    versions: Iterable[Version], namespace: str, *, exact: bool, uncertain: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """What exists after the versions, anonymous and sorted; without members that are `uncertain`."""
+    dropped = _CHANCE.union(uncertain) if exact else _CHANCE.union(_WAYS, uncertain)
     objects: dict[object, tuple[Version, Json]] = {}
     for version in versions:
         if version.resource in NOT_COMPARED or version.namespace not in (namespace, ""):
@@ -119,7 +122,7 @@ def end_of(versions: Iterable[Version], namespace: str, *, exact: bool) -> tuple
         else:
             objects[version.key] = (version, version.after)
     named = [made_up for _, document in objects.values() if (made_up := _made_up(document))]
-    return tuple(sorted(_anonymous(version, document, exact, named) for version, document in objects.values()))
+    return tuple(sorted(_anonymous(version, document, dropped, named) for version, document in objects.values()))
 
 
 def writes_of(versions: Iterable[Version]) -> dict[str, int]:
@@ -178,8 +181,7 @@ def _made_up(document: Json) -> str:
     return document["metadata"]["name"] if IMAGE_LIST_PULL_JOB.kind in owners else ""
 
 
-def _anonymous(version: Version, document: Json, exact: bool, named: Iterable[str]) -> str:
-    dropped = _CHANCE if exact else _CHANCE | _WAYS
+def _anonymous(version: Version, document: Json, dropped: frozenset[str], named: Iterable[str]) -> str:
     text = msgspec.json.encode(_scrub(document, dropped), order="sorted").decode()
     text = _UID.sub("*", text)
     instance = instance_of(document)

@@ -137,7 +137,7 @@ class Run:
         played = history.versions[: self._last or None]
         return Outcome(
             settled=self._settled,
-            end=end_of(played, NAMESPACE_NAME, exact=scenario.exact),
+            end=end_of(played, NAMESPACE_NAME, exact=scenario.exact, uncertain=scenario.uncertain),
             writes=writes_of(played[self._first :]),
             problems=(*map(str, self._judge.breaches), *self._problems),
             strikes=len(self._saboteur.strikes),

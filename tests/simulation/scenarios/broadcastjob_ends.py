@@ -42,6 +42,7 @@ SCENARIOS = (
         given=created(),
         when=(end_pod("node-1"), told(succeeded=1), end_pod("node-2", 3)),
         then=on("failed", verdict=FAIL_FAST, desired=3, succeeded="1", failed="2", killed=1),
+        uncertain=("failed",),
     ),
     broadcasting(
         name="broadcast-however-pods-end",
@@ -75,6 +76,7 @@ SCENARIOS = (
         name="broadcast-past-its-deadline",
         when=(Create(document=broadcastjob(exits=LASTING, completionPolicy={"activeDeadlineSeconds": 6})),),
         then=on("failed", verdict=LATE, desired=3, killed=3),
+        uncertain=("failed",),
         timed=True,
         quiet=8,
     ),

@@ -40,9 +40,10 @@ SCENARIOS = (
         name="broadcast-while-nodes-change",
         given=created(),
         when=(
-            *(cordoned("node-1"), Wait(pods=2), tainted("node-2", "NoExecute"), Wait(pods=1)),
-            *(cordoned("node-1", on=False), Wait(pods=2), Remove(name="node-3", kind="Node"), Wait(pods=1)),
-            *(end_pod("node-1"),),
+            *(cordoned("node-1"), WaitRunning(nodes=("node-2", "node-3"))),
+            *(tainted("node-2", "NoExecute"), WaitRunning(nodes=("node-3",))),
+            *(cordoned("node-1", on=False), WaitRunning(nodes=("node-1", "node-3"))),
+            *(Remove(name="node-3", kind="Node"), WaitRunning(nodes=("node-1",)), end_pod("node-1")),
         ),
         then=on(succeeded="1"),
     ),

@@ -5,14 +5,14 @@ same in every run, though pods have other names in each.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NAMESPACE, NODE, POD, REVISION, SECRET, Resource
+from flotilla_common.api.resources import CLAIM, CONFIG_MAP, JOB, NAMESPACE, NODE, POD, REVISION, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Frozen, Json
 from flotilla_common.kube.interface import Api, ApiError
@@ -31,7 +31,7 @@ REPOSITORY = "registry.test/shop:"
 MERGE = "application/merge-patch+json"
 
 QUOTA = Resource("", "v1", "resourcequotas", "ResourceQuota")
-_BUILT_IN = {one.kind: one for one in (POD, CLAIM, REVISION, CONFIG_MAP, SECRET, NODE, NAMESPACE, QUOTA)}
+_BUILT_IN = {one.kind: one for one in (POD, JOB, CLAIM, REVISION, CONFIG_MAP, SECRET, NODE, NAMESPACE, QUOTA)}
 
 
 def resource_of(kind: str) -> Resource:
@@ -72,6 +72,8 @@ class World(Protocol):
     def machines(self) -> Mapping[str, Machine]: ...
 
     def agent(self, node: str) -> Process: ...
+
+    def replicas(self, service: str) -> Iterable[Process]: ...
 
     async def ask_as(self, node: str, subject: str, body: bytes) -> bytes: ...
 
@@ -243,6 +245,24 @@ class BreakImage(Step):
     async def play(self, stage: Stage) -> None:
         cluster = stage.world.cluster
         (cluster.mend_image if self.mend else cluster.broken_images.add)(REPOSITORY + self.image)
+
+
+class Downtime(Step):
+    """Nobody runs the service for a while, whatever starts it meanwhile."""
+
+    service: str
+    seconds: float
+
+    async def play(self, stage: Stage) -> None:
+        clock = stage.world.clock
+        until = clock.monotonic() + self.seconds
+        while clock.monotonic() < until:
+            for process in stage.world.replicas(self.service):
+                if process.alive:
+                    process.crash()
+            await clock.sleep(0.1)
+        for process in stage.world.replicas(self.service):
+            process.start()
 
 
 class Sleep(Step):

@@ -72,6 +72,20 @@ def test_9_a_pod_on_a_node_that_is_cordoned_goes(present: str) -> None:
     )
 
 
+def test_the_verdict_does_not_count_pods_that_go_first() -> None:
+    there = [CORDONED[0], node("n2")]
+    going = planned(job(status=running()), pods("1R 2S"), there)
+    assert (going.deleted, going.status.get("phase", "running")) == (["j-1"], "running")
+    over = planned(job(status=running()), pods("1RT 2S"), there)
+    assert (over.status["phase"], over.status["active"], over.status["succeeded"]) == ("completed", 0, 1)
+
+
+def test_a_pod_that_waits_for_a_node_that_is_gone_goes_too() -> None:
+    found = planned(job(status=running()), pods("1R 2P 3R 4PT 5S"), [node("n1")])
+    assert (found.deleted, found.created, found.plan.numbers["desired"]) == (["j-2"], [], 1)
+    assert found.reason("Deleting") == "deleting j-2: its node does not exist any more"
+
+
 def test_9_one_on_its_way_out_is_let_go() -> None:
     found = planned(job(status=running()), pods("1RT 2R"), [CORDONED[0], node("n2")])
     assert (found.deleted, found.created, found.plan.numbers["desired"]) == ([], [], 1)

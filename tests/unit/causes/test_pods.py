@@ -297,7 +297,14 @@ NODES: list[Row] = [
         'it has failed: container app crashes with exit code 3 (on node n1, last words: "no disk")',
         True,
     ),
-    ("over", pod(phase="Succeeded"), around(), "PodCompleted", "it ran to its end, and is to run on", True),
+    (
+        "over",
+        pod(phase="Succeeded", restartPolicy="Always"),
+        around(),
+        "PodCompleted",
+        "it ran to its end, and is to run on",
+        True,
+    ),
 ]
 ENDING: list[Row] = [
     (
@@ -535,6 +542,7 @@ def test_pods(found: Pod, known: Around, code: str, text: str, stuck: bool) -> N
             ready_pod(condition("Ready"), metadata=state("Updated")), around(lifecycle=Lifecycle()), id="no hook"
         ),
         pytest.param(ready_pod(condition("Ready")), around(nodes={"n1": node("True")}), id="node ready"),
+        pytest.param(pod(phase="Succeeded", restartPolicy="Never"), around(), id="has done its work"),
     ],
 )
 def test_nothing_is_known_against_it(found: Pod, known: Around) -> None:

@@ -41,7 +41,7 @@ def openkruise_found(**more: Any) -> Found:
         DAEMON: workload("kruise-daemon"),
         LEADER: {"metadata": {"name": "kruise-manager"}, "spec": {"holderIdentity": "manager-0"}},
         ROLE: {"metadata": {"name": "kruise-manager-role"}, "rules": [rule("", "pods"), rule("example.com", "games")]},
-        **{place: configuration(place, "mpod.kb.io", "mbroadcastjob.kb.io") for place in CONFIGURATIONS},
+        **{place: configuration(place, "mpod.kb.io", "muniteddeployment.kb.io") for place in CONFIGURATIONS},
         **{place_of(document): document for document in openkruise.definitions()},
     }
     return Found(now=NOW, objects=objects | more.pop("objects", {}), **more)
@@ -155,7 +155,7 @@ def test_entries_of_flotilla_stay_and_those_that_come_back_go():
     place = Place(MUTATING, "", "kruise-mutating-webhook-configuration")
     ours = merged(taken.objects[place], {"webhooks": [{"name": "mcloneset.kb.io"}]})
     assert plan(msgspec.structs.replace(taken, objects=taken.objects | {place: ours})).steps == ()
-    back = merged(ours, {"webhooks": [{"name": "mbroadcastjob.kb.io"}]})
+    back = merged(ours, {"webhooks": [{"name": "muniteddeployment.kb.io"}]})
     assert place in writes(plan(msgspec.structs.replace(taken, objects=taken.objects | {place: back})))
 
 

@@ -251,7 +251,7 @@ def test_titles_are_those_of_kubectl():
     assert titles(manifests(GATES)[:3]) == [
         "namespace/kruise-system",
         "namespace/kruise-daemon-config",
-        "customresourcedefinition.apiextensions.k8s.io/clonesets.apps.kruise.io",
+        "customresourcedefinition.apiextensions.k8s.io/advancedcronjobs.apps.kruise.io",
     ]
     assert resource_of(find("Service", "kruise-webhook-service")).plural == "services"
 

@@ -1,14 +1,16 @@
-"""Why nodes have no pod of a DaemonSet: one reason for each."""
+"""Why nodes have no pod of a DaemonSet or BroadcastJob: one reason for each."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
+from flotilla_cli.diagnosis.scope import Served
 from flotilla_cli.diagnosis.vacancies import TO_COME, Vacancy, vacancies
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.control.plan import Reason
 from flotilla_common.workload.causes import Cause, Group
+from flotilla_common.workload.placement import Placement
 from tests.unit.daemonset.build import node, pod, template
 
 SCHEDULER = "no node takes it: 0/3 nodes are available: 3 Insufficient cpu"
@@ -20,8 +22,12 @@ QUOTA = Reason(code="QuotaExceeded", message="creating Pod d-x is refused: excee
 HELD = Reason(code="PartitionedScaling", message="1 node gets no pod yet", objects=("n2",))
 
 
-def told(nodes: list[Node], pods: list[Pod], *reasons: Reason, content: Any = None) -> list[tuple[str, str]]:
-    found = vacancies(msgspec.json.encode(content or template()), nodes, pods, [UNSCHEDULABLE], reasons)
+def told(
+    nodes: list[Node], pods: list[Pod], *reasons: Reason, content: Any = None, once: bool = False
+) -> list[tuple[str, str]]:
+    placement = Placement.of_daemons(msgspec.json.encode(content or template()))
+    served = Served(nodes=nodes, pods=pods, why_not=lambda node: placement.fit(node).why_not, once=once)
+    found = vacancies(served, [UNSCHEDULABLE], reasons)
     return [(",".join(one.nodes), one.why) for one in found]
 
 
@@ -72,5 +78,6 @@ def test_nodes_with_the_same_reason_stand_together_and_those_that_want_a_pod_fir
     assert Vacancy(TO_COME, tuple("abcdefg")).sentence == f"a, b, c, d, e and 2 more: {TO_COME}"
 
 
-def test_a_template_that_cannot_be_read_tells_nothing() -> None:
-    assert told([node("n1")], [], content=template(tolerations="all")) == []
+@pytest.mark.parametrize("flags", ["F", "S"])
+def test_a_node_that_had_its_pod(flags: str) -> None:
+    assert told([node("n1")], [pod("n1", "A", flags, name="d-else")], once=True) == []

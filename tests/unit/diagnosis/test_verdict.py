@@ -37,6 +37,7 @@ COMPLETE = ("Complete", "2 of 2 pods updated, all available")
 EXCLUDED = ("NodesExcluded", "1 node gets no pod: gpu-1 has the untolerated taint gpu:NoSchedule")
 MISSCHEDULED = ("Misscheduled", "1 node has a pod that would not be made now: n1 is tainted")
 HELD_BACK = ("PartitionedScaling", "no pod goes to 2 nodes yet: partition 2 holds for new pods, too: n3, n4")
+NEXT_RUN = ("Waiting", "the next run is due at 13:00")
 NO_AGENT = ("WaitingForNodeAgent", "no node agent has answered since 11:00 on 1 node: n1")
 
 ROWS = [
@@ -60,6 +61,25 @@ ROWS = [
     ("nodes aside, under way", why(EXCLUDED, BUDGET), Findings(), ALIVE, Word.WAITING, "maxUnavailable 1 is used"),
     ("nodes held back", why(HELD_BACK, EXCLUDED), Findings(), ALIVE, Word.ON_HOLD, HELD_BACK[1]),
     ("selecting all", why(("SelectingAll", "it selects all")), Findings(), ALIVE, Word.STUCK, "it selects all"),
+    ("a run to come", why(NEXT_RUN), Findings(), ALIVE, Word.WAITING, "the next run is due"),
+    ("a run that broke", why(NEXT_RUN), Findings([STUCK]), ALIVE, Word.STUCK, "web-1: no image"),
+    (
+        "no schedule",
+        why(("UnparseableSchedule", "the schedule cannot be read"), NEXT_RUN),
+        Findings(),
+        ALIVE,
+        Word.STUCK,
+        "the schedule cannot be read",
+    ),
+    ("no nodes", why(("NoNodes", "no node fits"), EXCLUDED), Findings(), ALIVE, Word.STUCK, "no node fits"),
+    (
+        "pods of somebody else",
+        why(("Conflicts", "p1: has a container"), BUDGET),
+        Findings(),
+        ALIVE,
+        Word.WAITING,
+        "maxUnavailable 1",
+    ),
     ("unstable", why(COMPLETE), Findings((), [STUCK]), ALIVE, Word.UNSTABLE, "web-1: no image"),
     ("service down", why(COMPLETE), Findings(), DOWN, Word.STUCK, "no cloneset service holds the lease"),
     ("pods, and service down", why(COMPLETE), Findings([STUCK]), DOWN, Word.STUCK, "web-1: no image"),

@@ -13,9 +13,14 @@ import pytest
 
 from flotilla_cli.main import VERBS, main
 from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.advancedcronjob import validation as cron_rules
+from flotilla_common.api.kinds.advancedcronjob.defaults import default_cron_job
+from flotilla_common.api.kinds.broadcastjob import validation as broadcast_rules
+from flotilla_common.api.kinds.broadcastjob.defaults import default_broadcast_job
 from flotilla_common.api.kinds.cloneset import validation as rules
 from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
 from flotilla_common.api.kinds.containerrecreaterequest import validation as recreate_rules
+from flotilla_common.api.kinds.ephemeraljob import validation as ephemeral_rules
 from flotilla_common.api.versions import V1BETA1
 from flotilla_common.gates import NAMES as GATES
 from flotilla_common.gates import Gates
@@ -274,6 +279,27 @@ def test_examples_of_container_restarts_are_valid(document: Json):
     assert recreate_rules.spec_problem(spec) == ""
     assert set(document["spec"]) <= {field.encode_name for field in msgspec.structs.fields(spec)}
     assert set(document["spec"]["strategy"]) <= {field.encode_name for field in msgspec.structs.fields(spec.strategy)}
+
+
+def examples(page: str) -> Iterator[Json]:
+    """The objects of a page; the spec of a fragment has the template in place of the first one's."""
+    blocks = [block for language, block in _FENCE.findall(DOCS[page]) if language == "yaml"]
+    first = msgspec.yaml.decode(blocks[0], type=Json)
+    for block in blocks:
+        yield {**first, **msgspec.yaml.decode(block, type=Json)}
+
+
+def test_examples_of_jobs_are_valid():
+    gates = Gates.parse("")
+    for document in examples("broadcastjob.md"):
+        broadcast_rules.check_types(document)
+        assert not broadcast_rules.validate(default_broadcast_job(document, None, gates), "sweep")
+    for document in examples("advancedcronjob.md"):
+        cron_rules.check_types(document)
+        assert not cron_rules.validate(default_cron_job(document, None, gates), "nightly-sweep")
+    for document in examples("ephemeraljob.md"):
+        ephemeral_rules.check_types(document)
+        assert not ephemeral_rules.validate(document)
 
 
 def test_documents_name_no_machine():

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.resources import NODE, POD
+from flotilla_common.api.resources import JOB, NODE, POD
 from flotilla_common.kube import client
 from flotilla_common.kube.client import KubeClient
 from flotilla_common.kube.config import ApiConfig
@@ -97,6 +97,8 @@ async def test_requests(api: KubeClient, server: tuple[Apiserver, str]) -> None:
     assert apiserver.asked == ("PUT", "/api/v1/namespaces/ns/pods/a/status?fieldValidation=Ignore")
     await api.delete(POD, "ns", "a", uid="u", resource_version="5")
     assert msgspec.json.decode(apiserver.requests[-1][2]) == {"preconditions": {"uid": "u", "resourceVersion": "5"}}
+    await api.delete(JOB, "ns", "a")  # its pods would stay
+    assert msgspec.json.decode(apiserver.requests[-1][2]) == {"propagationPolicy": "Background"}
 
 
 async def test_a_page(api: KubeClient, server: tuple[Apiserver, str]) -> None:

@@ -171,6 +171,14 @@ def test_annotations_of_users_become_tokens_but_for_those_that_containers_follow
     assert all(found[key].startswith("redacted-") for key in mine)
 
 
+def test_whose_ephemeral_container_it_is_stays_readable():
+    env = [{"name": "KRUISE_EJOB_ID", "value": "u-dump"}, {"name": "PASSWORD", "value": "secret"}]
+    found = Redactor("key").body({"spec": {"ephemeralContainers": [{"name": "dump", "env": env}]}})
+    ours, theirs = found["spec"]["ephemeralContainers"][0]["env"]
+    assert ours == env[0]
+    assert theirs["value"].startswith("redacted-")
+
+
 def test_equal_texts_stay_equal_within_one_bundle_only():
     one, other = Redactor("one"), Redactor("other")
     assert one.body(TEMPLATE) == one.body(TEMPLATE) != other.body(TEMPLATE)

@@ -22,6 +22,7 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.clock import SystemClock
 from flotilla_common.kube.config import ApiConfig
 from flotilla_common.kube.credentials import ConfigError
+from flotilla_common.kube.deletion import delete_options
 from flotilla_common.kube.interface import ApiError, Page, Unreachable, WatchEvent
 from flotilla_common.kube.watch import Status, Unhurried, bookmark, watch_events
 from flotilla_common.tracing.context import current
@@ -164,10 +165,9 @@ class KubeClient:
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str = "", resource_version: str = ""
     ) -> bytes:
-        conditions = {"uid": uid, "resourceVersion": resource_version}
-        given = {key: value for key, value in conditions.items() if value}
-        body = msgspec.json.encode({"preconditions": given}) if given else b""
-        content_type = "application/json" if given else ""
+        options = delete_options(resource, uid, resource_version)
+        body = msgspec.json.encode(options) if options else b""
+        content_type = "application/json" if options else ""
         return await _read(self._open("DELETE", resource.path(namespace, name), body, content_type))
 
     async def raw(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> bytes:

@@ -37,11 +37,13 @@ class PlanContext(Frozen):
 
     @property
     def is_complete(self) -> bool:
-        """Every node that is to have a pod has one, and none of these is at work."""
+        """Every node that is to have a pod has one, and none of these is at work. Pods that go first are not counted any
+        more by the pass that follows."""
         return (
             self.job.spec.ends
             and bool(self.survey.placed)
             and not self.survey.waiting
+            and not self.survey.misfits
             and all(not pod.active for pod in self.survey.placed.values())
         )
 

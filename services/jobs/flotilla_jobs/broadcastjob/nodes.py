@@ -26,12 +26,12 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
 def survey(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlacement) -> Survey:
     """Put pods and nodes together. A pod that is there says by itself which nodes it fits; a pod that is made for a
-    node which does not exist belongs nowhere."""
+    node which does not exist belongs nowhere, and if it waits for that node, it would wait for ever."""
     found = Survey(placed={}, waiting=[], misfits=[], excluded={}, duplicates=[])
     by_node = _by_node(pods, found)
     for node in sorted(nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
-        pod = by_node.get(name)
+        pod = by_node.pop(name, None)
         why_not = (template if pod is None else StrictPlacement.of_pod(pod)).why_not(node)
         if why_not:
             found.excluded.setdefault(why_not, []).append(name)
@@ -41,7 +41,13 @@ def survey(nodes: Iterable[Node], pods: Collection[Pod], template: StrictPlaceme
             found.waiting.append(name)
         else:
             found.placed[name] = pod
+    found.misfits.extend((pod, "does not exist any more") for pod in by_node.values() if _waits(pod))
     return found
+
+
+def _waits(pod: Pod) -> bool:
+    """The pod has not come to its node; one that has is collected with it."""
+    return not pod.spec.node_name and pod.active
 
 
 def _by_node(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:

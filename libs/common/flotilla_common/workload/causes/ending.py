@@ -17,6 +17,12 @@ _COLLECTOR = {
 }
 
 
+def has_done_its_work(pod: Pod) -> bool:
+    """The pod was to end, as those of jobs are, has ended well, and is left where it is."""
+    stays = pod.metadata.deletion_timestamp is None
+    return stays and pod.status.phase == "Succeeded" and pod.spec.restart_policy in ("Never", "OnFailure")
+
+
 def over_cause(pod: Pod, around: Around) -> Cause | None:
     """The pod ran to its end, was refused by its kubelet, or evicted: it never comes back."""
     if pod.status.phase not in ("Failed", "Succeeded") or pod.metadata.deletion_timestamp is not None:

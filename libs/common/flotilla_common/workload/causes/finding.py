@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from flotilla_common.api.core import Pod
 from flotilla_common.workload.causes.cause import NOTHING, Around, Cause
 from flotilla_common.workload.causes.containers import containers_cause
-from flotilla_common.workload.causes.ending import over_cause, terminating_cause
+from flotilla_common.workload.causes.ending import has_done_its_work, over_cause, terminating_cause
 from flotilla_common.workload.causes.gates import gate_cause, ready_soon_cause, unready_cause
 from flotilla_common.workload.causes.hooks import hook_cause, normal_cause
 from flotilla_common.workload.causes.nodes import node_cause
@@ -17,6 +17,8 @@ from flotilla_common.workload.causes.updating import update_cause
 def cause_of(pod: Pod, around: Around = NOTHING) -> Cause | None:
     """The root cause why the pod does not serve (yet): the first that somebody has to do something about, else the
     first thing that is under way. None if nothing is known against it."""
+    if has_done_its_work(pod):
+        return None
     for alone in (over_cause, terminating_cause, scheduling_cause):
         if (cause := alone(pod, around)) is not None:
             return cause

@@ -86,7 +86,9 @@ class Placement:
 def daemon_demands(spec: Json) -> Demands:
     """What daemons with this pod spec demand: they tolerate more than it says. Raises ValueError: it cannot be read."""
     try:
-        return msgspec.convert({**spec, "tolerations": with_daemon_tolerations(spec)}, Demands)
+        own = msgspec.convert(spec, Demands)
+        tolerations = msgspec.convert(with_daemon_tolerations(spec), list[Toleration])
+        return msgspec.structs.replace(own, tolerations=tolerations)
     except msgspec.ValidationError as error:
         raise ValueError(f"spec.template.spec: {error}") from error
 

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.kind import Kind, Workers
 
 if TYPE_CHECKING:
@@ -23,4 +25,5 @@ KIND = Kind(
     rules=_rules,
     short_names=("acj",),
     workers=Workers(32, "advancedcronjob"),
+    parts=(BROADCAST_JOB, IMAGE_LIST_PULL_JOB),
 )

@@ -1,0 +1,161 @@
+"""AdvancedCronJobs as short as a scenario's sentence, and what must be in the end of them. The world begins at
+midnight: `1:00` is the first minute that is due."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+
+import msgspec
+
+from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
+from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.resources import EVENT, JOB, Resource
+from flotilla_common.control.plan import Frozen, Json
+from tests.simulation.cluster.kubelet import EXITS_ANNOTATION
+from tests.simulation.loop import EPOCH
+from tests.simulation.oracles.crons import end_of
+from tests.simulation.scenarios.broadcastjob import EVERY, job_template
+from tests.simulation.scenarios.pull_manifests import ONE
+from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.scenarios.sight import owner_name
+from tests.simulation.scenarios.steps import (
+    NAMESPACE_NAME,
+    Change,
+    ChangePod,
+    Create,
+    Remove,
+    Sleep,
+    Stage,
+    Step,
+    until,
+)
+
+SERVICE = "jobs"
+
+
+def cron(template: Json, *, schedule: str = "* * * * *", policy: str = "Allow", **spec: object) -> Json:
+    """An AdvancedCronJob `web`."""
+    metadata = {"name": "web", "namespace": NAMESPACE_NAME}
+    body = {"schedule": schedule, "concurrencyPolicy": policy, "template": template, **spec}
+    kind, version = ADVANCED_CRON_JOB.kind, ADVANCED_CRON_JOB.api_version
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": body}
+
+
+def jobs(exits: int | None = 0) -> Json:
+    """Jobs whose pods end with this code, or run until somebody ends them."""
+    return {"jobTemplate": {"spec": {"backoffLimit": 0, "template": job_template(exits)}}}
+
+
+def broadcasts(exits: int | None = 0, **spec: object) -> Json:
+    """BroadcastJobs."""
+    return {"broadcastJobTemplate": {"spec": {"template": job_template(exits), **spec}}}
+
+
+def pulls() -> Json:
+    """An image for the first node."""
+    spec = {"images": [ONE], "selector": {"names": ["node-1"]}, "completionPolicy": {"type": "Always"}}
+    return {"imageListPullJobTemplate": {"spec": spec}}
+
+
+def moment(at: str) -> float:
+    """Fake seconds at that minute and second."""
+    minutes, _, seconds = at.partition(":")
+    return 60.0 * int(minutes) + int(seconds)
+
+
+def run_of(at: str) -> str:
+    """The name of the child that was due then."""
+    return f"web-{int(EPOCH.timestamp() + moment(at))}"
+
+
+class Until(Step):
+    """Until the clock of the world says so; if it is later already, at once."""
+
+    at: str
+
+    async def play(self, stage: Stage) -> None:
+        passed = (stage.world.clock.now() - EPOCH).total_seconds()
+        await Sleep(seconds=max(moment(self.at) - passed, 0)).play(stage)
+
+
+class WaitRun(Step):
+    """Until the status knows of a run that was due then, or later."""
+
+    at: str
+
+    async def play(self, stage: Stage) -> None:
+        wanted = rfc3339(EPOCH + timedelta(seconds=moment(self.at)))
+
+        def reached() -> bool:
+            found = stage.sight.get(ADVANCED_CRON_JOB, NAMESPACE_NAME, "web") or {}
+            return found.get("status", {}).get("lastScheduleTime", "") >= wanted
+
+        await until(stage, reached, str(self))
+
+
+def ended(at: str) -> ChangePod:
+    """The pod of a Job ends."""
+    exits = {EXITS_ANNOTATION: msgspec.json.encode({"main": 0}).decode()}
+    return ChangePod(patch={"metadata": {"annotations": exits}}, owner=run_of(at))
+
+
+def removed(at: str) -> Remove:
+    """A user deletes a Job."""
+    return Remove(name=run_of(at), kind=JOB.kind)
+
+
+def changed(**spec: object) -> Change:
+    """Members of the spec."""
+    return Change(patch={"spec": spec})
+
+
+PAUSED, RESUMED = changed(paused=True), changed(paused=False)
+
+
+class Ran(Frozen):
+    """Exactly these children are there, by when they were due, and how they ended; and the status says so."""
+
+    runs: dict[str, str] = {}  # "successful", "failed"; empty: at work
+    last: str = ""  # when the last run was due that was started
+    kind: str = JOB.kind
+    exists: bool = True
+    foreign: int = 0  # children of nobody
+    told: tuple[str, ...] = ()  # reasons of warnings
+
+    def problems(self, stage: Stage, name: str, kind: Resource) -> Iterator[str]:
+        """How what there is differs."""
+        found = [
+            one for kind in (JOB, BROADCAST_JOB, IMAGE_LIST_PULL_JOB) for one in stage.sight.all(kind, NAMESPACE_NAME)
+        ]
+        own = [one for one in found if one["metadata"].get("ownerReferences")]
+        runs = {one["metadata"]["name"]: (one["kind"], end_of(one)) for one in own}
+        if runs != (wanted := {run_of(at): (self.kind, end) for at, end in self.runs.items()}):
+            yield f"the runs are {runs}, not {wanted}"
+        if len(found) - len(own) != self.foreign:
+            yield f"{len(found) - len(own)} children have no owner, not {self.foreign}"
+        if loose := [pod.metadata.name for pod in stage.sight.pods(NAMESPACE_NAME) if not owner_name(pod)]:
+            yield f"nobody owns {loose}"
+        document = stage.sight.get(kind, NAMESPACE_NAME, name)
+        if (document is not None) != self.exists:
+            yield f"{name} {'does not exist' if self.exists else 'still exists'}"
+        status: Json = (document or {}).get("status", {})
+        last = rfc3339(EPOCH + timedelta(seconds=moment(self.last))) if self.last else None
+        if status.get("lastScheduleTime") != last:
+            yield f"the last run was due at {status.get('lastScheduleTime')}, not at {last}"
+        active = sorted(one["name"] for one in status.get("active", ()))
+        if document is not None and active != sorted(run_of(at) for at, end in self.runs.items() if not end):
+            yield f"the status says that {active} are at work"
+        told = {one["reason"] for one in stage.sight.all(EVENT, NAMESPACE_NAME) if one["type"] == "Warning"}
+        if missing := set(self.told) - told:
+            yield f"no event tells of {missing}"
+
+
+def given(document: Json, at: str = "0:50") -> tuple[Step, ...]:
+    """It has been there for a while."""
+    return Create(document=document), Until(at=at)
+
+
+scheduled = partial(Scenario, kind=ADVANCED_CRON_JOB.kind, services=(SERVICE,), every=EVERY, exact=False, timed=True)
+"""A scenario about the AdvancedCronJob `web`."""

@@ -1,0 +1,213 @@
+"""The promises of AdvancedCronJobs: each rule is held against small histories that break it, or nearly do."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
+from flotilla_common.api.resources import JOB, LEASE, Resource
+from tests.simulation.history import Version
+from tests.simulation.loop import EPOCH
+from tests.simulation.oracles.crons import Crons
+from tests.simulation.oracles.scene import Scene, Step
+
+Json = dict[str, Any]
+
+
+def time_of(seconds: float) -> str:
+    return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+
+class CronTape:
+    """A history of the AdvancedCronJob `web`, which is made at midnight and runs each minute. Somebody holds the lease,
+    and renews it each second."""
+
+    def __init__(self, **spec: Any) -> None:
+        self._rule, self._scene = Crons(), Scene(EPOCH)
+        self._held: dict[tuple[Resource, str], Json] = {}
+        self._at = 0.0
+        self.breaches: list[str] = []
+        self._spec: Json = {"schedule": "* * * * *", "concurrencyPolicy": "Allow", **spec}
+        self.asks()
+
+    def until(self, at: float, *, served: bool = True) -> None:
+        """Time passes; `served`: somebody is there."""
+        while served and self._at + 1 < at:
+            lease = {"spec": {"holderIdentity": "jobs-0-1", "leaseDurationSeconds": 3}}
+            self._put(LEASE, "flotilla-jobs-0", lease, at=self._at + 1)
+        self._at = at
+
+    def asks(self, *, last: int | None = None, by: str = "user", **spec: Any) -> None:
+        """Members of the spec, and the last run that the status knows."""
+        self._spec |= spec
+        status = {} if last is None else {"lastScheduleTime": time_of(last)}
+        self._put(ADVANCED_CRON_JOB, "web", {"spec": dict(self._spec), "status": status}, by=by)
+
+    def starts(self, due: int, name: str = "") -> None:
+        """A run is started."""
+        owner = {"kind": "AdvancedCronJob", "uid": "web", "controller": True}
+        metadata = {"annotations": {"apps.kruise.io/scheduled-at": time_of(due)}, "ownerReferences": [owner]}
+        name = name or f"web-{int(EPOCH.timestamp()) + due}"
+        self._put(JOB, name, {"metadata": metadata, "kind": "Job"})
+
+    def ends(self, due: int, how: str = "Complete") -> None:
+        """A child ends."""
+        name = f"web-{int(EPOCH.timestamp()) + due}"
+        self._put(JOB, name, self._held[(JOB, name)] | {"status": {"conditions": [{"type": how}]}}, by="jobcontroller")
+
+    def removes(self, due: int, by: str = "jobs-0") -> None:
+        """A child is gone."""
+        self._put(JOB, f"web-{int(EPOCH.timestamp()) + due}", None, by=by)
+
+    def _put(
+        self, resource: Resource, name: str, body: Json | None, by: str = "jobs-0", at: float | None = None
+    ) -> None:
+        self._at = self._at + 0.1 if at is None else at
+        before = self._held.get((resource, name))
+        own = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": time_of(0)}
+        document = None if body is None else {**body, "metadata": body.get("metadata", {}) | own}
+        if document is None:
+            self._held.pop((resource, name))
+        else:
+            self._held[(resource, name)] = document
+        version = Version(
+            at=self._at,
+            writer=by,
+            verb="update",
+            resource=resource,
+            namespace="shop",
+            name=name,
+            before=before,
+            after=document,
+            revision=0,
+        )
+        self._scene.take(version)
+        self.breaches += self._rule(self._scene, Step(version=version))
+
+
+Story = Callable[[CronTape], object]
+
+
+def first(tape: CronTape) -> None:
+    """The first run is started in time."""
+    tape.until(60)
+    tape.starts(60)
+
+
+def both(tape: CronTape) -> None:
+    """So is the second."""
+    first(tape)
+    tape.until(120)
+    tape.starts(120)
+
+
+@pytest.mark.parametrize(
+    ("settings", "play", "expected"),
+    [
+        pytest.param({}, lambda tape: (both(tape), tape.until(150)), [], id="each minute"),
+        pytest.param({}, lambda tape: tape.until(70), ["the run of 00:01:00 has not been started"], id="not started"),
+        pytest.param(
+            {},
+            lambda tape: (tape.until(30), tape.until(170, served=False), tape.starts(120), tape.until(179)),
+            [],
+            id="nobody was there",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (tape.until(30), tape.until(170, served=False), tape.until(171), tape.starts(60)),
+            ["starts the run of 00:01:00, though later ones are due"],
+            id="not the latest",
+        ),
+        pytest.param(
+            {"startingDeadlineSeconds": 10},
+            lambda tape: (tape.until(30), tape.until(100, served=False), tape.until(110)),
+            [],
+            id="too late",
+        ),
+        pytest.param(
+            {"startingDeadlineSeconds": 10},
+            lambda tape: (tape.until(30), tape.until(100, served=False), tape.until(101), tape.starts(60)),
+            ["starts the run of 00:01:00 after its deadline"],
+            id="started too late",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (first(tape), tape.removes(60, by="user"), tape.starts(60)),
+            ["starts the run of 00:01:00 twice"],
+            id="twice, though the first is gone",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (tape.until(60), tape.starts(60, name="web-x")),
+            ["is called web-x, though it is the run of 00:01:00"],
+            id="another name",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (first(tape), tape.starts(90)),
+            ["starts a run of 00:01:30 at 00:01:00", "starts a run of 00:01:30, when none is due"],
+            id="not due",
+        ),
+        pytest.param({"paused": True}, lambda tape: tape.until(100), [], id="paused"),
+        pytest.param(
+            {"paused": True},
+            lambda tape: (tape.until(60), tape.starts(60)),
+            ["starts a run of what is paused"],
+            id="started though paused",
+        ),
+        pytest.param(
+            {"concurrencyPolicy": "Forbid"},
+            both,
+            ["starts a run beside web-1767225660"],
+            id="beside another",
+        ),
+        pytest.param(
+            {"concurrencyPolicy": "Forbid"},
+            lambda tape: (first(tape), tape.until(150), tape.ends(60), tape.starts(120)),
+            [],
+            id="behind another",
+        ),
+        pytest.param(
+            {"concurrencyPolicy": "Replace"},
+            both,
+            ["starts a run beside web-1767225660, which is not deleted"],
+            id="not replaced",
+        ),
+        pytest.param(
+            {"concurrencyPolicy": "Replace"},
+            lambda tape: (first(tape), tape.until(120), tape.removes(60), tape.starts(120)),
+            [],
+            id="replaced",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (first(tape), tape.removes(60)),
+            ["deletes web-1767225660, which is at work"],
+            id="taken away",
+        ),
+        pytest.param(
+            {"failedJobsHistoryLimit": 1},
+            lambda tape: (first(tape), tape.ends(60, "Failed"), tape.removes(60)),
+            ["deletes web-1767225660, one of 1 that were failed"],
+            id="forgotten",
+        ),
+        pytest.param(
+            {"failedJobsHistoryLimit": 1},
+            lambda tape: (both(tape), tape.ends(60, "Failed"), tape.ends(120, "Failed"), tape.removes(60)),
+            [],
+            id="one too many",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (both(tape), tape.asks(last=120, by="jobs-0"), tape.asks(last=60, by="jobs-0")),
+            ["lastScheduleTime goes back by 60 s"],
+            id="time goes back",
+        ),
+    ],
+)
+def test_crons(settings: Json, play: Story, expected: list[str]) -> None:
+    tape = CronTape(**settings)
+    play(tape)
+    assert tape.breaches == expected

@@ -1,0 +1,161 @@
+"""The promises of EphemeralJobs: each rule is held against small histories that break it, or nearly do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
+from flotilla_common.api.resources import POD, Resource
+from tests.simulation.history import Version
+from tests.simulation.loop import EPOCH
+from tests.simulation.oracles.ephemerals import Ephemerals
+from tests.simulation.oracles.scene import Scene, Step
+
+Json = dict[str, Any]
+OVER = {"phase": "Succeeded", "completionTime": "2026-01-01T00:00:03Z"}
+
+
+class EphemeralTape:
+    """A history of the job `web` and of pods, a second between two changes."""
+
+    def __init__(self, **spec: Any) -> None:
+        self._rule, self._scene = Ephemerals(), Scene(EPOCH)
+        self._held: dict[tuple[Resource, str], Json] = {}
+        self._at = 0.0
+        self.breaches: list[str] = []
+        self._spec: Json = {"selector": {"matchLabels": {"app": "web"}}, **spec}
+        self.job()
+
+    def job(self, *, by: str = "user", after: float = 1.0, status: Json | None = None, **spec: Any) -> None:
+        """Members of the job's spec, and its status."""
+        self._spec |= spec
+        self._put(EPHEMERAL_JOB, "web", {"spec": dict(self._spec), "status": status or {}}, by, after)
+
+    def pod(self, name: str, *, app: str = "web", by: str = "user", code: int | None = None, **jobs: str) -> None:
+        """A pod with these containers, and the uids of their jobs; they are at work, or ended with this code."""
+        containers = [{"name": one, "env": [{"name": "KRUISE_EJOB_ID", "value": uid}]} for one, uid in jobs.items()]
+        state: Json = {"running": {}} if code is None else {"terminated": {"exitCode": code}}
+        body: Json = {"metadata": {"labels": {"app": app}}, "spec": {"ephemeralContainers": containers}}
+        body["status"] = {
+            "phase": "Running",
+            "ephemeralContainerStatuses": [{"name": one, "state": state} for one in jobs],
+        }
+        self._put(POD, name, body, by, 1.0)
+
+    def inject(self, name: str, container: str = "dbg") -> None:
+        """The job's container comes into a pod, beside those that are there."""
+        held = self._held[(POD, name)]
+        new = {"name": container, "env": [{"name": "KRUISE_EJOB_ID", "value": "web"}]}
+        found = [*held["spec"]["ephemeralContainers"], new]
+        self._put(POD, name, held | {"spec": {"ephemeralContainers": found}}, "jobs-0", 1.0)
+
+    def gone(self, *, by: str = "jobs-0") -> None:
+        """The job is deleted."""
+        self._put(EPHEMERAL_JOB, "web", None, by, 1.0)
+
+    def _put(self, resource: Resource, name: str, body: Json | None, by: str, after: float) -> None:
+        self._at += after
+        before = self._held.get((resource, name))
+        own = {"name": name, "namespace": "shop", "uid": name}
+        document = None if body is None else {**body, "metadata": body.get("metadata", {}) | own}
+        if document is None:
+            self._held.pop((resource, name))
+        else:
+            self._held[(resource, name)] = document
+        version = Version(
+            at=self._at,
+            writer=by,
+            verb="update",
+            resource=resource,
+            namespace="shop",
+            name=name,
+            before=before,
+            after=document,
+            revision=int(self._at),
+        )
+        self._scene.take(version)
+        self.breaches += self._rule(self._scene, Step(version=version))
+
+
+Story = Callable[[EphemeralTape], object]
+
+
+def two(tape: EphemeralTape) -> None:
+    """Two pods, and the first has a container of the job."""
+    tape.pod("a")
+    tape.pod("b")
+    tape.inject("a")
+
+
+@pytest.mark.parametrize(
+    ("settings", "play", "expected"),
+    [
+        pytest.param(
+            {}, lambda tape: (two(tape), tape.pod("a", code=0, dbg="web"), tape.inject("b")), [], id="in turn"
+        ),
+        pytest.param(
+            {}, lambda tape: (two(tape), tape.inject("b")), ["is the 2th pod at work, 1 may be"], id="two at once"
+        ),
+        pytest.param({"parallelism": 2}, lambda tape: (two(tape), tape.inject("b")), [], id="two at once may be"),
+        pytest.param(
+            {"parallelism": 2, "replicas": 1},
+            lambda tape: (two(tape), tape.inject("b")),
+            ["is the 2th pod of the job, which wants 1"],
+            id="one too many",
+        ),
+        pytest.param(
+            {"parallelism": 2},
+            lambda tape: (two(tape), tape.inject("a", "more")),
+            ["gets containers of one job twice"],
+            id="twice",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (tape.pod("c", app="other"), tape.inject("c")),
+            ["gets containers of a job that does not choose it"],
+            id="not chosen",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (tape.pod("a"), tape.job(paused=True), tape.inject("a")),
+            ["gets containers of a job that is paused"],
+            id="paused",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (tape.pod("a"), tape.job(by="jobs-0", status=OVER), tape.inject("a")),
+            ["gets containers of a job that is over"],
+            id="over",
+        ),
+        pytest.param(
+            {},
+            lambda tape: (tape.pod("a"), tape.gone(by="user"), tape.inject("a")),
+            ["gets containers of a job that does not exist"],
+            id="gone",
+        ),
+        pytest.param({}, lambda tape: tape.pod("a", by="kubelet", dbg="another"), [], id="of somebody else"),
+        pytest.param(
+            {},
+            lambda tape: (tape.job(by="jobs-0", status=OVER), tape.job(by="jobs-0", status=OVER | {"failed": 1})),
+            ["changes the status of a job that is over"],
+            id="another status in the end",
+        ),
+        pytest.param(
+            {"ttlSecondsAfterFinished": 60},
+            lambda tape: (tape.job(by="jobs-0", status=OVER), tape.gone()),
+            ["deletes a job before its time has come"],
+            id="deleted too early",
+        ),
+        pytest.param(
+            {"ttlSecondsAfterFinished": 0},
+            lambda tape: (tape.job(by="jobs-0", status=OVER), tape.gone()),
+            [],
+            id="deleted in time",
+        ),
+    ],
+)
+def test_ephemerals(settings: Json, play: Story, expected: list[str]) -> None:
+    tape = EphemeralTape(**settings)
+    play(tape)
+    assert tape.breaches == expected
