@@ -15,6 +15,7 @@ import msgspec
 
 from flotilla_cli.cluster.kwok import Kubelet
 from flotilla_common.api.core import Pod
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
@@ -192,7 +193,7 @@ class Bench:
 
     def pod_writes(self) -> float:
         """Writes of pods that the services sent and that took effect, as they counted them."""
-        return sum(pod_writes_in(member.metrics_text()) for member in self.flotilla.members.values())
+        return sum(writes_in(member.metrics_text()) for member in self.flotilla.members.values())
 
     async def set_image(self, resource: Resource, name: str, image: str) -> None:
         """Change the image of a workload."""
@@ -223,10 +224,10 @@ class Bench:
         await self._clock.sleep(0.7)
 
 
-def pod_writes_in(metrics: str) -> float:
-    """The successful writes of pods in a metrics page."""
+def writes_in(metrics: str, kind: str = "Pod") -> float:
+    """The successful writes of objects of a kind in a metrics page."""
     lines = [line for line in metrics.splitlines() if line.startswith("flotilla_writes_total{")]
-    return sum(float(line.rpartition(" ")[2]) for line in lines if 'kind="Pod"' in line and 'outcome="Ok"' in line)
+    return sum(float(line.rpartition(" ")[2]) for line in lines if f'kind="{kind}"' in line and 'outcome="Ok"' in line)
 
 
 IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}
@@ -252,22 +253,31 @@ ALL_AT_ONCE: Mapping[Resource, Mapping[str, object]] = {
 
 
 def manifest(resource: Resource, name: str, replicas: int, image: str) -> dict[str, object]:
-    """A workload that does everything at once. DaemonSets have a pod on every node, whatever `replicas` says."""
+    """A workload that does everything at once. DaemonSets and BroadcastJobs have a pod on every node, whatever
+    `replicas` says."""
     labels = {"app": "bench", "workload": name}
     containers = [{"name": "nginx", "image": image}]
     spec: dict[str, object] = {"containers": containers}
     if resource is STATEFUL_SET:
         spec["readinessGates"] = [{"conditionType": "InPlaceUpdateReady"}]
+    if resource is BROADCAST_JOB:
+        body = {"template": {"metadata": {"labels": labels}, "spec": spec | {"restartPolicy": "Never"}}}
+        return _document(resource, name, body)
+    body = {
+        **({} if resource in (DAEMON_SET, BUILT_IN_DAEMON_SET) else {"replicas": replicas}),
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": spec},
+        **ALL_AT_ONCE[resource],
+    }
+    return _document(resource, name, body)
+
+
+def _document(resource: Resource, name: str, spec: dict[str, object]) -> dict[str, object]:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": name},
-        "spec": {
-            **({} if resource in (DAEMON_SET, BUILT_IN_DAEMON_SET) else {"replicas": replicas}),
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-            **ALL_AT_ONCE[resource],
-        },
+        "spec": spec,
     }
 
 

@@ -48,9 +48,16 @@ def cronjob(
 
 def runs(space: Workspace, kind: str = "Job", name: str = NAME) -> dict[str, Json]:
     """The runs of an AdvancedCronJob that there are, by name, from the earliest on."""
-    items = space.objects(kind)
-    own = [one for one in items if any(owner["name"] == name for owner in one["metadata"].get("ownerReferences", ()))]
-    return {one["metadata"]["name"]: one for one in sorted(own, key=due)}
+    return {one["metadata"]["name"]: one for one in sorted(_own(space.objects(kind), name), key=due)}
+
+
+def listed(space: Workspace, name: str, word: str) -> list[str]:
+    """The runs of an AdvancedCronJob by their time, as the apiserver lists them. `word`: what kubectl calls their kind."""
+    return [one["metadata"]["name"] for one in sorted(_own(space.read(word)["items"], name), key=due)]
+
+
+def _own(items: list[Json], name: str) -> list[Json]:
+    return [one for one in items if any(owner["name"] == name for owner in one["metadata"].get("ownerReferences", ()))]
 
 
 def ever(space: Workspace, kind: str = "Job", since: int = 0) -> list[str]:

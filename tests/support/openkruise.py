@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -194,7 +195,19 @@ def read(folder: Path, *, released: bool = False) -> list[Json]:
         for owner in item["metadata"].get("ownerReferences", ()):
             if owner["kind"] in _LATER_BETA:
                 owner["apiVersion"] = resource(owner["kind"], released=True).api_version
-    return found
+    return [_unhurried(item) for item in found]
+
+
+def _unhurried(item: Json) -> Json:
+    """The object without what would fall due while somebody looks at it: the next run of a schedule is tomorrow's, and
+    jobs that have ended stay for an hour."""
+    spec = item.get("spec", {})
+    if item["kind"] == "AdvancedCronJob":
+        last = moment(item["status"]["lastScheduleTime"]).astimezone(ZoneInfo(spec["timeZone"]))
+        spec["schedule"] = f"{last.minute} {last.hour} * * *"
+    if item["kind"] == "BroadcastJob" and "ttlSecondsAfterFinished" in spec["completionPolicy"]:
+        spec["completionPolicy"]["ttlSecondsAfterFinished"] = 3600
+    return item
 
 
 class Loader:

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from flotilla_common.api.resources import CONFIG_MAP, POD, REVISION
-from tests.support import midway, openkruise
+from tests.support import broadcast, cron, midway, openkruise
 from tests.support.cluster import Cluster, control_plane, eventually
 from tests.support.fleet import Fleet, fleet
 from tests.support.recorder import Recorder
@@ -104,7 +104,7 @@ def lines(space: Workspace, since: int, kind: str = "Pod") -> list[str]:
 
 async def worked(services: Fleet) -> None:
     """Wait until every object has been planned."""
-    for name, objects in (("cloneset", 6), ("statefulset", 5), ("daemonset", 1), ("sidecar", 2), ("jobs", 11)):
+    for name, objects in (("cloneset", 6), ("statefulset", 5), ("daemonset", 1), ("sidecar", 2), ("jobs", 16)):
         member = services.members[name]
         await eventually(lambda: member.metric("controller_runtime_reconcile_total") >= objects)  # noqa: B023
         await eventually(lambda: member.metric("controller_runtime_active_workers") == 0)  # noqa: B023
@@ -119,7 +119,7 @@ def take(cluster: Cluster) -> None:
     """Take the cluster over, as a user does."""
     openkruise.lead(cluster, seconds=5)
     assert "flotilla adopt takes it over first" in flotilla(cluster, "install").stderr
-    assert "4 broadcastjobs.apps.kruise.io" in adopt(cluster, "--dry-run").stderr
+    assert "2 uniteddeployments.apps.kruise.io" in adopt(cluster, "--dry-run").stderr
     planned = adopt(cluster, "--dry-run", "--leave-unserved")
     for rollout in ("CloneSet golden/clone", "StatefulSet golden/asts"):
         assert f"{rollout}: 2 of 4 pods updated, partition 2" in planned.stdout, planned.stderr
@@ -184,6 +184,7 @@ async def test_take_over_and_back(cluster: Cluster):
             sidecars_went_on(space)
             injected(space)
             await followed(cluster)
+            ran_once_more(space)
             for workload in UNDERWAY:
                 await unhooked(underway, workload)
             await services.healthy()
@@ -307,6 +308,22 @@ def injected(space: Workspace) -> None:
         assert [one["name"] for one in new["spec"][part]] == [one["name"] for one in old["spec"][part]]
     assert proxy(new)[0] == NEW_PROXY
     assert new["metadata"]["annotations"]["mesh"] == "on"
+
+
+def ran_once_more(space: Workspace) -> None:
+    """OpenKruise's runs are neither repeated nor forgotten: the next one is another, and when it has ended, the oldest
+    of theirs goes, as one too many."""
+    before, pods = cron.listed(space, "acj", "bcj"), set(space.pods)
+    assert len(before) == 3
+    space.patch({"spec": {"schedule": "@every 10s"}}, "acj", "acj")
+    space.until(lambda: len(cron.listed(space, "acj", "bcj")) == 4)
+    space.patch({"spec": {"schedule": "@yearly"}}, "acj", "acj")
+    *known, new = cron.listed(space, "acj", "bcj")
+    assert known == before
+    broadcast.end(space, broadcast.begun(space, 3, new))
+    space.until(lambda: cron.listed(space, "acj", "bcj") == [*before[1:], new])
+    space.until(lambda: pods - space.pods.keys() == {name for name in pods if name.startswith(f"{before[0]}-")})
+    assert len(space.pods.keys() - pods) == 3
 
 
 async def followed(cluster: Cluster) -> None:
