@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 SPREAD = (
     "advancedcronjob/test_admission.py",
     "advancedcronjob/test_runs.py",
+    "advancedcronjob/test_seed_documents.py",
     "advancedcronjob/test_verbs.py",
     "broadcastjob/test_admission.py",
     "broadcastjob/test_jobs.py",
@@ -43,6 +44,7 @@ SPREAD = (
     "daemonset/test_verbs.py",
     "ephemeraljob/test_admission.py",
     "ephemeraljob/test_jobs.py",
+    "ephemeraljob/test_refusals.py",
     "ephemeraljob/test_verbs.py",
     "recreate/test_refusals.py",
     "recreate/test_restarts.py",

@@ -67,7 +67,7 @@ def reached(space: Workspace, name: str = NAME, seconds: float = 60, **fields: o
 
 def injected(space: Workspace, name: str = NAME) -> list[str]:
     """The pods that have a container of this name that is the job's, by their names."""
-    uid = space.clone(name)["metadata"]["uid"]
+    uid = space.clone(name).get("metadata", {}).get("uid")  # of a job that was made just now, nothing was heard yet
     return sorted(pod for pod, found in space.pods.items() if uid in owners(found, name))
 
 

@@ -19,7 +19,9 @@ from flotilla_cli.imagined.writes import Write
 from flotilla_cli.services import controllers
 from flotilla_common.api.documents import member
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
+from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.clock import Clock
@@ -45,8 +47,10 @@ class Foresight:
         """What happens. Raises ApiError, Unreachable."""
         applied, objects = self._applied, self._cluster.objects
         play = await self._prepared()
-        observer = Observer(objects, tracked_by(self._resource, applied.stored))
-        teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), is_new=applied.before is None))
+        job = str(applied.stored["metadata"].get("uid", "")) if self._resource == EPHEMERAL_JOB else ""
+        observer = Observer(objects, tracked_by(self._resource, applied.stored), job)
+        is_new = applied.before is None or self._resource == ADVANCED_CRON_JOB
+        teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), is_new=is_new))
         hindrances = Hindrances(objects, applied.stored, self._gates)
         writes: list[Write] = []
         for moment in play.run(self._resource, applied.stored):

@@ -4,6 +4,7 @@ nodes have pulled, and how few pods serve at the worst moment."""
 from collections.abc import Callable
 from typing import NamedTuple
 
+from flotilla_cli.imagined.endings import has_done, has_ended, is_to_end
 from flotilla_cli.imagined.kubelet import statuses_of
 from flotilla_cli.imagined.objects import Objects
 from flotilla_cli.imagined.pods import is_ready
@@ -16,7 +17,7 @@ from flotilla_common.api.kinds.sidecarset.records import injected
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import POD, Resource
 
-READY, GONE, RESTARTED, ANSWERED = "ready", "gone", "restarted", "answered"
+READY, GONE, RESTARTED, ANSWERED, ENDED = "ready", "gone", "restarted", "answered", "ended"
 
 
 class News(NamedTuple):
@@ -29,10 +30,11 @@ class News(NamedTuple):
 
 
 class Observer:
-    """Looks at the pods of which `tracked` is true."""
+    """Looks at the pods of which `tracked` is true, and at what the EphemeralJob of the uid `job` puts into pods."""
 
-    def __init__(self, objects: Objects, tracked: Callable[[Json], bool]) -> None:
+    def __init__(self, objects: Objects, tracked: Callable[[Json], bool], job: str = "") -> None:
         self.tracked = tracked
+        self._job = job
         self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if tracked(pod) and is_serving(pod)}
         self.before = self.lowest = len(self._serving)
         self._news: list[News] = []
@@ -52,6 +54,8 @@ class Observer:
         pod = after or before
         if resource == NODE_IMAGE and after is not None and before is not None:
             self._news += [News(ANSWERED, after)] if after.get("status") != before.get("status") else []
+        if resource == POD and after is not None and self._is_over(after) and not self._is_over(before or {}):
+            self._news.append(News(ENDED, after))
         if resource != POD or pod is None or not self.tracked(pod):
             return
         uid = pod["metadata"]["uid"]
@@ -67,6 +71,9 @@ class Observer:
             self._serving.discard(uid)
             self.lowest = min(self.lowest, len(self._serving))
 
+    def _is_over(self, pod: Json) -> bool:
+        return bool(pod) and ((self.tracked(pod) and has_ended(pod)) or has_done(pod, self._job))
+
 
 def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
     """The containers that were started again with the image that they had."""
@@ -80,8 +87,8 @@ def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
 
 
 def is_serving(pod: Json) -> bool:
-    """Ready, not on its way out, and not held back by an update in place."""
-    if "deletionTimestamp" in pod["metadata"] or not is_ready(pod):
+    """Ready, not on its way out, not held back by an update in place; pods that are to end serve nobody."""
+    if "deletionTimestamp" in pod["metadata"] or not is_ready(pod) or is_to_end(pod):
         return False
     conditions = mappings(member(pod, "status").get("conditions"))
     return not any(one.get("type") == IN_PLACE_READY and one.get("status") != "True" for one in conditions)

@@ -11,6 +11,7 @@ from flotilla_cli.imagined.cluster import Cluster
 from flotilla_cli.imagined.objects import place_of
 from flotilla_cli.imagined.writes import Write, carry_out
 from flotilla_common.api.documents import Json, mappings
+from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.offline import OfflineController, Planning
@@ -19,7 +20,8 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.mirror.named import Followed
 
 HORIZON = timedelta(hours=12)
-"""How far ahead time may jump: jobs that begin anew every day are not played for ever."""
+"""How far ahead time may jump: jobs that begin anew every day are not played for ever. Of a schedule the first run is
+played, and no other."""
 
 VAIN_WAKES = 5
 """So many times in a row a planner may look again without finding anything to do."""
@@ -92,7 +94,7 @@ class Play:
                 return
             self._cluster.clock.time = wake
             moment = self._moment(waited=True)
-            vain = 0 if moment.writes else vain + 1
+            vain = 0 if moment.writes or self._awaits_run() else vain + 1
             yield moment
         self.finished = False
 
@@ -118,9 +120,16 @@ class Play:
         if plan.wake_at is not None:
             self._wakes[resource, key] = plan.wake_at
         writes = self._carry_out(plan)
+        if resource == ADVANCED_CRON_JOB and any(isinstance(one.action, Create) and one.effective for one in writes):
+            del self._keys[resource, key]
+            self._wakes.pop((resource, key), None)
         failures = {write.action.phase: write.problem for write in writes if write.problem and write.action.phase}
         self._memory[resource, key] = Memory({**dict(plan.errors), **failures}, notes=plan.notes)
         return writes
+
+    def _awaits_run(self) -> bool:
+        """A schedule looks at the clock now and then, until its run is due."""
+        return any(resource == ADVANCED_CRON_JOB for resource, _ in self._wakes)
 
     def _carry_out(self, plan: Plan) -> list[Write]:
         """The stages, then the status; what comes after that in the next pass, as it holds for the version before."""

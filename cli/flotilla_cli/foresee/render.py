@@ -20,6 +20,7 @@ _VERBS = {
     "mark": "mark for deletion",
     "hold": "wait for the hook of",
     "grace": "begin the grace period of",
+    "inject": "inject into",
     "patch": "write",
 }
 _STYLES = {"delete": "red", "recreate": "yellow", "create": "green"}
@@ -57,7 +58,7 @@ def _runs(waves: Sequence[Wave], *, everything: bool) -> Iterable[tuple[int, int
 
 def _shape(wave: Wave) -> object:
     steps = sorted((step.do, step.kind, step.why, _changes(step.changes)) for step in wave.steps)
-    return bool(wave.ready), bool(wave.gone), bool(wave.answered), wave.seconds, steps
+    return bool(wave.ready), bool(wave.gone), bool(wave.answered), bool(wave.ended), wave.seconds, steps
 
 
 def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, everything: bool) -> None:
@@ -91,6 +92,8 @@ def _when(wave: Wave, *, everything: bool) -> str:
         parts.append(f"{_names(wave.gone, everything)} {'are' if len(wave.gone) > 1 else 'is'} gone")
     if wave.answered:
         parts.append(f"{_names(wave.answered, everything)} {'have' if len(wave.answered) > 1 else 'has'} pulled")
+    if wave.ended:
+        parts.append(f"{_names(wave.ended, everything)} {'have' if len(wave.ended) > 1 else 'has'} ended")
     when = f"when {' and '.join(parts)}" if parts else ""
     later = f"{span(wave.seconds)} later" if wave.seconds else ""
     return ", ".join(filter(None, (when, later))) or "at once"

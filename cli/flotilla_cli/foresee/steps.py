@@ -3,7 +3,7 @@
 What a step was follows from the object before and after it, not from the words of the planner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -16,6 +16,7 @@ from flotilla_common.control.plan import Create, Delete
 
 IN_PLACE, RECREATE, CREATE, DELETE = "updateInPlace", "recreate", "create", "delete"
 RESIZE, RESTART, MARK, HOLD, GRACE, PATCH = "resizeInPlace", "restart", "mark", "hold", "grace", "patch"
+INJECT = "inject"
 
 
 class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
@@ -60,6 +61,8 @@ def step_of(write: Write) -> Step | None:
 
 
 def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
+    if injected := tuple(_injected(before, after)):
+        return _step(write, INJECT, changes=injected)
     was, now = _labels(before), _labels(after)
     images = tuple(_container_changes(before, after))
     if images:
@@ -75,6 +78,13 @@ def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
     if state != was.get(keys.STATE_LABEL, "") and state.startswith("Preparing") and state != "PreparingNormal":
         return _step(write, HOLD, why=state)
     return None
+
+
+def _injected(before: Json, after: Json) -> Iterator[Change]:
+    held = {one["name"] for one in mappings(member(before, "spec").get("ephemeralContainers"))}
+    for one in mappings(member(after, "spec").get("ephemeralContainers")):
+        if one["name"] not in held:
+            yield Change(f"{one['name']} of {one.get('image')}", None, None)
 
 
 def _step(write: Write, do: str, *, changes: tuple[Change, ...] = (), why: str = "", refused: str = "") -> Step:

@@ -18,6 +18,7 @@ class Wave(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ready: tuple[str, ...] = ()  # the pods that it waited for to serve
     gone: tuple[str, ...] = ()  # the pods that it waited for to go
     answered: tuple[str, ...] = ()  # the nodes whose agents it waited for
+    ended: tuple[str, ...] = ()  # the pods whose work it waited for
     seconds: int = 0  # that have to pass beyond that
     steps: tuple[Step, ...]
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.foresee.observer import ANSWERED, GONE, READY, RESTARTED, News
+from flotilla_cli.foresee.observer import ANSWERED, ENDED, GONE, READY, RESTARTED, News
 from flotilla_cli.foresee.play import Moment
 from flotilla_cli.foresee.steps import DELETE, MARK, RECREATE, Step, restart_of, step_of
 from flotilla_cli.foresee.story import Wave
@@ -32,6 +32,7 @@ class Teller:
 
     def tell(self, moment: Moment, news: Sequence[News]) -> None:
         """Add what is done in a moment, `news` being what happened before it."""
+        self._since = self._since or moment.at
         self._waited = self._waited or moment.waited
         for one in news:
             if one.what == RESTARTED:
@@ -46,10 +47,9 @@ class Teller:
         itself takes nobody knows."""
         if not steps:
             return
-        since = self._since or moment.at
-        ready, gone, answered = (tuple(self._news.get(what, ())) for what in (READY, GONE, ANSWERED))
-        seconds = int((moment.at - since).total_seconds()) if self._waited else 0
-        self.waves.append(Wave(ready=ready, gone=gone, answered=answered, seconds=seconds, steps=tuple(steps)))
+        heard = {what: tuple(self._news.get(what, ())) for what in (READY, GONE, ANSWERED, ENDED)}
+        seconds = int((moment.at - (self._since or moment.at)).total_seconds()) if self._waited else 0
+        self.waves.append(Wave(**heard, seconds=seconds, steps=tuple(steps)))
         self._news, self._since, self._waited = {}, moment.at, False
 
     def retold(self, plan: Plan) -> Plan:

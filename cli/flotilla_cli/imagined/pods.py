@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from flotilla_cli.imagined import kubelet
+from flotilla_cli.imagined import endings, kubelet
 from flotilla_cli.imagined.objects import Objects, Place, place_of
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, mappings, member
@@ -45,7 +45,7 @@ class Pods:
             if trouble := self._trouble(pod):
                 self.troubles[uid] = trouble
                 self._runs[uid] = _wanted_images(pod)  # it does not come to them by itself
-            if not is_ready(pod) or "deletionTimestamp" in pod["metadata"]:
+            if not is_ready(pod) or "deletionTimestamp" in pod["metadata"] or endings.is_to_end(pod):
                 self._due[place_of(pod)] = None
 
     def step(self) -> bool:
@@ -69,7 +69,7 @@ class Pods:
         uid, now = metadata["uid"], self._objects.clock.now()
         if "deletionTimestamp" in metadata:
             return None if uid in self._lingering or metadata.get("finalizers") else partial(self._remove, pod)
-        if status.get("phase") in ("Succeeded", "Failed"):
+        if endings.has_ended(pod):
             return None
         if not spec.get("nodeName"):
             return (
@@ -93,8 +93,15 @@ class Pods:
         unready = {one["name"] for one in kubelet.statuses_of(pod) if not one.get("ready")}
         if unready and uid not in self.troubles:
             return partial(self._put, kubelet.restarted(pod, unready, now))
-        after = kubelet.observed(pod, now)
+        after = self._after(pod)
         return None if after == pod else partial(self._put, after)
+
+    def _after(self, pod: Json) -> Json:
+        """What becomes of a pod whose containers run what they are to run."""
+        now = self._objects.clock.now()
+        if endings.is_to_end(pod) and pod["metadata"]["uid"] not in self.troubles:
+            return endings.ended(pod, now)
+        return kubelet.observed(endings.further(pod, now), now)
 
     def _trouble(self, document: Json) -> Cause | None:
         """What is wrong with a pod today: somebody has to do something about it, or it has lasted for too long."""

@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
-from flotilla_common.api.resources import EVENT, JOB, Resource
+from flotilla_common.api.resources import EVENT, JOB, POD, Resource
 from flotilla_common.control.plan import Frozen, Json
 from tests.simulation.cluster.kubelet import EXITS_ANNOTATION
 from tests.simulation.loop import EPOCH
@@ -19,7 +19,6 @@ from tests.simulation.oracles.crons import end_of
 from tests.simulation.scenarios.broadcastjob import EVERY, job_template
 from tests.simulation.scenarios.pull_manifests import ONE
 from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.scenarios.sight import owner_name
 from tests.simulation.scenarios.steps import (
     NAMESPACE_NAME,
     Change,
@@ -135,7 +134,8 @@ class Ran(Frozen):
             yield f"the runs are {runs}, not {wanted}"
         if len(found) - len(own) != self.foreign:
             yield f"{len(found) - len(own)} children have no owner, not {self.foreign}"
-        if loose := [pod.metadata.name for pod in stage.sight.pods(NAMESPACE_NAME) if not owner_name(pod)]:
+        metadata = [one["metadata"] for one in stage.sight.all(POD, NAMESPACE_NAME)]
+        if loose := [one["name"] for one in metadata if not one.get("ownerReferences")]:
             yield f"nobody owns {loose}"
         document = stage.sight.get(kind, NAMESPACE_NAME, name)
         if (document is not None) != self.exists:

@@ -5,7 +5,6 @@ import asyncio
 from flotilla_common.control.clockwatch import INTERVAL, STEP, follow_clock
 from tests.unit.control.fakes import ManualClock
 
-
 TURNS = 50
 """Of the event loop: more than all looks of a test take."""
 

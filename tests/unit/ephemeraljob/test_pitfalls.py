@@ -156,8 +156,10 @@ def test_a_template_without_containers(pods: int):
 def test_a_selector_that_cannot_be_read():
     world = World(selector={"matchLabels": {"-": "x"}})
     made = world.once()
-    assert [reason.code for reason in made.reasons] == ["InvalidSpec"]
-    assert dict(made.errors)["plan"].startswith("matchLabels[-]: ")
+    ((_, problem),) = made.errors
+    assert problem.startswith("matchLabels[-]: ")
+    (reason,) = made.reasons
+    assert (reason.code, reason.message) == ("InvalidSpec", f"the selector cannot be read: {problem}")
     assert (made.status, made.stages) == (None, ())
     world.change(meta={"deletionTimestamp": "2026-03-01T12:00:00Z"})
     world.once()
@@ -171,7 +173,8 @@ def test_4_nothing_is_injected_when_the_deadline_strikes():
     assert start is not None
     assert world.plan().wake_at == start + timedelta(seconds=30)
     world.change(parallelism=5)
-    world.later(30)
+    world.now = start + timedelta(seconds=30)
+    world.settle()
     assert (world.injected(), world.status().phase) == ([], "Failed")
 
 
@@ -236,6 +239,34 @@ def test_a_condition_keeps_its_times_until_it_says_something_else():
     assert last[:2] == first
     assert last[2].message == "EphemeralJob ns/j failed to create ephemeral container"
     assert last[2].last_transition_time == world.now.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(
+    ("world", "state", "expected"),
+    [
+        pytest.param(World(pods=0), "", {"MatchedEmpty": "job match no pods"}, id="no pods"),
+        pytest.param(World(pods=1), DONE, {"JobSucceeded": "job success to run all tasks"}, id="succeeded"),
+        pytest.param(
+            World(pods=1),
+            BROKEN,
+            {"JobFailed": "EphemeralJob ns/j failed to create ephemeral container"},
+            id="failed",
+        ),
+        pytest.param(
+            World(pods=1, activeDeadlineSeconds=0),
+            "",
+            {"JobFailed": "EphemeralJob ns/j was active longer than specified deadline"},
+            id="too late",
+        ),
+        pytest.param(World(pods=1, containers=[]), "", {"JobError": "job spec invalid fields."}, id="no template"),
+    ],
+)
+def test_messages_of_conditions(world: World, state: str, expected: dict[str, str]):
+    world.settle()
+    if state:
+        world.kubelet("p1", state=state)
+        world.settle()
+    assert {one.type: one.message for one in world.status().conditions} == {"Initialized": "", **expected}
 
 
 def test_a_failure_is_told_before_the_job_ends():

@@ -92,6 +92,14 @@ def unscheduled() -> World:
     return world
 
 
+def not_scheduled_yet() -> World:
+    world = World(0)
+    world.pod("p1", phase="Pending")
+    world.edit("p1", {"spec": {"nodeName": None}})
+    world.settle()
+    return world
+
+
 def failed() -> World:
     world = begun(4, parallelism=4)
     world.kubelet("p1", "p2", state=BROKEN)
@@ -142,7 +150,13 @@ def too_late() -> World:
 
 def leaving() -> World:
     world = World()
-    world.change(meta={"deletionTimestamp": "2026-03-01T12:00:00Z", "finalizers": ["mine"]})
+    world.change(meta={"deletionTimestamp": "2026-03-01T12:00:00Z", "finalizers": ["mine", "yours"]})
+    return world
+
+
+def let_go() -> World:
+    world = leaving()
+    world.change(meta={"finalizers": None})
     return world
 
 
@@ -210,6 +224,7 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
             unscheduled,
             ["Running: waiting: 1 pod at work: p1", "WaitingForContainers: p1: no node takes it: 0/3 nodes fit"],
         ),
+        (not_scheduled_yet, ["Running: waiting: 1 pod at work: p1"]),
         (
             failed,
             [
@@ -247,7 +262,8 @@ IMAGE = "image busybox of container dbg cannot be pulled (ErrImagePull): not fou
                 f"DeadlineExceeded: ended at its deadline: 0 of 2 pods succeeded, 0 failed; {DELETED}",
             ],
         ),
-        (leaving, ["Terminating: is being deleted; containers that it put into pods run on; held by mine"]),
+        (let_go, ["Terminating: is being deleted; containers that it put into pods run on"]),
+        (leaving, ["Terminating: is being deleted; containers that it put into pods run on; held by mine, yours"]),
         (empty, ["InvalidSpec: the template has no ephemeral containers: there is nothing to inject"]),
     ],
     ids=lambda one: one.__name__ if callable(one) else "",
@@ -257,13 +273,20 @@ def test_reasons(situation: Callable[[], World], said: list[str]):
     assert [f"{reason.code}: {reason.message}" for reason in made.reasons] == said
 
 
-def test_pods_are_named_to_scripts():
-    reasons = {reason.code: reason.objects for reason in failed().plan().reasons}
-    assert reasons["FailedPods"] == ("p3",)
-    assert {reason.code: reason.objects for reason in running().plan().reasons} == {
-        "Running": ("p1", "p2"),
-        "WaitingForParallelism": ("p3",),
-    }
+@pytest.mark.parametrize(
+    ("situation", "code", "pods"),
+    [
+        (injecting, "Injecting", ("p1", "p2")),
+        (running, "Running", ("p1", "p2")),
+        (running, "WaitingForParallelism", ("p3",)),
+        (paused, "PausedByUser", ("p1", "p2")),
+        (conflict, "Conflicts", ("p1", "p2")),
+        (no_image, "WaitingForContainers", ("p1", "p2")),
+        (all_failed, "FailedPods", ("p1",)),
+    ],
+)
+def test_pods_are_named_to_scripts(situation: Callable[[], World], code: str, pods: tuple[str, ...]):
+    assert [one.objects for one in situation().plan().reasons if one.code == code] == [pods]
 
 
 def test_every_state_of_a_container_is_told_of():

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from flotilla_common.api.meta import Model, ObjectMeta, controller_of
-from flotilla_common.api.resources import Resource
+from flotilla_common.api.resources import POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.events import Recorder
 from flotilla_common.control.fence import Fence
@@ -159,7 +159,7 @@ class Executor:
         The fence is checked last: the replica may have been suspended while the write waited for its slot. From then on
         it bounds the request.
         """
-        async with self._limiter.slot(low_priority=isinstance(action, Create)):
+        async with self._limiter.slot(low_priority=isinstance(action, Create) and action.resource == POD):
             if not fence.may_send():
                 return Outcome(kind=OutcomeKind.FENCED, message="this replica's lease is not surely valid")
             started = self.clock.monotonic()

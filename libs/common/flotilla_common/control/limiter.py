@@ -4,8 +4,9 @@ The limit grows by one per round of good answers and shrinks when the apiserver 
 does at its best (additive increase, multiplicative decrease). So one service neither floods a small apiserver nor
 leaves a large one idle. While the apiserver asks for a pause (Retry-After), no write is sent at all.
 
-Creates have low priority, for the same reason as idle keys in `priority`: the next write of a pod that exists must not
-queue behind hundreds of pods that are newer still. They cannot starve: every fourth slot is theirs all the same.
+Creates of pods have low priority, for the same reason as idle keys in `priority`: the next write of a pod that exists
+must not queue behind hundreds of pods that are newer still. They cannot starve: every fourth slot is theirs all the
+same.
 """
 
 import asyncio

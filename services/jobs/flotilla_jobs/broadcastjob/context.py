@@ -37,8 +37,8 @@ class PlanContext(Frozen):
 
     @property
     def is_complete(self) -> bool:
-        """Every node that is to have a pod has one, and none of these is at work. Pods that go first are not counted any
-        more by the pass that follows."""
+        """Every node that is to have a pod has one, and none of these is at work. Pods that have to go, go first: the
+        pass that follows does not count them any more."""
         return (
             self.job.spec.ends
             and bool(self.survey.placed)

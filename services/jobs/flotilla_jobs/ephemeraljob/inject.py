@@ -1,8 +1,9 @@
 """Putting the containers of a job into pods (ephemeraljob.md §6).
 
 Each pod is written once, on the version that was planned with: nobody can have added a container in between, and a pod
-that was written by an earlier pass is refused until its containers are seen. So no pod gets them twice, and no
-container of somebody else is touched, as the patch would merge two of one name.
+that an earlier pass has written is refused until its containers are seen. So no pod gets them twice, and no container
+of somebody else is touched: the patch would merge two of one name. A pod that is gone, or a cluster that has no
+ephemeral containers, says NotFound: that is no failure, and nothing is tried again before something changes.
 """
 
 from collections.abc import Sequence

@@ -86,7 +86,7 @@ def _verdict(counts: EphemeralJobStatus, replicas: int | None) -> Verdict:
     if counts.running > 0:
         return Verdict(RUNNING)
     if counts.failed == wanted:
-        return Verdict(FAILED, {JOB_FAILED: ("JobFailed", "job failed to run all tasks")}, ends=True)
+        return Verdict(FAILED, ends=True)  # the first amendment says why, as for every pod that failed
     return Verdict(WAITING if counts.waiting == wanted else UNKNOWN)
 
 

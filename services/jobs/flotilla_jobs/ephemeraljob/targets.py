@@ -78,8 +78,8 @@ def is_own(container: EphemeralContainer, uid: str) -> bool:
 
 
 def _target(pod: Pod, injected: frozenset[str], names: frozenset[str]) -> Target:
-    statuses = pod.status.ephemeral_container_statuses if injected else ()
-    containers = {status.name: container_state(status) for status in statuses if status.name in names}
+    statuses = pod.status.ephemeral_container_statuses
+    containers = {status.name: container_state(status) for status in statuses if status.name in injected}
     return Target(pod, injected, containers, pod_state(containers, names))
 
 

@@ -1,7 +1,6 @@
 """What is wrong with the containers of a job: the kubelet's reason and words, pod by pod, the same ones together."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 import msgspec
 
@@ -20,9 +19,9 @@ from flotilla_jobs.ephemeraljob.targets import Target
 Found = Iterator[tuple[str, Cause]]
 
 
-def explain_waiting(targets: Sequence[Target], draft: Draft, now: datetime) -> None:
+def explain_waiting(targets: Sequence[Target], draft: Draft) -> None:
     """Say why containers of these pods do not start."""
-    found = [one for target in targets[:LOOKED_AT] for one in _waiting(target, now)]
+    found = [one for target in targets[:LOOKED_AT] for one in _waiting(target)]
     _tell("WaitingForContainers", found, draft)
 
 
@@ -36,9 +35,9 @@ def _tell(code: str, found: Sequence[tuple[str, Cause]], draft: Draft) -> None:
         draft.reason(code, group.sentence, group.pods)
 
 
-def _waiting(target: Target, now: datetime) -> Found:
+def _waiting(target: Target) -> Found:
     pod = target.pod
-    if pod.status.phase == "Pending" and (cause := cause_of(pod, Around(now=now))) is not None:
+    if pod.status.phase == "Pending" and (cause := cause_of(pod)) is not None and cause.stuck:
         yield pod.metadata.name, cause
         return
     for status in _statuses(target):

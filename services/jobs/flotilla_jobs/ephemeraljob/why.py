@@ -45,7 +45,7 @@ def explain(
         return
     _explain_pods(job, targets, draft)
     _explain_progress(job, targets, status, injecting, draft)
-    explain_waiting(targets.at_work, draft, now)
+    explain_waiting(targets.at_work, draft)
     explain_failed(targets.of_state(FAILED), draft)
     if status.completion_time is None and not targets.open and not targets.at_work:
         _explain_end(job, status, draft, now)

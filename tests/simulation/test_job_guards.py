@@ -1,0 +1,146 @@
+"""Each rule by which BroadcastJobs, AdvancedCronJobs and EphemeralJobs are planned is needed: taken out, their judges
+notice."""
+
+# pyright: reportPrivateUsage=false
+# Taking a guard out means reaching into what it guards.
+
+import itertools
+from collections.abc import Collection, Sequence
+
+import msgspec
+import pytest
+
+from flotilla_common.api.core import EphemeralContainer, Node, Pod
+from flotilla_common.api.kinds.advancedcronjob.types import ALLOW
+from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
+from flotilla_common.api.kinds.ephemeraljob.types import RUNNING
+from flotilla_common.kube import deletion
+from flotilla_common.workload.placement import StrictPlacement
+from flotilla_jobs.advancedcronjob import children
+from flotilla_jobs.advancedcronjob import context as cron_context
+from flotilla_jobs.advancedcronjob import plan as cron_plan
+from flotilla_jobs.advancedcronjob import run as cron_run
+from flotilla_jobs.broadcastjob import context, nodes
+from flotilla_jobs.broadcastjob.bodies import PodFactory
+from flotilla_jobs.broadcastjob.nodes import Survey
+from flotilla_jobs.ephemeraljob import targets
+from flotilla_jobs.ephemeraljob.targets import Target
+from tests.simulation.perturbation.removal import Removal, each, shown_to_be_needed
+
+
+def no_look_at_nodes(patch: pytest.MonkeyPatch) -> None:
+    """Every node gets a pod."""
+
+    def why_not(placement: StrictPlacement, node: Node) -> str:
+        del placement, node
+        return ""
+
+    patch.setattr(StrictPlacement, "why_not", why_not)
+
+
+def no_parallelism(patch: pytest.MonkeyPatch) -> None:
+    """All pods come at once."""
+
+    def parallelism(job: BroadcastJob, desired: int) -> int:
+        del job, desired
+        return UNLIMITED
+
+    patch.setattr(context, "_parallelism", parallelism)
+
+
+def no_wait_for_the_end(patch: pytest.MonkeyPatch) -> None:
+    """A node gets its next pod while the last one is still going."""
+    by_node = nodes._by_node
+
+    def staying(pods: Collection[Pod], found: Survey) -> dict[str, Pod]:
+        return by_node([pod for pod in pods if pod.metadata.deletion_timestamp is None], found)
+
+    patch.setattr(nodes, "_by_node", staying)
+
+
+def no_derived_names(patch: pytest.MonkeyPatch) -> None:
+    """Each plan gives new pods new names."""
+    counter = itertools.count()
+
+    def name(factory: PodFactory, node: str) -> str:
+        del factory
+        return f"web-{node}-{next(counter)}"
+
+    patch.setattr(PodFactory, "_name", name)
+
+
+def no_wait_for_pods(patch: pytest.MonkeyPatch) -> None:
+    """A job is complete when all its pods are there."""
+
+    def is_complete(found: context.PlanContext) -> bool:
+        return not found.survey.waiting
+
+    patch.setattr(context.PlanContext, "is_complete", property(is_complete))
+
+
+def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
+    """The last run is that of the children that are left."""
+    look = cron_plan.look
+
+    def look_at_children(*arguments: object) -> cron_context.PlanContext:
+        found = look(*arguments)  # pyright: ignore[reportArgumentType]
+        return msgspec.structs.replace(found, last_run=children.latest_run(found.snapshot.children))
+
+    patch.setattr(cron_plan, "look", look_at_children)
+
+
+def no_policy(patch: pytest.MonkeyPatch) -> None:
+    """Runs are started beside others, whatever the user says."""
+
+    def policy_of(found: cron_context.PlanContext) -> str:
+        del found
+        return ALLOW
+
+    patch.setattr(cron_run, "policy_of", policy_of)
+
+
+def no_word_about_pods(patch: pytest.MonkeyPatch) -> None:
+    """Jobs are deleted as other objects are."""
+    patch.setattr(deletion, "ORPHANING", frozenset())
+
+
+def no_count_before_they_run(patch: pytest.MonkeyPatch) -> None:
+    """Only containers that run use up parallelism."""
+
+    def at_work(found: targets.Targets) -> Sequence[Target]:
+        return found.of_state(RUNNING)
+
+    patch.setattr(targets.Targets, "at_work", property(at_work))
+
+
+def no_look_at_owners(patch: pytest.MonkeyPatch) -> None:
+    """A container of that name is the job's."""
+
+    def is_own(container: EphemeralContainer, uid: str) -> bool:
+        del container, uid
+        return True
+
+    patch.setattr(targets, "is_own", is_own)
+
+
+GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
+    "nodes are asked": (no_look_at_nodes, "broadcast-to-all-nodes", [[]]),
+    "parallelism is kept": (no_parallelism, "broadcast-a-few-at-a-time", [[]]),
+    "a pod that goes blocks its node": (no_wait_for_the_end, "broadcast-again-where-users-delete-pods", [[]]),
+    "names are derived": (no_derived_names, "broadcast-to-all-nodes", each("straggler@jobs-0:{}", points=6)),
+    "jobs wait for their pods": (no_wait_for_pods, "broadcast-to-all-nodes", [[]]),
+    "runs are remembered": (no_memory_of_runs, "scheduled-without-a-past", [[]]),
+    "runs wait for one another": (no_policy, "scheduled-one-after-the-other", [[]]),
+    "pods go with their Job": (no_word_about_pods, "scheduled-in-vain", [[]]),
+    "containers count from the first moment on": (no_count_before_they_run, "injected-one-after-the-other", [[]]),
+    "names that are taken are spared": (no_look_at_owners, "injected-beside-another-job", [[]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("remove", "scenario", "attempts"), [pytest.param(*row, id=name) for name, row in GUARDS.items()]
+)
+def test_without_the_guard_the_simulation_fails(
+    remove: Removal, scenario: str, attempts: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown_to_be_needed(remove, scenario, attempts, monkeypatch)
