@@ -6,6 +6,7 @@ notice."""
 
 import itertools
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 import msgspec
 import pytest
@@ -14,12 +15,14 @@ from flotilla_common.api.core import EphemeralContainer, Node, Pod
 from flotilla_common.api.kinds.advancedcronjob.types import ALLOW
 from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
 from flotilla_common.api.kinds.ephemeraljob.types import RUNNING
+from flotilla_common.api.resources import Resource
 from flotilla_common.kube import deletion
 from flotilla_common.workload.placement import StrictPlacement
-from flotilla_jobs.advancedcronjob import children
+from flotilla_jobs.advancedcronjob import children, timing
 from flotilla_jobs.advancedcronjob import context as cron_context
 from flotilla_jobs.advancedcronjob import plan as cron_plan
 from flotilla_jobs.advancedcronjob import run as cron_run
+from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
 from flotilla_jobs.broadcastjob import context, nodes
 from flotilla_jobs.broadcastjob.bodies import PodFactory
 from flotilla_jobs.broadcastjob.nodes import Survey
@@ -80,13 +83,18 @@ def no_wait_for_pods(patch: pytest.MonkeyPatch) -> None:
 
 def no_memory_of_runs(patch: pytest.MonkeyPatch) -> None:
     """The last run is that of the children that are left."""
-    look = cron_plan.look
+    look = cron_context.look
 
-    def look_at_children(*arguments: object) -> cron_context.PlanContext:
-        found = look(*arguments)  # pyright: ignore[reportArgumentType]
+    def look_at_children(snapshot: AdvancedCronJobSnapshot, now: datetime) -> cron_context.PlanContext:
+        found = look(snapshot, now)
         return msgspec.structs.replace(found, last_run=children.latest_run(found.snapshot.children))
 
     patch.setattr(cron_plan, "look", look_at_children)
+
+
+def no_limit_of_the_missed(patch: pytest.MonkeyPatch) -> None:
+    """The latest run is started, however many were missed."""
+    patch.setattr(timing, "MOST_MISSED", UNLIMITED)
 
 
 def no_policy(patch: pytest.MonkeyPatch) -> None:
@@ -101,7 +109,7 @@ def no_policy(patch: pytest.MonkeyPatch) -> None:
 
 def no_word_about_pods(patch: pytest.MonkeyPatch) -> None:
     """Jobs are deleted as other objects are."""
-    patch.setattr(deletion, "ORPHANING", frozenset())
+    patch.setattr(deletion, "ORPHANING", frozenset[Resource]())
 
 
 def no_count_before_they_run(patch: pytest.MonkeyPatch) -> None:
@@ -130,6 +138,7 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
     "names are derived": (no_derived_names, "broadcast-to-all-nodes", each("straggler@jobs-0:{}", points=6)),
     "jobs wait for their pods": (no_wait_for_pods, "broadcast-to-all-nodes", [[]]),
     "runs are remembered": (no_memory_of_runs, "scheduled-without-a-past", [[]]),
+    "too many runs are given up": (no_limit_of_the_missed, "scheduled-too-often-to-catch-up", [[]]),
     "runs wait for one another": (no_policy, "scheduled-one-after-the-other", [[]]),
     "pods go with their Job": (no_word_about_pods, "scheduled-in-vain", [[]]),
     "containers count from the first moment on": (no_count_before_they_run, "injected-one-after-the-other", [[]]),

@@ -24,7 +24,7 @@ from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.sight import owner_name
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, ChangePod, Create, Remove, Stage, Step, until
 
-EVERY = 24
+EVERY = 48
 """The ordinary sweep tries each so-many-th fault: the machinery is that of CloneSets."""
 
 LASTING = None

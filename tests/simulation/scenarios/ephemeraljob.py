@@ -29,7 +29,7 @@ from tests.simulation.scenarios.steps import (
     until,
 )
 
-EVERY = 24
+EVERY = 48
 """The ordinary sweep tries each so-many-th fault: the machinery is that of CloneSets."""
 
 SLEEP = ("sleep", "inf")
