@@ -16,7 +16,9 @@ def test_whatever_users_do_and_whatever_goes_wrong(seeds: range) -> None:
     assert not found, f"{len(found)} seeds failed, see above"
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 4], ids=["clonesets", "daemonsets", "statefulsets", "nodes"])
+@pytest.mark.parametrize(
+    "seed", [0, 2, 3, 4, 7], ids=["clonesets", "daemonsets", "statefulsets", "nodes", "broadcastjobs"]
+)
 def test_a_seed_is_a_script_and_a_script_is_text(seed: int) -> None:
     script = script_of(seed)
     assert script == script_of(seed)

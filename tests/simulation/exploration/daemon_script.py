@@ -46,7 +46,7 @@ class DaemonScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about",
             kind=DAEMON_SET.kind,
             services=(SERVICE,),
             given=(AddNode(name=NODES[-1]), *pools, *everywhere(self.document, len(NODES))),
-            when=(*self.steps, *_as_they_were(), *pools, spec(updateStrategy=calm)),
+            when=(*self.steps, *as_they_were(), *pools, spec(updateStrategy=calm)),
             then=OnNodes(nodes=dict.fromkeys(NODES, image), pods={image: len(NODES)}),
             exact=False,
             quiet=10,  # longer than a pod that failed again is left alone
@@ -56,7 +56,7 @@ class DaemonScript(msgspec.Struct, frozen=True, kw_only=True, tag_field="about",
         return msgspec.json.encode(self).decode()
 
 
-def _as_they_were() -> Sequence[Step]:
+def as_they_were() -> Sequence[Step]:
     """All nodes are there, and take pods."""
     there = [IfItCan(step=AddNode(name=node)) for node in NODES]
     return (*there, ReturnNodes(nodes=NODES), *map(tainted, NODES), *(cordoned(node, on=False) for node in NODES))
@@ -86,7 +86,7 @@ def _image(dice: random.Random) -> Step:
     return image(dice.choice(IMAGES))
 
 
-def _node(dice: random.Random) -> Step:
+def some_node(dice: random.Random) -> Step:
     """Something happens to a node, if it is there."""
     node = dice.choice(NODES)
     change = dice.choice(
@@ -102,7 +102,7 @@ def _node(dice: random.Random) -> Step:
 
 ACTIONS: Sequence[Callable[[random.Random], Step]] = (
     *(_image, _image, _image, _image),
-    *(_node, _node, _node, _node, _node, _node),
+    *(some_node, some_node, some_node, some_node, some_node, some_node),
     lambda dice: rolling(partition=dice.choice((0, 1, 2, "30%", "50%"))),
     lambda dice: rolling(paused=dice.random() < 0.5),
     lambda dice: rolling(selector=dice.choice((None, {"matchLabels": RING}))),

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tests.simulation.exploration.broadcast_script import BroadcastScript, draw_for_broadcasts
 from tests.simulation.exploration.daemon_script import DaemonScript, draw_for_daemons
 from tests.simulation.exploration.node_script import NodeScript, draw_for_nodes
 from tests.simulation.exploration.script import Script, draw
@@ -16,12 +17,12 @@ from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import REPLAY, cores
 from tests.support.bound import end_with_parent
 
-AnyScript = Script | SetScript | DaemonScript | NodeScript
+AnyScript = Script | SetScript | DaemonScript | BroadcastScript | NodeScript
 S = TypeVar("S", bound=AnyScript)
 
 NODES_EVERY = 5
 """One seed in so many, the last of them, is about nodes; the one before it about a StatefulSet, and the one before that
-about a DaemonSet."""
+about a DaemonSet, or every second time about a BroadcastJob."""
 
 MOST_SHRINKS = 200
 """Runs that are spent on making one failing script smaller."""
@@ -43,7 +44,8 @@ class Found(msgspec.Struct, frozen=True):
 
 def script_of(seed: int) -> AnyScript:
     """The script of a seed."""
-    about = {NODES_EVERY - 1: draw_for_nodes, NODES_EVERY - 2: draw_for_sets, NODES_EVERY - 3: draw_for_daemons}
+    per_node = draw_for_broadcasts if seed // NODES_EVERY % 2 else draw_for_daemons
+    about = {NODES_EVERY - 1: draw_for_nodes, NODES_EVERY - 2: draw_for_sets, NODES_EVERY - 3: per_node}
     return about.get(seed % NODES_EVERY, draw)(seed)
 
 
