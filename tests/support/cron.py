@@ -52,7 +52,7 @@ def runs(space: Workspace, kind: str = "Job", name: str = NAME) -> dict[str, Jso
 
 
 def listed(space: Workspace, name: str, word: str) -> list[str]:
-    """The runs of an AdvancedCronJob by their time, as the apiserver lists them. `word`: what kubectl calls their kind."""
+    """The runs of an AdvancedCronJob by their time, as the apiserver lists them. `word`: kubectl's for their kind."""
     return [one["metadata"]["name"] for one in sorted(_own(space.read(word)["items"], name), key=due)]
 
 

@@ -1,5 +1,6 @@
 """The sidecar service on one page: its controllers."""
 
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
@@ -12,7 +13,7 @@ from flotilla_sidecar.sidecarset.controller import CONTROLLER as SIDECAR_SETS
 from flotilla_sidecar.terminator.controller import CONTROLLER as TERMINATOR
 
 PARTS = (
-    pod_readiness(CLONE_SET, DAEMON_SET, STATEFUL_SET),
+    pod_readiness(BROADCAST_JOB, CLONE_SET, DAEMON_SET, STATEFUL_SET),
     LAUNCH_PRIORITIES,
     RESOURCE_DISTRIBUTIONS,
     SIDECAR_SETS,

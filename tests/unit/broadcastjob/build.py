@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.kinds.broadcastjob.types import BroadcastJob
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
 from flotilla_common.control.plan import Action, Create, Delete, Event, Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_jobs.broadcastjob.plan import plan
@@ -160,7 +160,7 @@ class Planned:
     @property
     def status(self) -> Doc:
         """What is written of the status."""
-        patches = [action for action in self.actions if isinstance(action, Patch) and action.subresource == "status"]
+        patches = [one for one in self.actions if isinstance(one, Patch) and one.resource == BROADCAST_JOB]
         patches += [self.plan.status] if self.plan.status is not None else []
         assert len(patches) <= 1
         return patches[0].body["status"] if patches else {}

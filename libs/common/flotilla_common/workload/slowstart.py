@@ -9,9 +9,10 @@ BATCHES_PER_PASS = 2
 """Batches of slow start in one pass; for the same reason the others come with later passes."""
 
 
-def creates_of_pass(there: int, *, failed: bool) -> int:
-    """How many pods the pass may create. `there`: those that exist; `failed`: creates of the last pass were refused."""
-    return 1 if failed else min((there + 1) * (2**BATCHES_PER_PASS - 1), CREATES_PER_PASS)
+def creates_of_pass(there: int, *, failed: bool, most: int = CREATES_PER_PASS) -> int:
+    """How many pods the pass may create. `there`: those that exist; `failed`: creates of the last pass were refused;
+    `most`: where the conditions of new pods do not wait for a pass, there may be more."""
+    return 1 if failed else min((there + 1) * (2**BATCHES_PER_PASS - 1), most)
 
 
 def first_batch(there: int, planned: int, missing: int, *, failed: bool) -> int:

@@ -28,6 +28,7 @@ class PodFactory:
         self._template = mapping(template.get("metadata"))
         gates = wanted_gates(snapshot.gates, meta.namespace, snapshot.options.system_namespace)
         self._spec = with_readiness_gates(mapping(template.get("spec")), gates)
+        self.gated = bool(gates)  # they are ready only with a condition of ours
         self._labels = {**strings(self._template.get("labels")), NAME_LABEL: meta.name, UID_LABEL: meta.uid}
         self._named: set[str] = set()
 

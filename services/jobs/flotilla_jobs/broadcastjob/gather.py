@@ -23,7 +23,7 @@ def _any_node(job: Json, node: Json) -> bool:
 
 
 JOBS = Watch(BROADCAST_JOB, BroadcastJob, writes=("delete",), subresources=("status",))
-PODS = Watch(POD, Pod, owner=BROADCAST_JOB, writes=("create", "delete"))
+PODS = Watch(POD, Pod, owner=BROADCAST_JOB, writes=("create", "delete"), subresources=("status",))
 NODES = Watch(NODE, Node, concerns=_any_node)
 
 

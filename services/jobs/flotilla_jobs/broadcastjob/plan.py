@@ -23,6 +23,7 @@ from flotilla_common.control.wording import named
 from flotilla_common.control.writes import delete_finished
 from flotilla_jobs.broadcastjob.context import PlanContext, look
 from flotilla_jobs.broadcastjob.failure import failure_of, plan_failure
+from flotilla_jobs.broadcastjob.readiness import plan_readiness
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot
 from flotilla_jobs.broadcastjob.status import completed, has_ended, patch_of_status, tally
 from flotilla_jobs.broadcastjob.why import explain, explain_end
@@ -88,6 +89,7 @@ def _go_on(context: PlanContext, draft: Draft) -> Plan:
     if failure is not None:
         plan_failure(context, failure, _counted(context, RUNNING), draft)
         return _finish(context, RUNNING, draft, ends=True)
+    plan_readiness(context, draft)
     plan_misfits(context, draft)
     plan_creates(context, draft)
     if context.is_complete:

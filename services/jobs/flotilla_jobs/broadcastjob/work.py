@@ -9,6 +9,7 @@ from flotilla_common.control.writes import create_of, delete_of
 from flotilla_common.workload.slowstart import creates_of_pass, first_batch
 from flotilla_jobs.broadcastjob.bodies import PodFactory
 from flotilla_jobs.broadcastjob.context import PlanContext
+from flotilla_jobs.broadcastjob.readiness import first_readiness
 
 CREATE, DELETE = "create", "delete"
 """Phases: what failed in a pass is known to the next one under these."""
@@ -63,9 +64,11 @@ def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
         return
     factory = PodFactory(context.snapshot)
     there, failed = len(context.snapshot.pods), CREATE in context.snapshot.failures
-    chosen = nodes[: creates_of_pass(there, failed=failed)]
+    chosen = nodes[: creates_of_pass(there, failed=failed, most=MAX_CHAINS_PER_PASS)]
     batch = first_batch(there, len(chosen), len(nodes), failed=failed)
-    draft.stage([(_create_on(node, factory),) for node in chosen], slow_start=batch, stop_on_failure=False)
+    creates = [_create_on(node, factory) for node in chosen]
+    chains = [(one, first_readiness(one, context.now)) if factory.gated else (one,) for one in creates]
+    draft.stage(chains, slow_start=batch, stop_on_failure=False)
     text = f"creating pods on {len(chosen)} of {nodes_word(len(nodes))} that wait for one: {named(nodes)}"
     draft.reason("Creating", text, nodes)
 
