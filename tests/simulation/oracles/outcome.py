@@ -182,7 +182,8 @@ def _made_up(document: Json) -> str:
 
 
 def _anonymous(version: Version, document: Json, dropped: frozenset[str], named: Iterable[str]) -> str:
-    text = msgspec.json.encode(_scrub(document, dropped), order="sorted").decode()
+    scrubbed = _scrub(_without_readiness(document), dropped)
+    text = msgspec.json.encode(scrubbed, order="sorted").decode()
     text = _UID.sub("*", text)
     instance = instance_of(document)
     if instance:
@@ -190,6 +191,15 @@ def _anonymous(version: Version, document: Json, dropped: frozenset[str], named:
     for name in named:
         text = text.replace(name, f"{name.rpartition('-')[0]}-*")
     return f"{version.resource.kind} {text}"
+
+
+def _without_readiness(document: Json) -> Json:
+    """A pod that ended before anybody opened its readiness gate did not need that any more."""
+    status: Json = document.get("status", {})
+    if document["kind"] != POD.kind or status.get("phase") not in ("Succeeded", "Failed"):
+        return document
+    conditions = [one for one in status.get("conditions", ()) if _type_of(one) != keys.POD_READY]
+    return document | {"status": status | {"conditions": conditions}}
 
 
 def _scrub(value: object, dropped: frozenset[str]) -> object:

@@ -76,8 +76,7 @@ def told(**least: int) -> Step:
 
 
 class WaitRunning(Step):
-    """Until so many pods of the job run, or those of exactly these nodes. Nobody is here who would open their readiness
-    gates."""
+    """Until so many pods of the job run, or those of exactly these nodes."""
 
     pods: int = 0
     nodes: tuple[str, ...] = ()
