@@ -1,89 +1,20 @@
 """The simulated cluster: what users see of scheduler, kubelets, nodes and claims."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from flotilla_common.api.resources import CLAIM, CONFIG_MAP, JOB, NAMESPACE, NODE, POD
+from flotilla_common.api.resources import CLAIM, CONFIG_MAP, NODE, POD
 from flotilla_common.control.plan import Json
-from tests.simulation.apiserver.client import SimulatedApi
-from tests.simulation.apiserver.server import ApiServer
-from tests.simulation.cluster.cluster import Cluster
 from tests.simulation.cluster.kubelet import COMPLETE_ANNOTATION, EXITS_ANNOTATION, STOP_ANNOTATION
-from tests.simulation.contract.apiserver.bench import STRATEGIC, Bench, encode, meta
-from tests.simulation.history import History
-from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
-
-
-class Place(Bench):
-    """A namespace in a cluster of three nodes."""
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self.clock = SimulatedClock(loop)
-        self.history = History()
-        self.server = ApiServer(self.clock, self.history)
-        self.cluster = Cluster(self.server)
-        super().__init__(SimulatedApi(self.server, "user"), "shop")
-
-    async def begin(self) -> None:
-        await self.cluster.add_nodes(3)
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
-        await self.api.create(NAMESPACE, "", encode(body))
-
-    async def rest(self) -> None:
-        """Wait until nobody has anything to do."""
-        while self.cluster.busy:
-            await self.clock.sleep(0.05)
-
-    async def pod(self, name: str = "web", *, spec: Json | None = None, **metadata: Any) -> Json:
-        """A new pod, when the cluster has done what it does about it."""
-        wanted = {"containers": [{"name": "main", "image": "nginx:1"}]} | (spec or {})
-        await self.create(POD, {"metadata": {"name": name} | metadata, "spec": wanted})
-        await self.rest()
-        return await self.get(POD, name)
-
-    async def image(self, image: str, name: str = "web") -> Json:
-        """The pod when it has been updated in place."""
-        await self.patch(POD, name, {"spec": {"containers": [{"name": "main", "image": image}]}}, STRATEGIC)
-        await self.rest()
-        return await self.get(POD, name)
-
-    def states(self, name: str = "web") -> list[tuple[str, str, int, str]]:
-        """What the pod's history shows: running image (empty for none), Ready, restarts, phase; without repetitions."""
-        seen: list[tuple[str, str, int, str]] = []
-        for version in self.history.of(POD, self.namespace, name):
-            state = _state(version.after) if version.after else ("", "gone", 0, "")
-            if not seen or seen[-1] != state:
-                seen.append(state)
-        return seen
-
-
-def _state(pod: Json) -> tuple[str, str, int, str]:
-    status = pod["status"].get("containerStatuses", [{"state": {}, "restartCount": 0}])[0]
-    image = status["image"] if "running" in status["state"] else ""
-    return image, condition(pod, "Ready"), status["restartCount"], pod["status"]["phase"]
-
-
-def condition(document: Json, kind: str) -> str:
-    """The status of a condition; empty for none."""
-    return next((one["status"] for one in document["status"].get("conditions", []) if one["type"] == kind), "")
-
-
-Story = Callable[[Place], Awaitable[None]]
+from tests.simulation.contract.apiserver.bench import STRATEGIC, encode, meta
+from tests.unit.simulation.place import Place, Story, condition, play_in_a_cluster
 
 
 @pytest.fixture
 def play() -> Callable[[Story], None]:
-    def play(story: Story) -> None:
-        async def main(loop: SimulatedLoop) -> None:
-            place = Place(loop)
-            await place.begin()
-            await story(place)
-
-        run(main)
-
-    return play
+    return play_in_a_cluster
 
 
 def test_a_pod_starts(play: Callable[[Story], None]) -> None:
@@ -206,89 +137,6 @@ def test_a_container_that_ends_by_itself(
         pod = await place.pod(annotations=annotations, spec={"restartPolicy": policy})
         assert pod["status"]["phase"] == phase
         assert [state for one in pod["status"]["containerStatuses"] for state in one["state"]] == states
-
-    play(story)
-
-
-def test_a_container_that_ends_otherwise_the_next_time(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        annotations = {EXITS_ANNOTATION: encode({"main": [1, 0]}).decode()}
-        pod = await place.pod(annotations=annotations, spec={"restartPolicy": "OnFailure"})
-        (status,) = pod["status"]["containerStatuses"]
-        assert (pod["status"]["phase"], status["restartCount"]) == ("Succeeded", 1)
-
-    play(story)
-
-
-@pytest.mark.parametrize(
-    ("container", "state"),
-    [
-        pytest.param({"command": ["exit", "3"]}, {"terminated": 3}, id="ended"),
-        pytest.param({"command": ["sh"]}, {"running": None}, id="running"),
-        pytest.param({"image": "nginx:broken"}, {"waiting": None}, id="not to be pulled"),
-    ],
-)
-def test_an_ephemeral_container(container: Json, state: Json, play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        place.cluster.broken_images.add("nginx:broken")
-        before = await place.pod()
-        patch = {"spec": {"ephemeralContainers": [{"name": "dbg", "image": "busybox:1"} | container]}}
-        await place.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
-        await place.rest()
-        pod = await place.get(POD, "web")
-        (status,) = pod["status"]["ephemeralContainerStatuses"]
-        assert {name: one.get("exitCode") for name, one in status["state"].items()} == state
-        assert pod["status"]["containerStatuses"] == before["status"]["containerStatuses"]
-        assert condition(pod, "Ready") == "True"
-
-    play(story)
-
-
-def test_an_image_of_an_ephemeral_container_that_can_be_pulled_again(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        place.cluster.broken_images.add("busybox:1")
-        await place.pod()
-        patch = {"spec": {"ephemeralContainers": [{"name": "dbg", "image": "busybox:1"}]}}
-        await place.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
-        await place.rest()
-        place.cluster.mend_image("busybox:1")
-        await place.rest()
-        (status,) = (await place.get(POD, "web"))["status"]["ephemeralContainerStatuses"]
-        assert "running" in status["state"]
-
-    play(story)
-
-
-def once(name: str, exits: object, **spec: Any) -> Json:
-    """A Job whose pod ends with these codes."""
-    metadata = {"annotations": {EXITS_ANNOTATION: encode({"main": exits}).decode()}}
-    pods = {"containers": [{"name": "main", "image": "nginx:1"}], "restartPolicy": "Never"}
-    return {"metadata": {"name": name}, "spec": {"template": {"metadata": metadata, "spec": pods}, **spec}}
-
-
-@pytest.mark.parametrize(
-    ("code", "limit", "end", "pods"),
-    [(0, 6, "Complete", 1), (1, 0, "Failed", 1), (1, 1, "Failed", 2)],
-    ids=["completed", "failed", "failed twice"],
-)
-def test_a_job(code: int, limit: int, end: str, pods: int, play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.create(JOB, once("job", code, backoffLimit=limit))
-        await place.rest()
-        status = (await place.get(JOB, "job"))["status"]
-        assert [one["type"] for one in status["conditions"]] == [end]
-        assert (status["active"], status["succeeded"] + status["failed"]) == (0, pods)
-        assert len(await place.names(POD)) == pods
-
-    play(story)
-
-
-def test_a_job_that_is_over_for_a_while(play: Callable[[Story], None]) -> None:
-    async def story(place: Place) -> None:
-        await place.create(JOB, once("job", 0, ttlSecondsAfterFinished=2))
-        await place.rest()
-        assert not await place.exists(JOB, "job")
-        assert not await place.names(POD)
 
     play(story)
 

@@ -1,0 +1,100 @@
+"""The simulated cluster: pods that end and begin again, ephemeral containers, and Jobs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flotilla_common.api.resources import JOB, POD
+from flotilla_common.control.plan import Json
+from tests.simulation.cluster.kubelet import EXITS_ANNOTATION
+from tests.simulation.contract.apiserver.bench import STRATEGIC, encode
+from tests.unit.simulation.place import Place, Story, condition, play_in_a_cluster
+
+
+@pytest.fixture
+def play() -> Callable[[Story], None]:
+    return play_in_a_cluster
+
+
+def test_a_container_that_ends_otherwise_the_next_time(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        annotations = {EXITS_ANNOTATION: encode({"main": [1, 0]}).decode()}
+        pod = await place.pod(annotations=annotations, spec={"restartPolicy": "OnFailure"})
+        (status,) = pod["status"]["containerStatuses"]
+        assert (pod["status"]["phase"], status["restartCount"]) == ("Succeeded", 1)
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("container", "state"),
+    [
+        pytest.param({"command": ["exit", "3"]}, {"terminated": 3}, id="ended"),
+        pytest.param({"command": ["sh"]}, {"running": None}, id="running"),
+        pytest.param({"image": "nginx:broken"}, {"waiting": None}, id="not to be pulled"),
+    ],
+)
+def test_an_ephemeral_container(container: Json, state: Json, play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        place.cluster.broken_images.add("nginx:broken")
+        before = await place.pod()
+        patch = {"spec": {"ephemeralContainers": [{"name": "dbg", "image": "busybox:1"} | container]}}
+        await place.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
+        await place.rest()
+        pod = await place.get(POD, "web")
+        (status,) = pod["status"]["ephemeralContainerStatuses"]
+        assert {name: one.get("exitCode") for name, one in status["state"].items()} == state
+        assert pod["status"]["containerStatuses"] == before["status"]["containerStatuses"]
+        assert condition(pod, "Ready") == "True"
+
+    play(story)
+
+
+def test_an_image_of_an_ephemeral_container_that_can_be_pulled_again(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        place.cluster.broken_images.add("busybox:1")
+        await place.pod()
+        patch = {"spec": {"ephemeralContainers": [{"name": "dbg", "image": "busybox:1"}]}}
+        await place.patch(POD, "web", patch, STRATEGIC, "ephemeralcontainers")
+        await place.rest()
+        place.cluster.mend_image("busybox:1")
+        await place.rest()
+        (status,) = (await place.get(POD, "web"))["status"]["ephemeralContainerStatuses"]
+        assert "running" in status["state"]
+
+    play(story)
+
+
+def once(name: str, exits: object, **spec: Any) -> Json:
+    """A Job whose pod ends with these codes."""
+    metadata = {"annotations": {EXITS_ANNOTATION: encode({"main": exits}).decode()}}
+    pods = {"containers": [{"name": "main", "image": "nginx:1"}], "restartPolicy": "Never"}
+    return {"metadata": {"name": name}, "spec": {"template": {"metadata": metadata, "spec": pods}, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("code", "limit", "end", "pods"),
+    [(0, 6, "Complete", 1), (1, 0, "Failed", 1), (1, 1, "Failed", 2)],
+    ids=["completed", "failed", "failed twice"],
+)
+def test_a_job(code: int, limit: int, end: str, pods: int, play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.create(JOB, once("job", code, backoffLimit=limit))
+        await place.rest()
+        status = (await place.get(JOB, "job"))["status"]
+        assert [one["type"] for one in status["conditions"]] == [end]
+        assert (status["active"], status["succeeded"] + status["failed"]) == (0, pods)
+        assert len(await place.names(POD)) == pods
+
+    play(story)
+
+
+def test_a_job_that_is_over_for_a_while(play: Callable[[Story], None]) -> None:
+    async def story(place: Place) -> None:
+        await place.create(JOB, once("job", 0, ttlSecondsAfterFinished=2))
+        await place.rest()
+        assert not await place.exists(JOB, "job")
+        assert not await place.names(POD)
+
+    play(story)
