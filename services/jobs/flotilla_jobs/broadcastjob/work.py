@@ -34,7 +34,7 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
     free = max(limit, 0) - len(active)
     _create(context, waiting[:free], draft)
     if left := waiting[free:]:
-        users = f"is used by {named(active)}" if active else "lets nothing start"
+        users = f"is used by {named(active)}" if active else "is used by this pass" if free else "lets nothing start"
         wait = "waits" if len(left) == 1 else "wait"
         text = f"waiting: {nodes_word(len(left))} {wait} for a pod; parallelism {limit} {users}"
         draft.reason("WaitingForParallelism", text, left)
