@@ -65,14 +65,14 @@ def test_the_name_of_a_pod_that_is_gone_is_remembered_as_long_as_the_job() -> No
     bench.wiring.table(PODS).remove("default", "j-1")
     assert bench.gather().former_names == {"n1": "j-1"}
     bench.wiring.table(JOBS).remove(*KEY)
-    assert bench.gatherer._former._known == {}
+    assert bench.gatherer._former_names._known == {}
 
 
 def test_pods_of_others_are_not_remembered() -> None:
     bench = Bench(job(meta={"uid": "uid-new"}))
     bench.wiring.put(PODS, *pods("1R"))
     bench.wiring.table(PODS).remove("default", "j-1")
-    assert bench.gatherer._former._known == {}
+    assert bench.gatherer._former_names._known == {}
 
 
 @pytest.mark.parametrize(

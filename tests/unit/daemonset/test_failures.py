@@ -9,7 +9,8 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.daemonset.types import DaemonSet
 from flotilla_common.control.plan import Delete, Patch
 from flotilla_common.mirror.table import Table
-from flotilla_daemonset.daemonset.former import FIRST_DELAY, FORGIVEN_AFTER, LONGEST_DELAY, Former, FormerPods
+from flotilla_common.workload.departed import Departed
+from flotilla_daemonset.daemonset.former import FIRST_DELAY, FORGIVEN_AFTER, LONGEST_DELAY, Former, after
 from tests.support.fake_clock import FakeClock
 from tests.unit.daemonset.build import NOW, Builder, actions, codes, ds, node, planned, pod, reason, summary, writes
 
@@ -46,9 +47,12 @@ class Fleet:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.sets, self.pods = Table[DaemonSet](), Table[Pod]()
-        self.former = FormerPods(self.sets, self.pods, self.clock)
+        self.former = Departed(self.sets, self.pods, self._after)
         self.sets.apply(ds().build())
         self.count = 0
+
+    def _after(self, daemonset: DaemonSet, pod: Pod, before: Former | None) -> Former:
+        return after(daemonset, pod, before, self.clock.now())
 
     @property
     def known(self) -> Mapping[str, Former]:

@@ -4,17 +4,12 @@ It is remembered by the process alone, and may be lost at any time: then a node'
 one, and the next failed pod is deleted at once.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
-from flotilla_common.api.meta import controller_of
-from flotilla_common.clock import Clock
-from flotilla_common.mirror.table import Table
-from flotilla_common.workload.placement import node_of
+from flotilla_common.api.kinds.daemonset.types import DaemonSet
 
 FIRST_DELAY, LONGEST_DELAY = timedelta(seconds=1), timedelta(minutes=15)
 FORGIVEN_AFTER = timedelta(minutes=30)
@@ -45,39 +40,10 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.delay * 2, LONGEST_DELAY)
 
 
-class FormerPods:
-    """Remembers them for all DaemonSets, from the tables' changes."""
-
-    def __init__(self, daemonsets: Table[DaemonSet], pods: Table[Pod], clock: Clock) -> None:
-        self._daemonsets = daemonsets
-        self._clock = clock
-        self._known: dict[str, dict[str, Former]] = {}  # by the DaemonSet's uid, and by node
-        daemonsets.listen(self._forget)
-        pods.listen(self._note)
-
-    def of(self, uid: str) -> Mapping[str, Former]:
-        """By node: the former pods of the DaemonSet with that uid."""
-        return self._known.get(uid, {})
-
-    def _forget(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
-        if new is None and old is not None:
-            self._known.pop(old.metadata.uid, None)
-
-    def _note(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod is gone."""
-        if old is None or new is not None:
-            return
-        owner = controller_of(old.metadata)
-        daemonset = None if owner is None else self._daemonsets.by_uid(owner.uid)
-        node = node_of(old)
-        if owner is None or owner.kind != DAEMON_SET.kind or daemonset is None or not node:
-            return
-        known = self._known.setdefault(owner.uid, {})
-        before = known.get(node, Former())
-        name = old.metadata.name
-        if old.status.phase != "Failed":
-            known[node] = msgspec.structs.replace(before, name=name)
-            return
-        now, generation = self._clock.now(), daemonset.status.observed_generation
-        delay = before.next_delay(now, generation)
-        known[node] = Former(name=name, failed_at=now, delay=delay, generation=generation)
+def after(daemonset: DaemonSet, pod: Pod, before: Former | None, now: datetime) -> Former:
+    """What is remembered of a pod of the DaemonSet that is gone, given what was of the one before it on its node."""
+    before, name = before or Former(), pod.metadata.name
+    if pod.status.phase != "Failed":
+        return msgspec.structs.replace(before, name=name)
+    generation = daemonset.status.observed_generation
+    return Former(name=name, failed_at=now, delay=before.next_delay(now, generation), generation=generation)

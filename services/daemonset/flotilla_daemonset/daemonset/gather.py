@@ -20,7 +20,8 @@ from flotilla_common.control.watches import (
     owned,
 )
 from flotilla_common.control.wiring import Wiring
-from flotilla_daemonset.daemonset.former import FormerPods
+from flotilla_common.workload.departed import Departed
+from flotilla_daemonset.daemonset.former import Former, after
 from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
 
 NAMESAKES = "namesakes"
@@ -74,7 +75,8 @@ class Gatherer:
         self._revisions = wiring.table(REVISIONS)
         self._pull_jobs = wiring.table(PULL_JOBS)
         self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
-        self._former = FormerPods(self._daemonsets, self._pods, wiring.clock)
+        self._former = Departed(self._daemonsets, self._pods, self._remember)
+        self._clock = wiring.clock
         self._gates = wiring.gates
         self._options = options
         wiring.wake(NODES, self._concerned_by_node)
@@ -100,6 +102,9 @@ class Gatherer:
             options=self._options,
             failures=memory.failures,
         )
+
+    def _remember(self, daemonset: DaemonSet, pod: Pod, before: Former | None) -> Former:
+        return after(daemonset, pod, before, self._clock.now())
 
     def _revisions_of(self, namespace: str, name: str, uid: str) -> list[ControllerRevision]:
         found = (

@@ -13,7 +13,7 @@ from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
-from flotilla_jobs.broadcastjob.former import FormerNames
+from flotilla_common.workload.departed import Departed
 from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
 from flotilla_jobs.broadcastjob.status import has_ended
 
@@ -34,7 +34,7 @@ class Gatherer:
         self._jobs = wiring.table(JOBS)
         self._pods = wiring.table(PODS)
         self._nodes = wiring.table(NODES)
-        self._former = FormerNames(self._jobs, self._pods)
+        self._former_names = Departed(self._jobs, self._pods, _name)
         self._gates = wiring.gates
         self._options = options
         wiring.wake(NODES, self._concerned_by_node)
@@ -50,7 +50,7 @@ class Gatherer:
             nodes=list(self._nodes),
             pods=[pod for pod in owned(self._pods, BROADCAST_JOB, uid) if _belongs(pod, job)],
             taken_names=self._pods.names(key[0]),
-            former_names=self._former.of(uid),
+            former_names=self._former_names.of(uid),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -69,6 +69,11 @@ def _belongs(pod: Pod, job: BroadcastJob) -> bool:
     owner, meta = controller_of(pod.metadata), job.metadata
     controls = owner is not None and owner.uid == meta.uid and pod.metadata.namespace == meta.namespace
     return controls and {NAME_LABEL, UID_LABEL} <= pod.metadata.labels.keys()
+
+
+def _name(job: BroadcastJob, pod: Pod, before: str | None) -> str:
+    """What is remembered of a pod that is gone: the next one of its node gets another name."""
+    return pod.metadata.name
 
 
 def _suits(node: Node) -> tuple[object, ...]:
