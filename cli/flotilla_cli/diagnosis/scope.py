@@ -28,9 +28,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
     pods: Sequence[Pod] = ()  # those that something may be wrong with
     nodes: Sequence[str] = ()
-    troubles: Sequence[
-        Group
-    ] = ()  # of objects that are neither pods nor nodes, and that no service of ours looks after
+    troubles: Sequence[Group] = ()  # of objects beside pods and nodes that no service of ours looks after
     basis: Around = Around()
     namespaced: bool = False  # pods of several namespaces
     served: Served | None = None  # None: it does not have a pod on each node, or who knows

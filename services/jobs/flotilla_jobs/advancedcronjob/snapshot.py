@@ -23,9 +23,7 @@ class AdvancedCronJobSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One AdvancedCronJob and its children."""
 
     job: AdvancedCronJob
-    children: Sequence[
-        Child
-    ] = ()  # of the template's kind, which it controls, those on their way out included; by name
+    children: Sequence[Child] = ()  # of the template's kind that it controls, also those on their way out; by name
     taken: Container[str] = ()  # names of all objects of that kind in the namespace
     failure: str = ""  # what became of the child that the pass before tried to create, and why
     notes: Mapping[str, str] = {}  # what the pass before left
