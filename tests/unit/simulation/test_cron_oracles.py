@@ -8,36 +8,30 @@ import pytest
 
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.resources import JOB, LEASE, Resource
-from tests.simulation.history import Version
 from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.crons import Crons
-from tests.simulation.oracles.scene import Scene, Step
-
-Json = dict[str, Any]
+from tests.unit.simulation.object_tape import Json, ObjectTape
 
 
 def time_of(seconds: float) -> str:
     return f"{EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
 
 
-class CronTape:
+class CronTape(ObjectTape):
     """A history of the AdvancedCronJob `web`, which is made at midnight and runs each minute. Somebody holds the lease,
     and renews it each second."""
 
     def __init__(self, **spec: Any) -> None:
-        self._rule, self._scene = Crons(), Scene(EPOCH)
-        self._held: dict[tuple[Resource, str], Json] = {}
-        self._at = 0.0
-        self.breaches: list[str] = []
+        super().__init__(Crons())
         self._spec: Json = {"schedule": "* * * * *", "concurrencyPolicy": "Allow", **spec}
         self.asks()
 
     def until(self, at: float, *, served: bool = True) -> None:
         """Time passes; `served`: somebody is there."""
-        while served and self._at + 1 < at:
+        while served and self.at + 1 < at:
             lease = {"spec": {"holderIdentity": "jobs-0-1", "leaseDurationSeconds": 3}}
-            self._put(LEASE, "flotilla-jobs-0", lease, at=self._at + 1)
-        self._at = at
+            self._put(LEASE, "flotilla-jobs-0", lease, at=self.at + 1)
+        self.at = at
 
     def asks(self, *, last: int | None = None, by: str = "user", **spec: Any) -> None:
         """Members of the spec, and the last run that the status knows."""
@@ -55,7 +49,7 @@ class CronTape:
     def ends(self, due: int, how: str = "Complete") -> None:
         """A child ends."""
         name = f"web-{int(EPOCH.timestamp()) + due}"
-        self._put(JOB, name, self._held[(JOB, name)] | {"status": {"conditions": [{"type": how}]}}, by="jobcontroller")
+        self._put(JOB, name, self.held(JOB, name) | {"status": {"conditions": [{"type": how}]}}, by="jobcontroller")
 
     def removes(self, due: int, by: str = "jobs-0") -> None:
         """A child is gone."""
@@ -64,27 +58,7 @@ class CronTape:
     def _put(
         self, resource: Resource, name: str, body: Json | None, by: str = "jobs-0", at: float | None = None
     ) -> None:
-        self._at = self._at + 0.1 if at is None else at
-        before = self._held.get((resource, name))
-        own = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": time_of(0)}
-        document = None if body is None else {**body, "metadata": body.get("metadata", {}) | own}
-        if document is None:
-            self._held.pop((resource, name))
-        else:
-            self._held[(resource, name)] = document
-        version = Version(
-            at=self._at,
-            writer=by,
-            verb="update",
-            resource=resource,
-            namespace="shop",
-            name=name,
-            before=before,
-            after=document,
-            revision=0,
-        )
-        self._scene.take(version)
-        self.breaches += self._rule(self._scene, Step(version=version))
+        self.put(resource, name, body, by=by, at=self.at + 0.1 if at is None else at)
 
 
 Story = Callable[[CronTape], object]

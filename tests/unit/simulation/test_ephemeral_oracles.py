@@ -7,23 +7,17 @@ import pytest
 
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
 from flotilla_common.api.resources import POD, Resource
-from tests.simulation.history import Version
-from tests.simulation.loop import EPOCH
 from tests.simulation.oracles.ephemerals import Ephemerals
-from tests.simulation.oracles.scene import Scene, Step
+from tests.unit.simulation.object_tape import Json, ObjectTape
 
-Json = dict[str, Any]
 OVER = {"phase": "Succeeded", "completionTime": "2026-01-01T00:00:03Z"}
 
 
-class EphemeralTape:
+class EphemeralTape(ObjectTape):
     """A history of the job `web` and of pods, a second between two changes."""
 
     def __init__(self, **spec: Any) -> None:
-        self._rule, self._scene = Ephemerals(), Scene(EPOCH)
-        self._held: dict[tuple[Resource, str], Json] = {}
-        self._at = 0.0
-        self.breaches: list[str] = []
+        super().__init__(Ephemerals())
         self._spec: Json = {"selector": {"matchLabels": {"app": "web"}}, **spec}
         self.job()
 
@@ -45,7 +39,7 @@ class EphemeralTape:
 
     def inject(self, name: str, container: str = "dbg") -> None:
         """The job's container comes into a pod, beside those that are there."""
-        held = self._held[(POD, name)]
+        held = self.held(POD, name)
         new = {"name": container, "env": [{"name": "KRUISE_EJOB_ID", "value": "web"}]}
         found = [*held["spec"]["ephemeralContainers"], new]
         self._put(POD, name, held | {"spec": {"ephemeralContainers": found}}, "jobs-0", 1.0)
@@ -55,27 +49,7 @@ class EphemeralTape:
         self._put(EPHEMERAL_JOB, "web", None, by, 1.0)
 
     def _put(self, resource: Resource, name: str, body: Json | None, by: str, after: float) -> None:
-        self._at += after
-        before = self._held.get((resource, name))
-        own = {"name": name, "namespace": "shop", "uid": name}
-        document = None if body is None else {**body, "metadata": body.get("metadata", {}) | own}
-        if document is None:
-            self._held.pop((resource, name))
-        else:
-            self._held[(resource, name)] = document
-        version = Version(
-            at=self._at,
-            writer=by,
-            verb="update",
-            resource=resource,
-            namespace="shop",
-            name=name,
-            before=before,
-            after=document,
-            revision=int(self._at),
-        )
-        self._scene.take(version)
-        self.breaches += self._rule(self._scene, Step(version=version))
+        self.put(resource, name, body, by=by, at=self.at + after)
 
 
 Story = Callable[[EphemeralTape], object]
