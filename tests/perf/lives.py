@@ -15,6 +15,7 @@ class Life:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.cpu: dict[str, float] = {}
+        self.bus_cpu: dict[str, float] = {}  # the part of it that is nats-server's
         self.pod_writes: dict[str, float] = {}
         self.rss = 0.0
 
@@ -22,12 +23,13 @@ class Life:
         self, site: Bench, what: str, count: int, change: Awaitable[object], done: Callable[[], bool]
     ) -> None:
         """Carry out a change of so many pods, and wait until it is done."""
-        cpu, writes = site.cpu(), site.pod_writes()
+        cpu, bus_cpu, writes = site.cpu(), site.bus_cpu(), site.pod_writes()
         self.seconds[what] = await site.timed(change, done)
         self.cpu[what] = site.cpu() - cpu
+        self.bus_cpu[what] = site.bus_cpu() - bus_cpu
         self.pod_writes[what] = (site.pod_writes() - writes) / count
         print(
-            f"\n{what} {count}: {self.seconds[what]:.1f} s, CPU {self.cpu[what]:.2f} s,"
+            f"\n{what} {count}: {self.seconds[what]:.1f} s, CPU {self.cpu[what]:.2f} s (NATS {self.bus_cpu[what]:.2f}),"
             f" {self.pod_writes[what]:.3f} pod writes per pod"
         )
 

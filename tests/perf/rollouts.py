@@ -181,7 +181,11 @@ class Bench:
     def cpu(self) -> float:
         """CPU seconds of all Flotilla processes and NATS so far."""
         own = sum(member.cpu_seconds() for member in self.flotilla.members.values())
-        return own + cpu_seconds(self.flotilla.nats.process.pid)
+        return own + self.bus_cpu()
+
+    def bus_cpu(self) -> float:
+        """CPU seconds of nats-server so far."""
+        return cpu_seconds(self.flotilla.nats.process.pid)
 
     def memory(self) -> dict[str, float]:
         """Resident memory of each service now, in MiB."""

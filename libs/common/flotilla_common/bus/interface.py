@@ -24,12 +24,14 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream as it should be. `last_value` keeps one message per subject; else age and bytes limit it. `republish`:
+    """A stream as it should be. `last_value` keeps one message per subject; else age and bytes limit it. `rebuilt`: who
+    writes it fills it again after a restart of the server, which therefore need not store it on disk. `republish`:
     what is stored under the first filter is published once more under the second."""
 
     name: str
     subjects: tuple[str, ...]
     last_value: bool
+    rebuilt: bool = False
     max_age_seconds: float = 0
     max_bytes: int = -1
     republish: tuple[str, str] | None = None

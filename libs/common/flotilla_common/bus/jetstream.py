@@ -224,13 +224,12 @@ class JetStream:
 
 
 def stream_config(spec: StreamSpec) -> dict[str, Any]:
-    """What we need of the server's configuration of a stream. File storage: the memory store walks every gap
-    (nats-server #7821)."""
+    """What we need of the server's configuration of a stream (docs/adr/0024 says what is stored where)."""
     republish = {"republish": {"src": spec.republish[0], "dest": spec.republish[1]}} if spec.republish else {}
     return republish | {
         "name": spec.name,
         "subjects": list(spec.subjects),
-        "storage": "file",
+        "storage": "memory" if spec.rebuilt else "file",
         "retention": "limits",
         "discard": "old",
         "max_consumers": -1,

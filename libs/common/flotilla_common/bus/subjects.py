@@ -62,7 +62,8 @@ def heartbeat(service: str, replica: str) -> str:
 def kube_stream(resource: Resource) -> StreamSpec:
     """The last-value stream of one resource."""
     name = "kube_" + resource.id.replace(".", "_")
-    return StreamSpec(name=name, subjects=(kube_marker(resource), kube_filter(resource)), last_value=True)
+    subjects = (kube_marker(resource), kube_filter(resource))
+    return StreamSpec(name=name, subjects=subjects, last_value=True, rebuilt=True)
 
 
 def node_object(node: str, resource: Resource, namespace: str, name: str) -> str:
@@ -92,6 +93,7 @@ def node_stream(resource: Resource) -> StreamSpec:
         name=f"node_{resource.plural}",
         subjects=(f"node.v1.*.{resource.plural}", f"node.v1.*.{resource.plural}.>"),
         last_value=True,
+        rebuilt=True,
     )
 
 
