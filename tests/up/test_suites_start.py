@@ -60,7 +60,7 @@ def test_the_first_clusters_and_commands_are_the_tests_own(production: Trap) -> 
 def test_the_trap_would_notice(production: Trap) -> None:
     """Commands of such a shell do go to production."""
     shell = os.environ | production.environment
-    get = [Path(sys.executable).with_name("flotilla"), "get", "cloneset"]
+    get = [Path(sys.executable).with_name("flotilla"), "get", "cloneset", "web"]
     subprocess.run(get, env=shell, capture_output=True, check=False, timeout=60)
     assert any(call.startswith("the listener") for call in production.calls)
     subprocess.run([production.programs / "kubectl", "get", "pods"], check=True, capture_output=True)
