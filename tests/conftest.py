@@ -1,5 +1,5 @@
-"""For all layers: assertions of shared contracts are explained like those of test files, sockets have short paths, and
-no generated example fails because the machine is busy."""
+"""For all layers: nothing leads to the user's own clusters, assertions of shared contracts are explained like those of
+test files, sockets have short paths, and no generated example fails because the machine is busy."""
 
 import shutil
 import tempfile
@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support import surroundings
+
+surroundings.enter()  # before test files are imported, which may read the environment
 pytest.register_assert_rewrite("tests.simulation.contract")
 settings.register_profile("flotilla", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("flotilla")

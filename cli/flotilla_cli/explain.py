@@ -48,8 +48,9 @@ MOST_VACANCIES = 10
 @cluster_options
 @bus_option
 @click.option("-o", "--output", type=click.Choice(["json"]), help="The record as it was published, and the causes.")
+@click.option("-v", "--verbose", is_flag=True, help="Of a pod: also the SidecarSets that select other pods.")
 def explain(
-    words: tuple[str, ...], namespace: str, kubeconfig: str, context: str, nats: str, output: str | None
+    words: tuple[str, ...], namespace: str, kubeconfig: str, context: str, nats: str, output: str | None, verbose: bool
 ) -> None:
     """Tell what an object waits for and why: the root cause first, then the last plan's reasons and numbers. Of a pod:
     why it does not serve, why it has the sidecars that it has, and which containers wait for others."""
@@ -57,7 +58,7 @@ def explain(
     if (kind_and_name := "/".join(words).partition("/"))[0].lower() in podstory.WORDS:
         with reported():
             place = namespace_of(namespace, target)
-            told = asyncio.run(_explain_pod(target, url, place, kind_and_name[2], clock))
+            told = asyncio.run(_explain_pod(target, url, place, kind_and_name[2], clock, everything=verbose))
         if output == "json":
             click.echo(msgspec.json.encode(told))
         else:
@@ -73,10 +74,12 @@ def explain(
         printed(render(found, clock.now(), without), Console(highlight=False))
 
 
-async def _explain_pod(target: Target, url: str, namespace: str, name: str, clock: Clock) -> podstory.Story:
+async def _explain_pod(
+    target: Target, url: str, namespace: str, name: str, clock: Clock, *, everything: bool
+) -> podstory.Story:
     async with open_api(target) as api:
         try:
-            return await podstory.story(api, url, namespace, name, clock)
+            return await podstory.story(api, url, namespace, name, clock, everything=everything)
         except ApiError as failure:
             if failure.code != 404:
                 raise

@@ -374,13 +374,18 @@ async def test_the_tree_and_the_document_say_the_same() -> None:
     assert (cause["code"], len(cause["objects"])) == ("ErrImagePull", 2)
 
 
-async def test_a_rollout_that_takes_too_long_says_why_in_its_condition(scene: Scene) -> None:
+async def test_a_rollout_that_takes_too_long_says_why_beside_its_condition(scene: Scene) -> None:
     def message() -> str:
         conditions: list[Json] = scene.cluster.read("-n", "image-not-found", "clonesets", "web")["status"]["conditions"]
         return next(one["message"] for one in conditions if one["type"] == "Progressing")
 
     await eventually(lambda: "has timed out progressing" in message(), PATIENCE)
-    assert re.fullmatch(rf"CloneSet revision web-\w+ has timed out progressing: {PULL}", message())
+    assert re.fullmatch(r"CloneSet revision web-\w+ has timed out progressing", message())
+    found = await asyncio.to_thread(flotilla, "explain", "cloneset", "web", "-n", "image-not-found", "-o", "json")
+    told = {reason["code"]: reason["message"] for reason in json.loads(found)["reasons"]}
+    assert re.fullmatch(
+        rf"CloneSet revision web-\w+ has timed out progressing: {PULL}", told["ProgressDeadlineExceeded"]
+    )
 
 
 @pytest.mark.usefixtures("operator")

@@ -17,6 +17,7 @@ import pytest
 from flotilla_cli.cluster.process import marked
 from tests.support.cluster import eventually
 from tests.support.last_will import taken_down
+from tests.support.trap import Trap, trap
 
 ROOT = Path(__file__).parents[2]
 BUILD_TIMEOUT = 2400
@@ -53,9 +54,15 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def shown(state: Path) -> str:
-    """What the first command prints."""
-    return run("scripts/up", "--state", state)
+def production(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trap]:
+    with trap(tmp_path_factory.mktemp("production")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shown(state: Path, production: Trap) -> str:
+    """What the first command prints, in a shell that leads to another cluster."""
+    return run("scripts/up", "--state", state, env=production.environment)
 
 
 def flotilla() -> Path:
@@ -73,6 +80,10 @@ def test_what_it_shows_is_true(shown: str, state: Path) -> None:
     document = json.loads(reply)
     assert "nginx:mainline" in json.dumps(document)
     assert "nginx:alpine" not in json.dumps(document.get("pods", ""))
+
+
+def test_it_stays_away_from_the_cluster_of_its_shell(shown: str, production: Trap) -> None:
+    assert production.calls == []
 
 
 def test_every_part_is_up(shown: str, state: Path) -> None:

@@ -28,11 +28,19 @@ def cached_dir(product: Product) -> Path:
     return cache_dir() / "bin" / product.release
 
 
-def search(programs: Iterable[Program], assets: Path | None = None, env: Mapping[str, str] = os.environ) -> Search:
-    """Look for each program in every place, in order."""
+def search(
+    programs: Iterable[Program],
+    assets: Path | None = None,
+    env: Mapping[str, str] = os.environ,
+    *,
+    pinned: bool = False,
+) -> Search:
+    """Look for each program in every place, in order. `pinned`: only in our cache, whose versions are those that this
+    repository pins."""
     result = Search()
     for program in programs:
-        for path, source in _places(program, assets, env):
+        places = [(cached_dir(program.product) / program.name, "cache")] if pinned else _places(program, assets, env)
+        for path, source in places:
             problem = _problem(program, path)
             if not problem:
                 result.found[program.name] = path

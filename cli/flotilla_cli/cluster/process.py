@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from flotilla_cli.cluster.errors import ClusterError
+from flotilla_cli.cluster.surroundings import cleaned
 from flotilla_common.clock import Clock
 
 MARK = "FLOTILLA_STATE_DIR"  # in the environment of everything that belongs to one state folder
@@ -60,14 +61,14 @@ def spawn(
     env: Mapping[str, str] | None = None,
 ) -> Process:
     """Start a program in its own session, its output appended to `log`. `bound`: it is killed when we end, however that
-    happens."""
+    happens. Its home is the state folder: the user's own has logins and settings that are not meant."""
     log.parent.mkdir(parents=True, exist_ok=True)
     command = bound_command(argv) if bound else list(argv)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawnp(
         command[0],
         command,
-        {**os.environ, **(env or {}), MARK: str(state_dir)},
+        {**cleaned(), "HOME": str(state_dir), **(env or {}), MARK: str(state_dir)},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o644),

@@ -25,18 +25,26 @@ MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 async def provide(
-    names: Iterable[str], clock: Clock, assets: Path | None = None, say: Say = lambda _: None
+    names: Iterable[str],
+    clock: Clock,
+    assets: Path | None = None,
+    say: Say = lambda _: None,
+    *,
+    pinned: bool = False,
 ) -> Callable[[str], Path]:
-    """The path of each named program, got by whatever way works. Raises ClusterError with all that was tried."""
+    """The path of each named program, got by whatever way works. Raises ClusterError with all that was tried.
+
+    `pinned`: in the version that this repository pins and as we download or build it, whatever the machine has.
+    """
     wanted = [PROGRAMS[name] for name in names]
-    found = search(wanted, assets)
+    found = search(wanted, assets, pinned=pinned)
     if len(found.found) < len(wanted):
         with _only_one(say):
-            found = search(wanted, assets)  # another command may have got them while we waited
+            found = search(wanted, assets, pinned=pinned)  # another command may have got them while we waited
             missing = [one for one in wanted if one.name not in found.found]
             for programs in await _downloaded(missing, say, found):
                 await _build(programs, clock, say)
-        found = search(wanted, assets)
+        found = search(wanted, assets, pinned=pinned)
     return found.found.__getitem__
 
 

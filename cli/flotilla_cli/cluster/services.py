@@ -1,6 +1,5 @@
 """The Flotilla services of the local set: one process each, and whether they are ready."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from flotilla_cli.cluster.process import Process, tail
 from flotilla_cli.cluster.progress import Say
 from flotilla_cli.cluster.readyz import not_ready
 from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.surroundings import cleaned
 from flotilla_common.clock import Clock
 from flotilla_common.settings import SettingsError, load, split_flags
 
@@ -28,13 +28,12 @@ def ensure(name: str, local_set: LocalSet, records: Records, state_dir: Path) ->
 def check_settings(local_set: LocalSet, records: Records, state_dir: Path) -> None:
     """Raises ClusterError when a service that is to be started would refuse the FLOTILLA_ variables that it inherits:
     better now than after everything else was started."""
-    config = os.environ.get("FLOTILLA_CONFIG")
     for name in local_set.services:
         if records.alive(name):
             continue
         flags, _ = split_flags(_flags(name, local_set, state_dir))
         try:
-            load(flags, os.environ, Path(config) if config else None)
+            load(flags, cleaned())
         except SettingsError as error:
             raise ClusterError(f"The services would not start: {error}") from error
 

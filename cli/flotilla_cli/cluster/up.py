@@ -31,6 +31,7 @@ from flotilla_cli.cluster.realnodes.namespaces import same
 from flotilla_cli.cluster.realnodes.network import SWITCH
 from flotilla_cli.cluster.realnodes.nodes import RealNodes, recorded
 from flotilla_cli.cluster.records import Records
+from flotilla_cli.cluster.surroundings import cleaned
 from flotilla_cli.services import installed
 from flotilla_common.clock import Clock
 
@@ -256,7 +257,7 @@ async def _install(local_set: LocalSet) -> None:
         *("--webhook-url", local_set.webhook_url),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env={key: value for key, value in os.environ.items() if key != MARK},
+        env={key: value for key, value in cleaned().items() if key != MARK},
     )
     output, _ = await process.communicate()
     if process.returncode:

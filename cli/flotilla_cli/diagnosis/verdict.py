@@ -54,6 +54,7 @@ TROUBLES = (
     "FailedPods",
     "Failed",
     "DeadlineExceeded",
+    "ProgressDeadlineExceeded",
     "Mixed",
     "WaitingForContainers",
     "NeverRuns",

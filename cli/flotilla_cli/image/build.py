@@ -18,6 +18,11 @@ from flotilla_common.control.plan import Json
 REPOSITORY = "flotilla/flotilla"
 BASE, DEPENDENCIES, OWN = "base", "dependencies", "flotilla"
 
+LOAD = (
+    "from importlib.metadata import entry_points; "
+    "print([one.load() for one in entry_points(group='console_scripts') if one.name.startswith('flotilla')])"
+)
+
 Say = Callable[[str], None]
 
 
@@ -59,6 +64,12 @@ def run_config() -> Json:
             "org.opencontainers.image.licenses": "Apache-2.0",
         },
     }
+
+
+def first_commands() -> list[list[str]]:
+    """What shows that the image starts: its entry point, and all that its other programs load."""
+    run = run_config()
+    return [[*run["Entrypoint"], *run["Cmd"]], [base.PYTHON, "-c", LOAD]]
 
 
 def build(say: Say, *, refresh: bool = False) -> Built:

@@ -9,7 +9,7 @@ from flotilla_cli.cluster.errors import ClusterError
 from flotilla_cli.cluster.layout import default_state_dir
 from flotilla_cli.cluster.provision import provide
 from flotilla_cli.image import build as work
-from flotilla_cli.image import nats, oci, tree
+from flotilla_cli.image import nats, oci, tree, trial
 from flotilla_cli.image import push as transfer
 from flotilla_cli.image.errors import ImageError
 from flotilla_common.clock import SystemClock
@@ -49,8 +49,10 @@ def push(repository: str, registry: str | None, state: Path | None) -> None:
     built = _built()
     try:
         where = registry or transfer.registry_of(state or default_state_dir())
-        programs = asyncio.run(provide(["nats-server", "crane"], SystemClock()))
+        # As this repository pins them: another one of this machine may need libraries that the image does not have.
+        programs = asyncio.run(provide(["nats-server", "crane"], SystemClock(), pinned=True))
         server = nats.image(programs("nats-server"))
+        _try(built, programs("nats-server"))
         named = {work.reference(repository): built.image, **dict.fromkeys(nats.NAMES, server)}
         for name, made in named.items():
             transfer.push(made, where, name, programs("crane"))
@@ -65,6 +67,15 @@ def unpack(folder: Path) -> None:
     """Write the files of each layer to a folder of its own: what the Dockerfile copies."""
     for layer in _built().layers:
         tree.write(layer.files(), folder / layer.title)
+
+
+def _try(built: work.Built, server: Path) -> None:
+    """Start both images once, before anybody else does. Raises ImageError."""
+    bus = [[f"/{nats.PROGRAM}", "--version"]]
+    for layers, commands in ((built.layers, work.first_commands()), ([nats.layer(server)], bus)):
+        if untried := trial.start(layers, commands):
+            click.echo(untried, err=True)
+            return
 
 
 def _built(*, refresh: bool = False) -> work.Built:

@@ -10,6 +10,7 @@ from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_
 from flotilla_common.api.kinds.sidecarset.matching import Reach
 from flotilla_common.api.kinds.sidecarset.records import hash_of, injected
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SidecarSet
+from flotilla_common.api.selectors import Selector
 from flotilla_common.api.webhooks import NAMESPACE_NAME
 
 EXEMPT_LABEL = ("control-plane", "openkruise")
@@ -24,22 +25,63 @@ class Surroundings(msgspec.Struct, frozen=True):
     """What the sidecar service said of SidecarSets last, by name; none without the bus."""
 
 
-def sidecar_story(pod: Pod, around: Surroundings) -> list[str]:
-    """Of each SidecarSet that the pod has, or might have had, what became of it; those that do not concern it last."""
+def sidecar_story(pod: Pod, around: Surroundings, *, everything: bool = False) -> list[str]:
+    """Tell of each SidecarSet that the pod has, or might have had, what became of it. Those that are about other pods
+    are only counted, unless `everything` is wanted."""
     has = injected(pod.metadata.annotations)
     by_name = {one.metadata.name: one for one in around.sets}
     told = [_of_injected(pod, name, by_name.get(name), around) for name in has]
     others = [one for one in around.sets if one.metadata.name not in has]
-    return told + [f"SidecarSet {one.metadata.name}: {why_not(pod, one, around)}" for one in others]
+    shown = others if everything else [one for one in others if _concerns(pod, one, around)]
+    told += [f"SidecarSet {one.metadata.name}: {why_not(pod, one, around)}{_leaving(one)}" for one in shown]
+    return [*told, *_rest(len(others) - len(shown))]
+
+
+def _rest(number: int) -> Iterator[str]:
+    if number:
+        who = "1 other SidecarSet selects" if number == 1 else f"{number} other SidecarSets select"
+        yield f"{who} other pods (-v names {'it' if number == 1 else 'them'})"
+
+
+def _concerns(pod: Pod, one: SidecarSet, around: Surroundings) -> bool:
+    """Whether somebody may wonder why the pod does not have it: it is for the pod's namespace, and for its labels but
+    for one at most."""
+    try:
+        reach = Reach.of(one)
+    except ValueError:
+        return True  # nobody knows
+    if reach.pinned is not None and pod.metadata.namespace not in reach.pinned:
+        return False
+    if reach.selector is None or reach.unreadable or not reach.includes(around.namespace_labels):
+        return False
+    labels = pod.metadata.labels
+    return reach.selector.matches(labels) or _nearly(reach.selector, labels)
+
+
+def _nearly(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Whether all requirements hold but one, and one of them for a label that is there."""
+    held = [part for part in selector.parts if part.matches(labels)]
+    return len(held) == len(selector.parts) - 1 and any(not part.matches({}) for part in held)
 
 
 def _of_injected(pod: Pod, name: str, one: SidecarSet | None, around: Surroundings) -> str:
     if one is None:
         return f"SidecarSet {name}: injected; it does not exist any more, so its sidecars stay as they are"
     held, wanted = hash_of(pod.metadata.annotations, name), one.metadata.annotations.get(SIDECAR_SET_HASH, "")
+    if one.metadata.deletion_timestamp is not None:
+        return f"SidecarSet {name}: injected{_leaving(one)}, so its sidecars stay as they are"
     if held == wanted:
         return f"SidecarSet {name}: injected and up to date{_late(pod, one)}"
     return f"SidecarSet {name}: injected, not updated: {_why_old(pod, one, around.whys.get(name))}"
+
+
+def _leaving(one: SidecarSet) -> str:
+    """Whether it is on its way out, and what keeps it from going."""
+    if one.metadata.deletion_timestamp is None:
+        return ""
+    finalizers = one.metadata.finalizers
+    held = f" (held by finalizer {', '.join(finalizers)})" if finalizers else ""
+    return f"; it is being deleted{held}"
 
 
 def _late(pod: Pod, one: SidecarSet) -> str:

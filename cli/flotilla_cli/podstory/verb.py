@@ -59,14 +59,14 @@ class Story(msgspec.Struct, frozen=True):
         return text
 
 
-async def story(api: Api, url: str, namespace: str, name: str, clock: Clock) -> Story:
-    """Of one pod. Raises ApiError and Unreachable."""
+async def story(api: Api, url: str, namespace: str, name: str, clock: Clock, *, everything: bool = False) -> Story:
+    """Of one pod. `everything`: also of SidecarSets that select other pods. Raises ApiError and Unreachable."""
     pod = msgspec.json.decode(await api.get(POD, namespace, name), type=Pod)
     labels = metadata_of(await api.get(NAMESPACE, "", namespace)).labels
     whys = await _whys(url, injected(pod.metadata.annotations), clock)
     around = Surroundings(labels, await _sidecar_sets(api), whys)
     word, cause, denied = await cause_now(api, pod, clock.now())
-    told = [*launch_story(pod), *sidecar_story(pod, around)]
+    told = [*launch_story(pod), *sidecar_story(pod, around, everything=everything)]
     told += (
         [f"you may not read {', '.join(sorted(denied))}: the cause may be known no closer than this"] if denied else []
     )

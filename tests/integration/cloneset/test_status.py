@@ -103,8 +103,11 @@ def test_a_deadline_passes_and_the_repair_is_seen(space: Workspace):
     entered = moment(progressing(space)["lastUpdateTime"])
     space.until(lambda: space.progress() == EXCEEDED)
     found = progressing(space)
-    assert found["message"].startswith(f"CloneSet revision {revision} has timed out progressing: ")
-    assert "image nginx:broken of container nginx cannot be pulled" in found["message"]  # why, too
+    text = f"CloneSet revision {revision} has timed out progressing"
+    assert found["message"] == text  # clients compare it
+    (told,) = space.warnings(EXCEEDED[1])
+    assert told.startswith(f"{text}: ")
+    assert "image nginx:broken of container nginx cannot be pulled" in told
     assert timedelta(seconds=2) <= moment(found["lastTransitionTime"]) - entered <= timedelta(seconds=20)
     space.scale(3)
     space.settled(replicas=3)

@@ -18,10 +18,11 @@ BEFORE, MADE, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "2026-01-0
 
 
 def sidecar_set(
-    name: str = "log", *, created: str = BEFORE, annotations: Json | None = None, **spec: Any
+    name: str = "log", *, created: str = BEFORE, annotations: Json | None = None, meta: Json | None = None, **spec: Any
 ) -> SidecarSet:
     hashes = {"kruise.io/sidecarset-hash": "h", "kruise.io/sidecarset-hash-without-image": "w"}
     metadata = {"name": name, "creationTimestamp": created, "annotations": hashes | (annotations or {})}
+    metadata |= meta or {}
     given = {"selector": {"matchLabels": {"app": "x"}}, "containers": [{"name": "log", "image": "log:2"}]}
     document = {"metadata": metadata, "spec": given | spec}
     return msgspec.json.decode(msgspec.json.encode(document), type=SidecarSet)
@@ -47,10 +48,11 @@ def pod(*injected: str, labels: Json | None = None, hash_: str = "h", plain: str
 
 
 def told(about: Pod, *sets: SidecarSet, labels: Json | None = None, whys: dict[str, Why] | None = None) -> str:
-    (line,) = sidecar_story(about, Surroundings(labels or {}, sets, whys or {}))[:1]
+    (line,) = sidecar_story(about, Surroundings(labels or {}, sets, whys or {}), everything=True)[:1]
     return line.partition(": ")[2]
 
 
+PINNED = {"matchLabels": {"kubernetes.io/metadata.name": "else"}}
 WAITING = {"containerStatuses": [{"name": "log", "state": {"waiting": {"reason": "ErrImagePull"}}}]}
 OLD = {"containerStatuses": [{"name": "log", "image": "log:1"}]}
 BUSY = Why(reasons=(Reason(code="Busy", message="waiting: kubelets have yet to restart", objects=("shop/web-1",)),))
@@ -165,6 +167,81 @@ TURN = Why(reasons=(Reason(code="WaitingForMaxUnavailable", message="maxUnavaila
 )
 def test_story(about: Pod, sets: list[SidecarSet], whys: dict[str, Why], expected: str) -> None:
     assert told(about, *sets, whys=whys) == expected
+
+
+LEAVING = {"deletionTimestamp": LATER, "finalizers": ["example.com/keep"]}
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        pytest.param(
+            pod("log", hash_="old"),
+            "injected; it is being deleted (held by finalizer example.com/keep), so its sidecars stay as they are",
+            id="injected",
+        ),
+        pytest.param(
+            pod(labels={"app": "y"}),
+            "not injected: it selects pods with app=x; the labels of this one: app=y; "
+            "it is being deleted (held by finalizer example.com/keep)",
+            id="not injected",
+        ),
+    ],
+)
+def test_a_sidecar_set_on_its_way_out(about: Pod, expected: str) -> None:
+    assert told(about, sidecar_set(meta=LEAVING)) == expected
+
+
+def selecting(*values: str, name: str = "one", **spec: Any) -> SidecarSet:
+    """For pods with these labels, `app=x`."""
+    labels = dict(value.split("=") for value in values)
+    return sidecar_set(name, **{"selector": {"matchLabels": labels}} | spec)
+
+
+UNLESS_OLD = {"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}, {"key": "app", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "shown"),
+    [
+        pytest.param(selecting("app=x", injectionStrategy={"paused": True}), True, id="it matches but for a reason"),
+        pytest.param(selecting("app=x", "tier=web"), True, id="one label differs"),
+        pytest.param(selecting("app=x", "tier=db"), True, id="one label is missing"),
+        pytest.param(selecting("app=x", "tier=db", "zone=a"), False, id="two labels are missing"),
+        pytest.param(selecting("app=y"), False, id="its only label differs"),
+        pytest.param(selecting("app=y", "tier=db"), False, id="nothing in common"),
+        pytest.param(sidecar_set(selector=UNLESS_OLD), True, id="what must not be there is not"),
+        pytest.param(
+            selecting("app=y", selector={"matchExpressions": [
+                {"key": "old", "operator": "DoesNotExist"}, {"key": "app", "operator": "In", "values": ["y"]}
+            ]}), False, id="in common only what is not there"
+        ),
+        pytest.param(selecting("app=x", namespaceSelector=PINNED), False, id="another namespace by name"),
+        pytest.param(
+            selecting("app=x", namespaceSelector={"matchLabels": {"team": "red"}}), False, id="another namespace"
+        ),
+        pytest.param(
+            selecting("app=x", namespaceSelector={"matchLabels": {"team": "blue"}}), True, id="this namespace"
+        ),
+        pytest.param(sidecar_set(selector={"matchLabels": {"a b": "c"}}), True, id="nobody knows"),
+    ],
+)  # fmt: skip
+def test_only_those_are_named_that_somebody_may_wonder_about(one: SidecarSet, shown: bool) -> None:
+    about, around = pod(labels={"app": "x", "tier": "front"}), Surroundings({"team": "blue"}, [one], {})
+    lines = sidecar_story(about, around)
+    assert [line.startswith("SidecarSet ") for line in lines] == [shown]
+    assert shown or lines == ["1 other SidecarSet selects other pods (-v names it)"]
+    assert sidecar_story(about, around, everything=True)[0].startswith(f"SidecarSet {one.metadata.name}: not injected")
+
+
+def test_the_others_are_counted() -> None:
+    others = [selecting(f"app=other-{number}", name=f"other-{number}") for number in range(20)]
+    about, around = pod("log"), Surroundings({}, [sidecar_set(), *others], {})
+    assert sidecar_story(about, around) == [
+        "SidecarSet log: injected and up to date",
+        "20 other SidecarSets select other pods (-v names them)",
+    ]
+    assert len(sidecar_story(about, around, everything=True)) == 21
 
 
 def test_exempt_namespaces() -> None:

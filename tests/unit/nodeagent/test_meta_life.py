@@ -97,6 +97,9 @@ def test_an_update_restarts_the_container_once(tmp_path: Path) -> None:
         await scene.until(lambda: meta(scene)["containerID"] == "containerd://p-app-1")
         ((stopped, container, _),) = scene.machine.stops
         assert container == "p-app-0"
+        told = scene.hub.events[0]
+        assert (told.type, told.reason, told.component) == ("Normal", "Killing", "kruise-daemon-containermeta")
+        assert told.message == "Stopping containerID containerd://app by container meta restarter"
         assert 3 < stopped - start < 6
         assert meta(scene)["hashes"]["extractedEnvFromMetadataHash"] != before
         await scene.at(scene.loop.time() + 60)

@@ -1,5 +1,6 @@
 """Image pulls from the NodeImage's spec to its status (nodeagent.md §10)."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -52,7 +53,9 @@ def test_a_pull_and_its_status(tmp_path: Path) -> None:
         status = scene.hub.image().status
         assert (status.desired, status.succeeded, status.pulling) == (1, 1, 0)
         await scene.until(lambda: bool(scene.hub.events))
-        assert scene.hub.events[0].reason == "PullImageSucceed"
+        told = scene.hub.events[0]
+        assert (told.type, told.reason, told.component) == ("Normal", "PullImageSucceed", "kruise-daemon-imagepuller")
+        assert re.fullmatch(r"Image nginx:1\.25, ecalpsedTime \d+\.\d{3}s", told.message)
         assert scene.machine.pull_annotations == {"apps.kruise.io/pulling-image-by": "kruise-daemon"}
 
     play(tmp_path, story)
@@ -106,7 +109,9 @@ def test_a_registry_that_fails_is_tried_again_and_then_reported(tmp_path: Path, 
         assert entry(scene).message == f'Failed to pull image reference "nginx:1.25": {error}'
         assert scene.hub.image().status.failed == 1
         await scene.until(lambda: bool(scene.hub.events))
-        assert scene.hub.events[0].reason == "PullImageFailed"
+        told = scene.hub.events[0]
+        assert (told.type, told.reason) == ("Warning", "PullImageFailed")
+        assert told.message == f"Image nginx:1.25 {entry(scene).message}"
 
     play(tmp_path, story)
 

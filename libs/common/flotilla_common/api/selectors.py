@@ -62,6 +62,12 @@ class Selector:
         """No requirement at all."""
         return not self._equal and not self._requirements
 
+    @property
+    def parts(self) -> list["Selector"]:
+        """Each requirement as a selector of its own."""
+        equal = [Selector(dict((item,)), ()) for item in self._equal]
+        return equal + [Selector({}, (requirement,)) for requirement in self._requirements]
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether all requirements hold."""
         if not self._equal <= labels.items():

@@ -198,8 +198,9 @@ class Executor:
         """Record the events for users."""
         if outcome.ok and action.on_success is not None:
             self._recorder.record(subject, action.on_success)
-        elif is_failure(outcome) and action.on_failure is not None and not _silent(action, outcome):
-            self._recorder.record(subject, action.on_failure, outcome.message)
+        elif is_failure(outcome) and not _silent(action, outcome):
+            for event in action.failures:
+                self._recorder.record(subject, event, outcome.message)
 
     async def _request(self, action: Action, previous: str) -> bytes:
         match action:

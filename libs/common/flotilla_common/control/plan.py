@@ -47,7 +47,13 @@ class Effect(Frozen, kw_only=True):
     cause: str  # a few words for act.v1 and logs: "scale up", "in-place update to sample-d4d4fb5bd"
     phase: str = ""  # scale, update, …: a failure becomes condition Failed<Phase> where the kind has one
     on_success: Event | None = None
-    on_failure: Event | None = None
+    on_failure: Event | tuple[Event, ...] | None = None
+
+    @property
+    def failures(self) -> tuple[Event, ...]:
+        """The events of a failure."""
+        told = self.on_failure
+        return told if isinstance(told, tuple) else () if told is None else (told,)
 
 
 class Create(Effect, kw_only=True, tag="create"):

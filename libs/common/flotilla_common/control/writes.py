@@ -18,7 +18,7 @@ class Reported(TypedDict, total=False):
 
     phase: str
     on_success: Event | None
-    on_failure: Event | None
+    on_failure: Event | tuple[Event, ...] | None
 
 
 def create_of(

@@ -108,6 +108,7 @@ def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Creat
         IMAGE_PULL_JOB,
         body,
         cause=f"pull {image} before pods are updated",
+        tells_if_taken=False,
         on_success=Event(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
         on_failure=Event(reason="FailedCreateImagePullJob", message=f"failed to create ImagePullJob {name}: "),
     )

@@ -18,7 +18,7 @@ from flotilla_cloneset.cloneset.revisions import choose, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
-from flotilla_cloneset.cloneset.status import Facts, StatusPlan, plan_status
+from flotilla_cloneset.cloneset.status import EXCEEDED, Facts, StatusPlan, plan_status
 from flotilla_cloneset.cloneset.why import explain_unavailable
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import POD
@@ -148,6 +148,8 @@ def _status(context: PlanContext, now: datetime, causes: Sequence[Group]) -> Sta
 
 def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
     draft.waits.until(status.wake_at)
+    if status.overdue:
+        draft.reason(EXCEEDED, status.overdue)
     counts, want = context.pods.counts, context.targets
     numbers = {
         "replicas": want.replicas,

@@ -12,7 +12,7 @@ import msgspec
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Frozen, Patch
+from flotilla_common.control.plan import Event, Frozen, Patch
 from flotilla_common.control.writes import patch_of
 
 NO_DEADLINE = 2**31 - 1
@@ -55,7 +55,7 @@ class Facts(Frozen):
     collision_count: int
     label_selector: str
     failures: Mapping[str, str]
-    cause: str = ""  # why it does not get on, for the condition of a rollout that takes too long
+    cause: str = ""  # why it does not get on, for what is told of a rollout that takes too long
 
 
 class StatusPlan(Frozen):
@@ -64,6 +64,7 @@ class StatusPlan(Frozen):
     patch: Patch | None = None
     urgent: bool = False
     wake_at: datetime | None = None  # when the progress deadline ends
+    overdue: str = ""  # what is told of a rollout that takes too long: the condition's message, and the cause
 
 
 def settled_revision(facts: Facts, replicas: int) -> str:
@@ -97,8 +98,10 @@ def plan_status(cloneset: CloneSet, facts: Facts, now: datetime) -> StatusPlan:
     counted = msgspec.structs.replace(status, conditions=stored.conditions) != stored
     urgent = named or (counted and _at_rest(facts, cloneset.spec.replicas))
     due = urgent or counted or _newly_failed(stored.conditions, status.conditions)
-    patch = _patch(cloneset, status) if due else None
-    return StatusPlan(patch=patch, urgent=urgent, wake_at=wake_at)
+    overdue = _overdue(progressing, facts.cause)
+    told = overdue if _find(stored.conditions, PROGRESSING) != progressing else ""
+    patch = _patch(cloneset, status, told) if due else None
+    return StatusPlan(patch=patch, urgent=urgent, wake_at=wake_at, overdue=overdue)
 
 
 def _at_rest(facts: Facts, replicas: int) -> bool:
@@ -119,13 +122,31 @@ def _names(status: CloneSetStatus) -> tuple[object, ...]:
     )
 
 
-def _patch(cloneset: CloneSet, status: CloneSetStatus) -> Patch:
-    """A merge patch of the whole status, conditional on the version that was read."""
+def _overdue(progressing: Condition | None, cause: str) -> str:
+    """The message of a rollout that takes too long, with the cause behind it; empty for any other.
+
+    Clients compare the message of the condition, so the cause goes where people read: the reason and the event.
+    """
+    if progressing is None or progressing.reason != EXCEEDED:
+        return ""
+    return f"{progressing.message}: {cause}" if cause else progressing.message
+
+
+def _patch(cloneset: CloneSet, status: CloneSetStatus, overdue: str) -> Patch:
+    """A merge patch of the whole status, conditional on the version that was read. `overdue`: the event of a rollout
+    that has just been found to take too long."""
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas"):
         content[member] = content[member] or None  # absent when 0
-    body = {"status": content}
-    return patch_of(CLONE_SET, cloneset.metadata, cause="status", body=body, subresource="status", on_version=True)
+    return patch_of(
+        CLONE_SET,
+        cloneset.metadata,
+        cause="status",
+        body={"status": content},
+        subresource="status",
+        on_version=True,
+        on_success=Event(reason=EXCEEDED, message=overdue, warning=True) if overdue else None,
+    )
 
 
 def _find(conditions: list[Condition], kind: str) -> Condition | None:
@@ -173,8 +194,7 @@ def _verdict(
     if facts.expected_updated < replicas and facts.expected_updated <= counts.updated_available:
         return "True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
     if stored is not None and (stored.reason == EXCEEDED or _timed_out(stored, overdue)):
-        text = f"CloneSet revision {facts.update_revision} has timed out progressing"
-        return "False", EXCEEDED, f"{text}: {facts.cause}" if facts.cause else text
+        return "False", EXCEEDED, f"CloneSet revision {facts.update_revision} has timed out progressing"
     return "True", UPDATING, "CloneSet is progressing"
 
 

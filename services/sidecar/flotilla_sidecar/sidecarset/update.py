@@ -134,12 +134,10 @@ def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
     change = PodChange(context, pod)
     change.idle(found.idle_due)
     change.remember_images()
+    told, about = "reset of the sidecar container image to empty", Subject.of(POD, pod.metadata)
     return change.edit("replaced sidecars idle").chain(
-        on_success=Event(
-            reason="ResetContainerSucceed",
-            message="reset of the sidecar container image to empty succeeded",
-            about=Subject.of(POD, pod.metadata),
-        )
+        on_success=Event(reason="ResetContainerSucceed", message=f"{told} succeeded", about=about),
+        on_failure=Event(reason="ResetContainerFailed", message=f"{told} failed: ", warning=True, about=about),
     )
 
 

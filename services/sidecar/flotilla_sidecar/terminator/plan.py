@@ -15,7 +15,7 @@ from flotilla_common.api.keys import SIDECAR_TERMINATED
 from flotilla_common.api.kinds.containerrecreaterequest.types import IGNORE, RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Action, Chain, Event, Frozen, Json, PatchType, Plan, Reason, Stage
+from flotilla_common.control.plan import Action, Event, Frozen, Json, PatchType, Plan, Reason, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
@@ -53,7 +53,9 @@ def plan(snapshot: EndingSnapshot, now: datetime) -> Plan:
         where = ending.pod.spec.node_name
         message = f"node {where} is not there, so nobody knows how sidecars are ended"
         return Plan(reasons=(Reason(code="NodeNotFound", message=message),), errors=(("terminate", message),))
-    chain = _virtual(ending) if _is_virtual(node) else tuple(_real(snapshot, now))
+    if _is_virtual(node):
+        return _virtual(ending)
+    chain = tuple(_real(snapshot, now))
     return Plan(stages=(Stage(chains=(chain,)),) if chain else (), reasons=tuple(_stuck(snapshot)))
 
 
@@ -62,24 +64,21 @@ def _is_virtual(node: Node) -> bool:
     return node.metadata.labels.get(key) == value
 
 
-def _virtual(ending: Ending) -> Chain:
+def _virtual(ending: Ending) -> Plan:
+    """Other images for those that are left. The event comes also where they have these images already."""
     images = {one.name: one.image for one in ending.pod.spec.containers}
     left = {name: ending.replaced[name] for name in ending.running(ending.replaced)}
     changed = [{"name": name, "image": image} for name, image in left.items() if images[name] != image]
-    if not changed:
-        return ()
+    if not left:
+        return Plan()
     told = Event(reason=_EVENT, message=_told(left, "in-place update"))
+    if not changed:
+        return Plan(events=(told,))
     body: Json = {"spec": {"containers": changed}}
-    return (
-        patch_of(
-            POD,
-            ending.pod.metadata,
-            cause="end sidecars",
-            body=body,
-            patch_type=PatchType.STRATEGIC,
-            on_success=told,
-        ),
+    patch = patch_of(
+        POD, ending.pod.metadata, cause="end sidecars", body=body, patch_type=PatchType.STRATEGIC, on_success=told
     )
+    return Plan(stages=(Stage(chains=((patch,),)),))
 
 
 def _real(snapshot: EndingSnapshot, now: datetime) -> Iterator[Action]:

@@ -104,8 +104,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
             on_version=True,
         )
 
-    def create(self, template: ClaimTemplate, ordinal: int) -> Create:
-        """A claim that is missing."""
+    def create(self, template: ClaimTemplate, ordinal: int, *, before_pod: bool = False) -> Create:
+        """A claim that is missing. `before_pod`: its failure keeps the pod from being made, which is told as well."""
         meta = self.owner.metadata
         owners = [self._set_reference()] if self._wanted(scaled_away=False)[0] and self.retention.enforced else []
         labels = self.owner.spec.selector.match_labels
@@ -120,10 +120,9 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
             on_success=Event(
                 reason="SuccessfulCreate", message=f"create Claim {name} Pod {pod} in StatefulSet {meta.name} success"
             ),
-            on_failure=Event(
-                reason="FailedCreate",
-                message=f"create Claim {name} for Pod {pod} in StatefulSet {meta.name} failed error: ",
-                warning=True,
+            on_failure=(
+                _failed_create(f"create Claim {name} for Pod {pod} in StatefulSet {meta.name} failed error: "),
+                *([pod_not_created(meta.name, pod, f"{unmade_claim(name)}: ")] if before_pod else []),
             ),
         )
 
@@ -140,6 +139,16 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     def _references(self, claim: PersistentVolumeClaim, pod_uid: str) -> tuple[bool, bool]:
         uids = {one.uid for one in claim.metadata.owner_references}
         return self.owner.metadata.uid in uids, pod_uid in uids
+
+
+def unmade_claim(name: str) -> str:
+    """What error texts say of a claim that could not be made; users look for it."""
+    return f"failed to create PVC {name}"
+
+
+def pod_not_created(owner: str, pod: str, error: str) -> Event:
+    """The event of a pod that could not be made."""
+    return _failed_create(f"create Pod {pod} in StatefulSet {owner} failed error: {error}")
 
 
 def own_claims(statefulset: StatefulSet, found: Mapping[str, PersistentVolumeClaim], gates: Gates) -> Claims:
@@ -201,6 +210,10 @@ def _find(claim_name: str, set_name: str, templates: Collection[str]) -> tuple[s
 
 def _is_pod(reference: OwnerReference, name: str) -> bool:
     return reference.kind == POD.kind and reference.api_version == POD.api_version and reference.name == name
+
+
+def _failed_create(message: str) -> Event:
+    return Event(reason="FailedCreate", message=message, warning=True)
 
 
 def _reference(api_version: str, kind: str, name: str, uid: str) -> Json:

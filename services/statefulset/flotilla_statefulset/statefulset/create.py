@@ -9,6 +9,7 @@ from flotilla_common.control.writes import create_of
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
 from flotilla_statefulset.statefulset.bodies import PodFactory
+from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.pods import traits
 
@@ -74,11 +75,9 @@ class Creator:
             phase=PHASE,
             tells_if_taken=False,
             on_success=Event(reason="SuccessfulCreate", message=f"create Pod {name} in StatefulSet {owner} successful"),
-            on_failure=Event(
-                reason="FailedCreate", message=f"create Pod {name} in StatefulSet {owner} failed error: ", warning=True
-            ),
+            on_failure=pod_not_created(owner, name, ""),
         )
-        return (*(claims.create(template, ordinal) for template in claims.missing(ordinal)), pod)
+        return (*(claims.create(template, ordinal, before_pod=True) for template in claims.missing(ordinal)), pod)
 
 
 def _outdated(context: PlanContext) -> int:

@@ -35,7 +35,10 @@ def delete_chain(context: PlanContext, pod: Pod, cause: str, *, before: Chain = 
         phase=PHASE,
         on_version=not traits(pod).healthy,
         on_success=Event(reason="SuccessfulDelete", message=f"{told} successful"),
-        on_failure=Event(reason="FailedDelete", message=f"{told} failed error: ", warning=True),
+        on_failure=tuple(
+            Event(reason="FailedDelete", message=message, warning=True)
+            for message in (f"{told} failed error: ", f"failed to delete pod {meta.name}: ")
+        ),
     )
     return (*before, delete)
 

@@ -15,7 +15,7 @@ from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_statefulset.statefulset.bodies import identity_labels
-from flotilla_statefulset.statefulset.claims import volumes_fit
+from flotilla_statefulset.statefulset.claims import pod_not_created, volumes_fit
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.create import Creator
@@ -85,7 +85,9 @@ class _Walk:
             self._draft.waits.until(context.now + timedelta(seconds=STALE_CLAIM_SECONDS))
             return Flow.EXIT if context.targets.ordered else Flow.NEXT
         if going := context.claims.terminating(ordinal):
-            return self._fail(CREATE, "WaitingForClaim", f"pvc {going[0]} is to be deleted", "its claim")
+            error = f"pvc {going[0]} is to be deleted"
+            self._draft.events.append(pod_not_created(context.statefulset.metadata.name, name, error))
+            return self._fail(CREATE, "WaitingForClaim", error, "its claim")
         if not self._creator.add(ordinal):
             return Flow.EXIT
         return self._charge()

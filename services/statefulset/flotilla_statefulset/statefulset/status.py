@@ -19,7 +19,7 @@ from flotilla_common.api.kinds.statefulset.types import (
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Frozen, Patch
 from flotilla_common.control.writes import patch_of
-from flotilla_statefulset.statefulset.claims import CLAIM_PHASE
+from flotilla_statefulset.statefulset.claims import CLAIM_PHASE, unmade_claim
 from flotilla_statefulset.statefulset.claimstate import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
@@ -136,7 +136,7 @@ def _conditions(stored: Sequence[Condition], failures: Mapping[str, str], now: d
 def _create_failure(failures: Mapping[str, str]) -> str:
     for phase, text in failures.items():
         if phase.startswith(CLAIM_PHASE):
-            return f"failed to create PVC {phase.removeprefix(CLAIM_PHASE)}: {text}"
+            return f"{unmade_claim(phase.removeprefix(CLAIM_PHASE))}: {text}"
     return failures.get(CREATE, "")
 
 

@@ -60,8 +60,8 @@ def explain_pods(draft: Draft, pods: Iterable[Pod], around: Around, *, namespace
 
 
 def root_cause(groups: Sequence[Group], failures: Mapping[str, str]) -> str:
-    """The one sentence for a condition: what the apiserver refused in the last pass, else what most pods have that
-    somebody has to act on; empty if all is under way."""
+    """Return the one sentence for a rollout that takes too long: what the apiserver refused in the last pass, else what
+    most pods have that somebody has to act on; empty if all is under way."""
     stuck = (group.sentence for group in groups if group.cause.stuck)
     return next(iter(failures.values()), "") or next(stuck, "")
 

@@ -64,7 +64,7 @@ def update_in_place(
     if pod.state == PREPARING_UPDATE and hooked(hook, pod):
         return ()
     if pod.state not in (*_FRESH, PREPARING_UPDATE, UPDATING):
-        raise UpdateRefused(f"pod {name} is in the unknown lifecycle state {pod.state!r}", [pod])
+        raise UpdateRefused(f"not allowed to in-place update pod {name} in state {pod.state}", [pod])
     if grace_seconds > 0:
         waits.until(context.now + timedelta(seconds=grace_seconds))
     done = f"successfully update pod {name} in-place(revision {spec.revision})"

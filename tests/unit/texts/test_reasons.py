@@ -1,0 +1,33 @@
+"""Every event that the code makes is one whose text is fixed, and held by a table here, or one of our own."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+HERE = Path(__file__).parent
+OURS = {
+    "FailedPlan",
+    "InvalidSpec",
+    "InvalidTemplate",
+}
+"""Where users would otherwise see no reason for standing still."""
+
+
+def made(source: Path) -> Iterator[str]:
+    """The reasons that stand in calls of Event."""
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Event":
+            yield from (
+                str(one.value.value)
+                for one in node.keywords
+                if one.arg == "reason" and isinstance(one.value, ast.Constant)
+            )
+
+
+def test_all_reasons_are_held() -> None:
+    sources = [*ROOT.glob("services/**/*.py"), *ROOT.glob("libs/**/*.py")]
+    reasons = {reason for source in sources for reason in made(source)}
+    tables = "".join(one.read_text(encoding="utf-8") for one in HERE.glob("test_[!r]*.py"))
+    assert {"FailedCreate", "ResetContainerFailed"} <= reasons
+    assert {reason for reason in reasons if f" {reason}:" not in tables} == OURS
