@@ -34,7 +34,7 @@ from flotilla_common.stopping import STOP_SECONDS
 
 NODE_AGENT = "nodeagent"
 
-RESTART_FIRST = 1.0
+RESTART_FIRST = 0.1
 """Seconds before a dead service is started again …"""
 
 RESTART_MOST = 30.0

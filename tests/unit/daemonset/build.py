@@ -31,7 +31,7 @@ OWNER = {
     "blockOwnerDeletion": True,
 }
 HOOK = {"labelsHandler": {"hold": "true"}}
-_TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDU-]*)(?:@(\d+))?")
+_TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDUG-]*)(?:@(\d+))?")
 Doc = dict[str, Any]
 
 
@@ -186,7 +186,8 @@ def pod(
 ) -> Pod:
     """One pod. `age`: the higher, the younger."""
     name = name or f"d-{where}{letter}"
-    ready = not set(flags) & set("!PFU")
+    sound = not set(flags) & set("!PFU")
+    ready = sound and "G" not in flags
     phase = next(({"P": "Pending", "F": "Failed"}[flag] for flag in flags if flag in "PF"), "Running")
     ready_since = LONG_AGO if since is None else NOW - timedelta(seconds=int(since))
     gates = ["KruisePodReady"] if "-" in flags else ["InPlaceUpdateReady", "KruisePodReady"]
@@ -217,7 +218,7 @@ def pod(
             "phase": phase,
             "conditions": [
                 *({"type": gate, "status": _gate(gate, flags), "lastTransitionTime": LONG_AGO} for gate in gates),
-                {"type": "ContainersReady", "status": str(ready), "lastTransitionTime": ready_since},
+                {"type": "ContainersReady", "status": str(sound), "lastTransitionTime": ready_since},
                 {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
             ],
             "containerStatuses": [{"name": "main", "image": f"agent:{letter}", "imageID": f"id-{letter}"}],
