@@ -2,7 +2,8 @@
 
 `pods("1A 2B! 2A")`: pods of DaemonSet `d` on nodes `n1`, `n2`, … by revision. Behind the letter: `!` not ready, `P`
 pending without a node, `F` failed, `T` terminating, `H` held by the label of the hook, `D` in PreparingDelete, `U`
-out of service for an update in place, `-` without the readiness gate of these; `@5` ready for 5 seconds.
+out of service for an update in place, `G` given back by it and not Ready yet, `-` without the readiness gate of these;
+`@5` ready for 5 seconds.
 """
 
 import re
