@@ -1,5 +1,5 @@
-"""Pods count as available when a watch shows them Ready, not when their gate is opened: with gates for readiness, what a
-dead replica had half begun is given back by the next one and spent again at once."""
+"""Pods count as available when a watch shows them Ready, not when their gate is opened: with gates for readiness, what
+a dead replica had half begun is given back by the next one and spent again at once."""
 
 from types import ModuleType
 
