@@ -13,6 +13,9 @@ from tests.simulation.scenarios.steps import Step, Wait
 
 IN_PLACE = "InPlaceIfPossible"
 NODES = "123456"
+EVERY = 12
+"""The ordinary sweep tries each so-many-th fault: with fewer pods it tries all of them."""
+
 LABELLED = tuple(label(number, ring="a" if number < 3 else "b") for number in range(6))
 
 
@@ -39,6 +42,7 @@ SCENARIOS = (
         given=running(cloneset(6, maxUnavailable=3)),
         when=(image("two"),),
         then=End(pods={"two": 6}),
+        every=EVERY,
     ),
     Scenario(
         name="many-interrupted-at-once",
@@ -46,6 +50,7 @@ SCENARIOS = (
         when=(*_interrupted(priorityStrategy=_first("b")),),
         then=End(pods={"two": 6}),
         exact=False,
+        every=EVERY,
     ),
     *in_sets(
         Scenario(
