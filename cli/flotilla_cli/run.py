@@ -34,11 +34,14 @@ from flotilla_common.stopping import STOP_SECONDS
 
 NODE_AGENT = "nodeagent"
 
-RESTART_FIRST = 1.0
+RESTART_FIRST = 0.1
 """Seconds before a dead service is started again …"""
 
 RESTART_MOST = 30.0
 """… doubling up to this while it keeps dying."""
+
+STEADY_AFTER = 10.0
+"""Seconds after which it did not die of its start, even on a busy machine."""
 
 END_WITHIN = STOP_SECONDS + 5
 """Seconds until a service that was told to end is killed. It needs one or two; one that hangs says where by itself."""
@@ -164,7 +167,7 @@ async def _keep_running(name: str, flags: Sequence[str]) -> None:
             code = await process.wait()
         finally:
             await _end(process)
-        if clock.monotonic() - started > RESTART_MOST:
+        if clock.monotonic() - started > STEADY_AFTER:
             delay = RESTART_FIRST
         log.warning("service ended, starting it again", exit_code=code, seconds=delay)
         await clock.sleep(delay)

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import nats as nats_module
-from flotilla_common.bus import subjects
+from flotilla_common.bus import ordered, subjects
 from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.nats import NatsBus
 from flotilla_common.bus.ordered import OrderedFollow
@@ -87,6 +87,18 @@ async def test_a_stream_that_does_not_exist_yet_is_waited_for(nats: Broker) -> N
     await client.ensure_stream(SPEC)
     await client.publish(subject("a"), b"1")
     await eventually(lambda: follow.healthy and len(reader.messages) == 1)
+    await client.close()
+
+
+async def test_a_follow_that_waits_for_the_connection_begins_with_it(
+    nats: Broker, bus: NatsBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not at its next look: a service that was killed would be late by that."""
+    monkeypatch.setattr(ordered, "CHECK_SECONDS", 3600.0)
+    await bus.publish(subject("p"), b"old")
+    client, reader = nats.bus(), Reader()
+    await client.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    await eventually(lambda: len(reader.messages) == 1)
     await client.close()
 
 

@@ -88,6 +88,11 @@ spec:
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
         - name: POD_NAMESPACE
           valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+        - name: POD_UID
+          valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+        # A container that is started again follows one that has surely ended: it need not wait for its leases to expire.
+        - name: FLOTILLA_LEASE_HOLDER
+          value: $(POD_NAME)-$(POD_UID)
       ports:
         - {name: metrics, containerPort: {{ $manager.metrics.port }}}
         - {name: health, containerPort: {{ $manager.healthProbe.port }}}

@@ -220,6 +220,18 @@ def test_the_webhooks_service_reaches_the_webhook_only(chart: Helm) -> None:
     assert chosen == {"flotilla-webhook"}
 
 
+@pytest.mark.parametrize("profile", ["split", "compact"])
+def test_containers_of_one_pod_hold_their_leases_one_after_the_other(chart: Helm, profile: str) -> None:
+    """The pod's uid is in the holder's name: two pods of one name are two holders."""
+    deployments = [one for one in rendered(chart, NO_CRDS, f"profile={profile}").objects if one["kind"] == "Deployment"]
+    assert deployments
+    for deployment in deployments:
+        env = {one["name"]: one for one in deployment["spec"]["template"]["spec"]["containers"][0]["env"]}
+        assert env["POD_UID"]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.uid"}}
+        assert env["FLOTILLA_LEASE_HOLDER"]["value"] == "$(POD_NAME)-$(POD_UID)"
+        assert list(env).index("POD_UID") < list(env).index("FLOTILLA_LEASE_HOLDER")
+
+
 @pytest.mark.parametrize("namespace", ["default", "elsewhere"])
 def test_everything_is_in_the_namespace_that_is_named(chart: Helm, namespace: str) -> None:
     made = rendered(

@@ -1,8 +1,11 @@
 """kill -9 of every process in the middle of a rollout of 200 pods: it ends right, and nothing is broken on the way."""
 
+import random
+
 import pytest
 
 from tests.support.fleet import SERVICES, Fleet
+from tests.support.random_kills import MOST, kill_round, under_one_holder
 from tests.support.scene import Rollout
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
@@ -42,3 +45,11 @@ async def test_everything_at_once(flotilla: Fleet, web: Rollout) -> None:
     for service in SERVICES:
         await flotilla.start(service, wait=False)
     await web.end()
+
+
+async def test_kills_at_random(flotilla: Fleet, web: Rollout) -> None:
+    """What one process has half begun, the next one finishes or gives back: at no moment are more pods not Ready."""
+    async with under_one_holder(flotilla):
+        most, killed = await kill_round(flotilla, web, random.Random(29))
+    assert len(killed) > 3
+    assert most <= MOST

@@ -8,6 +8,7 @@ import msgspec
 from tests.simulation.history import Version
 from tests.simulation.oracles import availability, fencing, lifecycle, ownership, population
 from tests.simulation.oracles.scene import SIGHT, Scene, Step
+from tests.simulation.oracles.taken import Taken
 from tests.simulation.scenarios import every_rule
 
 Rule = Callable[[Scene, Step], Iterator[str]]
@@ -15,6 +16,7 @@ Rule = Callable[[Scene, Step], Iterator[str]]
 RULES: Sequence[Callable[[], Rule]] = (
     lambda: availability.max_unavailable,
     lambda: availability.ready_as_listed,
+    Taken,
     lambda: availability.changed_out_of_service,
     lambda: population.partition,
     lambda: lifecycle.arrows,

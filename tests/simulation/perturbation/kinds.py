@@ -20,7 +20,7 @@ from tests.simulation.oracles.scene import SIGHT
 from tests.simulation.perturbation import agent_strikes, strikes, time_strikes
 from tests.simulation.perturbation.agent_strikes import LATE_SECONDS
 from tests.simulation.perturbation.fault import Fault, Place, Point
-from tests.simulation.perturbation.kubelet_strikes import LATE_FOR_SECONDS, LateReports
+from tests.simulation.perturbation.kubelet_strikes import LATE_FOR_SECONDS, SLOW_FOR_SECONDS, HalfBegun, LateReports
 from tests.simulation.perturbation.saboteur import Saboteur, Strike
 from tests.simulation.perturbation.strikes import (
     BLACKOUT_SECONDS,
@@ -233,6 +233,7 @@ KINDS: Mapping[str, Kind] = {
         per_copied=True,
         drawn=False,
     ),
+    "half-begun": Kind(strike=HalfBegun, place=Place.WRITE, outage=SLOW_FOR_SECONDS, blind=6),
     "kubelet-late": Kind(strike=LateReports, place=Place.WRITE, outage=LATE_FOR_SECONDS),
     "bus-dead": Kind(strike=strikes.KillBus, place=Place.STEP, outage=10, blind=11, services=NOBODY, ends_channel=True),
     "bus-away": Kind(

@@ -3,9 +3,11 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.perturbation.saboteur import Saboteur
-from tests.simulation.perturbation.strikes import Passive
+from tests.simulation.perturbation.strikes import FAILOVER_SECONDS, CrashBefore, Passive
 
 T = TypeVar("T")
 
@@ -14,6 +16,12 @@ LATE_SECONDS = 0.25
 
 LATE_FOR_SECONDS = 4.0
 """How long kubelets are so slow."""
+
+SLOW_SECONDS = 0.6
+"""How late a kubelet's Ready follows readiness gates: several passes later."""
+
+SLOW_FOR_SECONDS = FAILOVER_SECONDS + 3.0
+"""How long it is so: until the next replica has given back and taken what it will."""
 
 
 class LateReports(Passive):
@@ -27,3 +35,14 @@ class LateReports(Passive):
         reply = await serve()
         await saboteur.world.clock.sleep(ONE_WAY)
         return reply
+
+
+class HalfBegun(CrashBefore):
+    """The process dies as this write leaves, with other updates half begun, and for a while kubelets are slow to say
+    what readiness gates mean."""
+
+    async def write(self, saboteur: Saboteur, request: Request, serve: Callable[[], Awaitable[T]]) -> T:
+        kubelets, loop = saboteur.world.cluster.kubelets, saboteur.world.loop
+        usual, kubelets.pace = kubelets.pace, replace(kubelets.pace, readiness=SLOW_SECONDS)
+        loop.call_later(SLOW_FOR_SECONDS, setattr, kubelets, "pace", usual)
+        return await super().write(saboteur, request, serve)

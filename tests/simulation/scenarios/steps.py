@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.resources import CLAIM, CONFIG_MAP, JOB, NAMESPACE, NODE, POD, REVISION, SECRET, Resource
 from flotilla_common.clock import Clock
@@ -287,7 +288,8 @@ class WaitGone(Step):
 
 class Wait(Step):
     """Until the workload's active pods are as told: how many there are, how many serve at least, how many at least have
-    the image, or are in the lifecycle state. With `observed`, until the controller has seen the newest spec."""
+    the image, or are in the lifecycle state, and how many at least an update in place has taken out of service
+    (`begun`). With `observed`, until the controller has seen the newest spec."""
 
     pods: int | None = None
     serving: int = 0
@@ -295,6 +297,7 @@ class Wait(Step):
     state: str = ""
     matching: int = 1  # how many pods must have the image and the state
     owner: str = "web"
+    begun: int = 0
     observed: bool = False
 
     async def play(self, stage: Stage) -> None:
@@ -302,6 +305,8 @@ class Wait(Step):
             if self.observed and not self._seen(stage):
                 return False
             pods = stage.sight.pods(NAMESPACE_NAME, self.owner)
+            if sum(map(_is_begun, pods)) < self.begun:
+                return False
             fitting = [pod for pod in pods if self.image in ("", image_of(pod)) and self.state in ("", pod.state)]
             enough = len(fitting) >= self.matching or not (self.image or self.state)
             return self.pods in (None, len(pods)) and sum(is_serving(pod) for pod in fitting) >= self.serving and enough
@@ -313,6 +318,11 @@ class Wait(Step):
         if workload is None:
             return False
         return workload.get("status", {}).get("observedGeneration") == workload["metadata"]["generation"]
+
+
+def _is_begun(pod: Pod) -> bool:
+    condition = pod.conditions.get(IN_PLACE_READY)
+    return condition is not None and condition.status == "False"
 
 
 def _namespace(resource: Resource) -> str:

@@ -4,9 +4,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.keys import IN_PLACE_READY
+from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Patch
+from flotilla_common.workload.inplace.start import STARTED
 from tests.unit.cloneset.build import (
     NOW,
     CloneSetBuilder,
@@ -35,6 +39,17 @@ def in_grace() -> Pod:
     return pod("x", "o", ready=False, state="Updating", annotations=GRACE)
 
 
+def taken(name: str, side: str, *, given_back: bool = False) -> Pod:
+    """Taken out of service for an update that has not begun; its gate may be open again, but it is not Ready yet."""
+    made = pod(name, side)
+    gate = Condition(type=IN_PLACE_READY, status="True")
+    if not given_back:
+        gate = Condition(type=IN_PLACE_READY, status="False", reason=STARTED)
+    changed = {gate.type: gate, "Ready": Condition(type="Ready", status="False", reason="ReadinessGatesNotReady")}
+    conditions = [changed.get(one.type, one) for one in made.status.conditions]
+    return structs.replace(made, status=structs.replace(made.status, conditions=conditions))
+
+
 def updates(builder: CloneSetBuilder, all_pods: list[Pod], **members: Any) -> list[str]:
     return [text for text in summary(planned(builder, all_pods, **members)) if text.startswith("update ")]
 
@@ -53,6 +68,24 @@ def of(*ids: str) -> list[str]:
         pytest.param(rolling(5, 2), pods("4o! 1n!"), of("o1"), id="and counts against broken ones, too"),
         pytest.param(rolling(3, 1), [in_grace(), *pods("2o")], [], id="one that is down elsewhere uses the budget up"),
         pytest.param(rolling(5, 3), [in_grace(), *pods("4o")], of("o1", "o2"), id="and a part of a larger budget"),
+        pytest.param(
+            rolling(5, 2),
+            [taken("x", "o", given_back=True), taken("y", "o", given_back=True), *pods("3o")],
+            of("x", "y"),
+            id="what was given back uses the budget up until it is Ready",
+        ),
+        pytest.param(
+            rolling(5, 2),
+            [taken("x", "n"), taken("y", "n"), *pods("3o")],
+            [],
+            id="what this pass gives back is not spent by it",
+        ),
+        pytest.param(
+            rolling(5, 2),
+            [taken("x", "o"), taken("y", "o"), *pods("3o")],
+            of("x", "y"),
+            id="what a dead replica has taken is gone on with",
+        ),
         pytest.param(rolling(5, "100%", partition=3), pods("5o"), of("o1", "o2"), id="never more than partition wants"),
     ],
 )

@@ -2,7 +2,8 @@
 
 `pods("1A 2B! 2A")`: pods of DaemonSet `d` on nodes `n1`, `n2`, … by revision. Behind the letter: `!` not ready, `P`
 pending without a node, `F` failed, `T` terminating, `H` held by the label of the hook, `D` in PreparingDelete, `U`
-out of service for an update in place, `-` without the readiness gate of these; `@5` ready for 5 seconds.
+out of service for an update in place, `G` given back by it and not Ready yet, `-` without the readiness gate of these;
+`@5` ready for 5 seconds.
 """
 
 import re
@@ -31,7 +32,7 @@ OWNER = {
     "blockOwnerDeletion": True,
 }
 HOOK = {"labelsHandler": {"hold": "true"}}
-_TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDU-]*)(?:@(\d+))?")
+_TOKEN = re.compile(r"(\d+)([A-C])([!PFTHDUG-]*)(?:@(\d+))?")
 Doc = dict[str, Any]
 
 
@@ -186,7 +187,8 @@ def pod(
 ) -> Pod:
     """One pod. `age`: the higher, the younger."""
     name = name or f"d-{where}{letter}"
-    ready = not set(flags) & set("!PFU")
+    sound = not set(flags) & set("!PFU")
+    ready = sound and "G" not in flags
     phase = next(({"P": "Pending", "F": "Failed"}[flag] for flag in flags if flag in "PF"), "Running")
     ready_since = LONG_AGO if since is None else NOW - timedelta(seconds=int(since))
     gates = ["KruisePodReady"] if "-" in flags else ["InPlaceUpdateReady", "KruisePodReady"]
@@ -217,7 +219,7 @@ def pod(
             "phase": phase,
             "conditions": [
                 *({"type": gate, "status": _gate(gate, flags), "lastTransitionTime": LONG_AGO} for gate in gates),
-                {"type": "ContainersReady", "status": str(ready), "lastTransitionTime": ready_since},
+                {"type": "ContainersReady", "status": str(sound), "lastTransitionTime": ready_since},
                 {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
             ],
             "containerStatuses": [{"name": "main", "image": f"agent:{letter}", "imageID": f"id-{letter}"}],

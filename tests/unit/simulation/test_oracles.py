@@ -83,6 +83,15 @@ BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
         ),
         "1 are Ready, 2 must be",
     ),
+    "spent when its gate was open, and it was not Ready": (
+        {},
+        lambda t: (
+            t.pod("a", gate="False", ready=False),
+            t.pod("a", gate="True", ready=False),
+            t.pod("b", gate="False", ready=False),
+        ),
+        "2 pods of web are not Ready because of us, 1 may be",
+    ),
     "deleted long after a user's deletion": (
         {},
         lambda t: (t.delete("a", by="user"), t.delete("b")),
@@ -221,6 +230,15 @@ INNOCENT: dict[str, tuple[dict[str, Any], Story]] = {
         lambda t: (
             t.pod("a", gate="False", ready=False),
             t.pod("b", ready=False, containers=False, by="kubelet"),
+        ),
+    ),
+    "spent when it was Ready again": (
+        {},
+        lambda t: (
+            t.pod("a", gate="False", ready=False),
+            t.pod("a", gate="True", ready=False),
+            t.pod("a", by="kubelet"),
+            t.pod("b", gate="False", ready=False),
         ),
     ),
     "an unready pod may go at any time": ({}, lambda t: (t.pod("a", by="kubelet", ready=False), t.delete("a"))),

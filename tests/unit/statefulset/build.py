@@ -1,8 +1,8 @@
 """Builders for StatefulSets, pods, claims and snapshots, and the notation of the worked examples (statefulset.md §8).
 
 `pods("0A 1B! 2B*")`: pods of set `w` by ordinal and revision. Behind the letter: `!` not ready, `P` pending, `F`
-failed, `S` succeeded, `T` terminating, `*` specified for deletion; `:State` is the lifecycle state, `@5` ready for 5
-seconds.
+failed, `S` succeeded, `T` terminating, `*` specified for deletion, `G` given back by an update in place, its gate open
+and not Ready yet; `:State` is the lifecycle state, `@5` ready for 5 seconds.
 """
 
 import re
@@ -30,7 +30,7 @@ OWNER = {
     "controller": True,
     "blockOwnerDeletion": True,
 }
-_TOKEN = re.compile(r"(\d+)([A-C])([!PFST*]*)(?::(\w+))?(?:@(\d+))?")
+_TOKEN = re.compile(r"(\d+)([A-C])([!PFSTG*]*)(?::(\w+))?(?:@(\d+))?")
 Doc = dict[str, Any]
 
 
@@ -176,7 +176,8 @@ def pod(
     annotations: dict[str, str] | None = None,
 ) -> Pod:
     name = f"{set_name}-{ordinal}"
-    ready = not set(flags) & set("!PFS")
+    sound = not set(flags) & set("!PFS")
+    ready = sound and "G" not in flags
     phase = {"P": "Pending", "F": "Failed", "S": "Succeeded"}.get(next((f for f in flags if f in "PFS"), ""), "Running")
     ready_since = LONG_AGO if since is None else NOW - timedelta(seconds=int(since))
     own = {"lifecycle.apps.kruise.io/state": state} if state != "none" else {}
@@ -212,7 +213,7 @@ def pod(
             "conditions": [
                 {"type": "InPlaceUpdateReady", "status": "True", "lastTransitionTime": LONG_AGO},
                 {"type": "KruisePodReady", "status": "True", "lastTransitionTime": LONG_AGO},
-                {"type": "ContainersReady", "status": str(ready), "lastTransitionTime": ready_since},
+                {"type": "ContainersReady", "status": str(sound), "lastTransitionTime": ready_since},
                 {"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since},
             ],
             "containerStatuses": [{"name": "main", "image": f"shop:{letter}", "imageID": f"id-{letter}"}],

@@ -69,6 +69,8 @@ UPDATES: list[tuple[str, Builder, str, list[str], set[str]]] = [
     ("31-specified", sts(3).rolling(paused=True), "0A 1A 2A*", [], {"PausedByUser"}),
     ("33", sts(10).p(6).m(2).unordered(), "0A 1A 2A 3A 4A 5A 6B 7B 8A 9A", ["delete 9", "delete 8"], set()),
     ("33-done", sts(10).p(6).m(2).unordered(), "0A 1A 2A 3A 4A 5A 6B 7B 8B 9B", [], {"PartitionReached"}),
+    ("given-back", sts(5).m(2).in_place(), "0A 1AG 2AG 3A 4A", [], {"WaitingForMaxUnavailable"}),
+    ("given-back-first", sts(5).m(2).in_place(), "0A 1A 2A 3AG 4AG", ["update 4B", "update 3B"], set()),
     ("36", sts(1).in_place(), "0C", ["delete 0"], set()),
     ("56", sts(6).m(3).p(3).in_place(), "0A* 1A 2A 3A 4A 5A", ["delete 0", "update 5B", "update 4B"], set()),
     ("57", sts(6, "A").m(3), "0A* 1A* 2A* 3A 4A 5A*", ["delete 5", "delete 2", "delete 1"], set()),

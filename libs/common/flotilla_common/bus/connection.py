@@ -194,7 +194,7 @@ class Connection:
             self._attached.remove(on_client)
 
     def on_resumed(self, callback: Callable[[], None]) -> None:
-        """Call back after every reconnect."""
+        """Call back after every connect and reconnect."""
         self._resumed.append(callback)
 
     def off_resumed(self, callback: Callable[[], None]) -> None:
@@ -240,7 +240,7 @@ class Connection:
             self._was_in = True
             if client.is_connected:  # nats-py takes the end of a connection for the answer to its first ping
                 self._log.info("connected to the bus", server=str(client.connected_server_version))
-                self._ready.set()
+                self._resume()
             for on_client in list(self._attached):
                 try:
                     await on_client(client)
@@ -252,6 +252,12 @@ class Connection:
             self._ready.clear()
             self._log.warning("the bus client gave up, making a new one", error=str(client.last_error or ""))
             await self._farewell(client)
+
+    def _resume(self) -> None:
+        """Whoever waits for the connection goes on."""
+        self._ready.set()
+        for callback in list(self._resumed):
+            callback()
 
     async def _until_gone(self, client: Client, closed: asyncio.Event) -> None:
         """Until the client has closed itself, or was without a server for so long that it may hang."""
@@ -287,10 +293,8 @@ class Connection:
 
         async def on_reconnected() -> None:
             self._trouble = ""
-            self._ready.set()
             self._log.info("reconnected to the bus")
-            for callback in list(self._resumed):
-                callback()
+            self._resume()
 
         connecting = client.connect(
             self._servers,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.keys import IN_PLACE_READY, SPECIFIED_DELETE_LABEL
+from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
@@ -102,9 +102,3 @@ def in_order(pods: list[Pod]) -> list[Pod]:
 
 def _order(pod: Pod) -> tuple[bool, datetime, str]:
     return not pod.spec.node_name, pod.metadata.creation_timestamp or _EARLIEST, pod.metadata.name
-
-
-def is_being_updated(pod: Pod) -> bool:
-    """An update in place has taken the pod out of service."""
-    condition = pod.conditions.get(IN_PLACE_READY)
-    return condition is not None and condition.status == "False"

@@ -13,9 +13,9 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_common.workload.predicates import is_serving, is_taken
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
-from flotilla_daemonset.daemonset.pods import is_being_updated
 from flotilla_daemonset.daemonset.podupdate import Updater
 from flotilla_daemonset.daemonset.work import Work
 
@@ -78,7 +78,8 @@ def _plan_replacements(
     context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft
 ) -> None:
     """Step D: old pods are updated in place or deleted, as far as maxUnavailable reaches. One whose update in place was
-    overtaken by another template is free, too, but it is we who took it out of service."""
+    overtaken by another template, or undone, is free, too, but it is we who took it out of service, until it is Ready
+    again for long enough."""
     unavailable: list[str] = []
     free: list[Pod] = []
     candidates: list[Pod] = []
@@ -87,7 +88,7 @@ def _plan_replacements(
             continue
         if state.old is not None and _is_outdated(state, work):
             (candidates if context.is_available(state.old) else free).append(state.old)
-            unavailable += [state.name] * is_being_updated(state.old)
+            unavailable += [state.name] * (is_taken(state.old) or _is_too_young(context, state.old))
         else:
             unavailable += [state.name] * _lost(context, state, work)
     budget = max(context.targets.max_unavailable - len(unavailable), 0)
@@ -96,6 +97,11 @@ def _plan_replacements(
     waiting = candidates[budget:]
     if waiting:
         _explain_budget(context, waiting, unavailable, min(budget, len(candidates)), draft)
+
+
+def _is_too_young(context: PlanContext, pod: Pod) -> bool:
+    """It serves, but has not been ready for long enough."""
+    return is_serving(pod) and not context.is_available(pod)
 
 
 def _lost(context: PlanContext, state: NodeState, work: Work) -> int:

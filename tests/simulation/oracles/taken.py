@@ -1,0 +1,65 @@
+"""Readiness as a watch shows it: how many pods are not Ready because of us.
+
+A pod is taken when a write of ours turns its Ready to False, or a kubelet does because of a readiness gate that we
+closed. It is given back when a watch shows it Ready again, and not before, whatever was written to its gates. What a
+replica took before it died is known to the next one, so there is no moment of grace for it.
+"""
+
+from collections.abc import Iterator
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import NODE, POD
+from flotilla_common.control.plan import Json
+from tests.simulation.oracles.scene import Scene, Step, Workload, follows_our_gates
+from tests.simulation.oracles.terms import Terms
+
+
+class Taken:
+    """Who is taken, by workload. Pods that are not to be there are left out: they may go."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, set[str]] = {}
+        self._nodes: dict[str, Json] = {}
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        version, workload = step.version, step.workload
+        if version.resource == NODE:
+            if version.after is None:
+                self._nodes.pop(version.name, None)
+            else:
+                self._nodes[version.name] = version.after
+        if version.resource != POD or workload is None:
+            return
+        taken = self._taken.setdefault(workload.uid, set())
+        if not _is_taken(step):
+            if step.pod is None or step.pod.ready:
+                taken.discard(version.uid)
+            return
+        taken.add(version.uid)
+        lately = list(workload.terms_lately(scene.since))
+        if workload.ended is not None or not all(terms.wants(version.name) for terms in lately):
+            return
+        count = sum(workload.counts(pod) and lately[-1].wants(pod.metadata.name) for pod in _of(workload, taken))
+        most = max(self._most(workload, terms) for terms in lately) + workload.losses_lately(scene.since)
+        if count > most:
+            yield f"{count} pods of {workload.name} are not Ready because of us, {most} may be"
+
+    def _most(self, workload: Workload, terms: Terms) -> int:
+        """How many pods may be taken at this moment by these terms."""
+        if terms.per_node is None:
+            surplus = sum(map(workload.counts, workload.pods.values())) - terms.replicas
+            return terms.max_unavailable + max(surplus, 0)
+        per_node = terms.per_node
+        return per_node.max_unavailable(sum(map(per_node.wants, self._nodes.values())))
+
+
+def _of(workload: Workload, uids: set[str]) -> Iterator[Pod]:
+    return (pod for uid, pod in workload.pods.items() if uid in uids)
+
+
+def _is_taken(step: Step) -> bool:
+    """The step turns a pod unready, and it was we."""
+    before, pod = step.before, step.pod
+    if before is None or pod is None or not before.ready or pod.ready or not pod.active:
+        return False
+    return step.ours or follows_our_gates(step)
