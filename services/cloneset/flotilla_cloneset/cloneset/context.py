@@ -10,13 +10,15 @@ from flotilla_cloneset.cloneset.numbers import Targets
 from flotilla_cloneset.cloneset.revisions import RECIPE
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.core import Pod
+from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.cloneset.types import RollingUpdate
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_common.workload.recipe import belongs
 from flotilla_common.workload.revisions import RevisionChoice
 
 
-class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
+class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One CloneSet at the moment of planning."""
 
     snapshot: CloneSetSnapshot
@@ -51,6 +53,28 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
             drop_field_owners=options.drop_field_owners,
         )
 
-    def serviceable(self, pod: Pod) -> bool:
-        """Whether deleting the pod costs availability: available, minReadySeconds aside."""
-        return traits(pod).serviceable
+    def dispensable(self, pod: Pod) -> bool:
+        """Whether nobody misses the pod.
+
+        It is not ready. Or it has not been ready for minReadySeconds and enough others have; or, if it is of an older
+        revision, enough others have been ready for longer than it has.
+        """
+        if not traits(pod).serviceable:
+            return True
+        if pod.metadata.uid not in self.pods.unavailable:
+            return False
+        if self.pods.counts.available >= self._needed:
+            return True
+        since, outdated = self._served_since, not belongs(pod.revision, self.revisions.update.metadata.name)
+        return outdated and since is not None and pod.ready_since is not None and pod.ready_since > since
+
+    @property
+    def _needed(self) -> int:
+        return self.targets.replicas - self.targets.max_unavailable
+
+    @Fact
+    def _served_since(self) -> datetime | None:
+        """Since when as many pods as are needed have been ready; None if there are not so many."""
+        ready = (pod.ready_since for pod in self.pods.active if traits(pod).serviceable)
+        since = sorted(at for at in ready if at is not None)
+        return since[max(self._needed, 1) - 1] if len(since) >= max(self._needed, 1) else None
