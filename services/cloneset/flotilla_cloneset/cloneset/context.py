@@ -56,8 +56,8 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def dispensable(self, pod: Pod) -> bool:
         """Whether nobody misses the pod.
 
-        It is not ready. Or it has not been ready for minReadySeconds and enough others have; or, if it is of an older
-        revision, enough others have been ready for longer than it has.
+        It is not ready. Or it has not been ready for minReadySeconds and enough others have; or, if it is not of the
+        update revision, enough others have been ready for longer than it has.
         """
         if not traits(pod).serviceable:
             return True
@@ -65,16 +65,20 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return False
         if self.pods.counts.available >= self._needed:
             return True
-        since, outdated = self._served_since, not belongs(pod.revision, self.revisions.update.metadata.name)
-        return outdated and since is not None and pod.ready_since is not None and pod.ready_since > since
+        return not belongs(pod.revision, self.revisions.update.metadata.name) and pod.metadata.uid not in self._mainstay
 
     @property
     def _needed(self) -> int:
-        return self.targets.replicas - self.targets.max_unavailable
+        return max(self.targets.replicas - self.targets.max_unavailable, 0)
 
     @Fact
-    def _served_since(self) -> datetime | None:
-        """Since when as many pods as are needed have been ready; None if there are not so many."""
-        ready = (pod.ready_since for pod in self.pods.active if traits(pod).serviceable)
-        since = sorted(at for at in ready if at is not None)
-        return since[max(self._needed, 1) - 1] if len(since) >= max(self._needed, 1) else None
+    def _mainstay(self) -> frozenset[str]:
+        """Uids of those that have been ready for longest, as many as are needed; of equals, those that the rollout found
+        and that nobody has chosen to go."""
+        current, chosen = self.revisions.current.metadata.name, self.pods.specified_uids
+        ready = (
+            (pod.ready_since, not belongs(pod.revision, current), pod.metadata.uid in chosen, pod.metadata.uid)
+            for pod in self.pods.active
+            if traits(pod).serviceable and pod.ready_since is not None
+        )
+        return frozenset(uid for *_, uid in sorted(ready)[: self._needed])
