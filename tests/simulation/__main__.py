@@ -4,18 +4,23 @@ python -m tests.simulation list
 python -m tests.simulation sweep [SCENARIO …]
 python -m tests.simulation slice EVERY FIRST [SCENARIO …]   each so-many-th fault only
 python -m tests.simulation exhaustive EVERY FIRST [SCENARIO …]   the same of all faults, also where a sweep takes a part
+python -m tests.simulation passes [SCENARIO …]             in passes that write less, or more, than usual
 python -m tests.simulation explore FIRST COUNT
 python -m tests.simulation replay SCENARIO [FAULT …]      as a failure prints it
+python -m tests.simulation replay SCENARIO passes:CUT
 python -m tests.simulation replay seed:N | SCRIPT
 """
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import msgspec
 
 from tests.simulation.exploration.explore import AnyScript, explore, script_of
+from tests.simulation.oracles.outcome import differences
 from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.passes import CUTS, cut_into, judge_passes
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import Tally, sweep, verdict
 from tests.simulation.scenarios import every_scenario
@@ -25,8 +30,10 @@ from tests.simulation.trace import tell
 
 def replay(words: Sequence[str]) -> int:
     """Play one run again and tell all of it."""
-    scenario, faults, seed = _meant(words)
-    outcome, saboteur, history = run(scenario, faults, seed=seed)
+    cuts = [CUTS[word.removeprefix("passes:")] for word in words if word.startswith("passes:")]
+    scenario, faults, seed = _meant([word for word in words if not word.startswith("passes:")])
+    with cut_into(cuts[0]) if cuts else nullcontext():
+        outcome, saboteur, history = run(scenario, faults, seed=seed)
     marks = dict(zip(saboteur.strikes, map(str, faults), strict=False))
     for line in tell(history, marks=marks):
         print(line)
@@ -34,6 +41,8 @@ def replay(words: Sequence[str]) -> int:
     if len(faults) == 1 and seed is None:
         reference, _, _ = run(scenario)
         problems = verdict(scenario, reference, outcome, faults[0])
+    if cuts:
+        problems += differences(run(scenario)[0], outcome, exact=False)
     print(f"came to rest after {outcome.settled:.3f} s; writes: {dict(outcome.writes)}")
     print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
     return 1 if problems else 0
@@ -72,6 +81,8 @@ def main(words: Sequence[str]) -> int:
             return _swept(sweep(names, every=int(every), first=int(first)))
         case ["exhaustive", every, first, *names]:
             return _swept(sweep(names, every=int(every), first=int(first), exhaustive=True))
+        case ["passes", *names]:
+            return 1 if judge_passes(names) else 0
         case ["explore", first, count]:
             return 1 if explore(range(int(first), int(first) + int(count))) else 0
         case ["replay", _, *_]:

@@ -1,0 +1,102 @@
+"""What a script ends in does not depend on how its writes fall into passes.
+
+A pass writes only a part of what there is to do: creates come in slow start, writes are refused for a while, replies are
+lost, processes die. The next pass finds what is there by then, and must come to the same in the end. So every scenario
+is played in passes that write less, or more, than usual, and must end in the same pods and revisions as otherwise. How
+often something is written on the way may differ.
+"""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import msgspec
+
+from flotilla_common.api.resources import POD
+from flotilla_common.control.executor import Executor, Report
+from flotilla_common.control.fence import Fence
+from flotilla_common.control.plan import Chain, Create, Plan, Stage
+from flotilla_common.control.subject import Subject
+from flotilla_common.workload import slowstart
+from tests.simulation.oracles.outcome import differences
+from tests.simulation.perturbation.play import run
+from tests.simulation.perturbation.sweep import REPLAY, cores
+from tests.simulation.scenarios import every_scenario
+from tests.support.bound import end_with_parent
+
+UNLIMITED = 1_000_000
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """What one pass does at most."""
+
+    pods: int = UNLIMITED  # that it creates
+    writes: int = UNLIMITED  # chains of writes, to whatever object
+    last: bool = False  # the first ones are left out instead of the last ones
+
+    def part_of(self, plan: Plan) -> Plan:
+        """What is left of a plan. As after a failure, nothing follows a stage that is not complete, if it says so."""
+        pods, writes = self.pods, self.writes
+        stages: list[Stage] = []
+        for stage in plan.stages:
+            kept: list[Chain] = []
+            for chain in reversed(stage.chains) if self.last else stage.chains:
+                makes_pod = isinstance(chain[-1], Create) and chain[-1].resource == POD
+                if writes > 0 and (pods > 0 or not makes_pod):
+                    kept.append(chain)
+                    writes -= 1
+                    pods -= makes_pod
+            stages.append(msgspec.structs.replace(stage, chains=tuple(kept)))
+            if len(kept) < len(stage.chains) and stage.stop_on_failure:
+                break
+        return msgspec.structs.replace(plan, stages=tuple(stages))
+
+
+CUTS: Mapping[str, Cut] = {
+    "one-pod": Cut(pods=1),
+    "two-pods": Cut(pods=2, last=True),
+    "all-pods": Cut(),
+    "one-write": Cut(writes=1),
+}
+"""By name. `all-pods`: also those that slow start leaves to later passes."""
+
+
+@contextmanager
+def cut_into(cut: Cut) -> Iterator[None]:
+    """In here, passes of all services do so much."""
+    whole = Executor.run
+
+    async def part(executor: Executor, subject: Subject, plan: Plan, fence: Fence, trace: str) -> Report:
+        return await whole(executor, subject, cut.part_of(plan), fence, trace)
+
+    with patch.object(Executor, "run", part), patch.object(slowstart, "BATCHES_PER_PASS", 10):
+        yield
+
+
+def wrong_with(scenario: str, cuts: Sequence[str] = tuple(CUTS)) -> Mapping[str, list[str]]:
+    """What comes out wrong when the scenario is played in such passes, by their names."""
+    played = every_scenario()[scenario]
+    reference, _, _ = run(played)
+    if reference.problems:
+        return {"usual": list(reference.problems)}
+    found: dict[str, list[str]] = {}
+    for name in cuts:
+        with cut_into(CUTS[name]):
+            outcome, _, _ = run(played)
+        if problems := [*outcome.problems, *differences(reference, outcome, exact=False)]:
+            found[name] = problems
+    return found
+
+
+def judge_passes(names: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
+    """Play the scenarios, or all there are, in passes of every sort, over all cores. Returns how many runs failed."""
+    work, failed = list(names or every_scenario()), 0
+    with multiprocessing.get_context("fork").Pool(cores(), initializer=end_with_parent) as pool:
+        for scenario, found in zip(work, pool.imap(wrong_with, work), strict=True):
+            failed += len(found)
+            for cut, problems in found.items():
+                told = "".join(f"\n    {problem}" for problem in problems)
+                say(f"FAILED {scenario} in passes of {cut}{told}\n    replay: {REPLAY} {scenario} passes:{cut}")
+    say(f"{len(work)} scenarios in passes of {', '.join(CUTS)}: {failed} failures")
+    return failed
