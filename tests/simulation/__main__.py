@@ -13,14 +13,12 @@ python -m tests.simulation replay seed:N | SCRIPT
 
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import msgspec
 
 from tests.simulation.exploration.explore import AnyScript, explore, script_of
-from tests.simulation.oracles.outcome import differences
 from tests.simulation.perturbation.fault import Fault
-from tests.simulation.perturbation.passes import CUTS, cut_into, judge_passes
+from tests.simulation.perturbation.passes import CUTS, judge_passes, run_in_passes, wrong_with
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import Tally, sweep, verdict
 from tests.simulation.scenarios import every_scenario
@@ -30,10 +28,10 @@ from tests.simulation.trace import tell
 
 def replay(words: Sequence[str]) -> int:
     """Play one run again and tell all of it."""
-    cuts = [CUTS[word.removeprefix("passes:")] for word in words if word.startswith("passes:")]
-    scenario, faults, seed = _meant([word for word in words if not word.startswith("passes:")])
-    with cut_into(cuts[0]) if cuts else nullcontext():
-        outcome, saboteur, history = run(scenario, faults, seed=seed)
+    if words[-1].startswith("passes:"):
+        return replay_in_passes(words[0], words[-1].removeprefix("passes:"))
+    scenario, faults, seed = _meant(words)
+    outcome, saboteur, history = run(scenario, faults, seed=seed)
     marks = dict(zip(saboteur.strikes, map(str, faults), strict=False))
     for line in tell(history, marks=marks):
         print(line)
@@ -41,9 +39,17 @@ def replay(words: Sequence[str]) -> int:
     if len(faults) == 1 and seed is None:
         reference, _, _ = run(scenario)
         problems = verdict(scenario, reference, outcome, faults[0])
-    if cuts:
-        problems += differences(run(scenario)[0], outcome, exact=False)
     print(f"came to rest after {outcome.settled:.3f} s; writes: {dict(outcome.writes)}")
+    print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
+    return 1 if problems else 0
+
+
+def replay_in_passes(name: str, cut: str) -> int:
+    """Play one scenario again in passes of this sort and tell all of it."""
+    _, history = run_in_passes(every_scenario()[name], CUTS[cut])
+    for line in tell(history):
+        print(line)
+    problems = wrong_with(name, [cut]).get(cut, [])
     print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
     return 1 if problems else 0
 

@@ -1,9 +1,9 @@
 """What a script ends in does not depend on how its writes fall into passes.
 
-A pass writes only a part of what there is to do: creates come in slow start, writes are refused for a while, replies are
-lost, processes die. The next pass finds what is there by then, and must come to the same in the end. So every scenario
-is played in passes that write less, or more, than usual, and must end in the same pods and revisions as otherwise. How
-often something is written on the way may differ.
+A pass writes only a part of what there is to do: creates come in slow start, writes are refused for a while, replies
+are lost, processes die. The next pass finds what is there by then, and must come to the same in the end. So every
+scenario is played in passes that write less, or more, than usual, and must end in the same pods and revisions as
+otherwise. How often something is written on the way may differ.
 """
 
 import multiprocessing
@@ -19,10 +19,15 @@ from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Chain, Create, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.workload import slowstart
-from tests.simulation.oracles.outcome import differences
-from tests.simulation.perturbation.play import run
+from tests.simulation.history import History
+from tests.simulation.oracles.outcome import Outcome, differences
+from tests.simulation.perturbation.kinds import Setting
+from tests.simulation.perturbation.play import Run, in_world, run
+from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.perturbation.sweep import REPLAY, cores
 from tests.simulation.scenarios import every_scenario
+from tests.simulation.scenarios.scenario import Scenario
+from tests.simulation.world import World
 from tests.support.bound import end_with_parent
 
 UNLIMITED = 1_000_000
@@ -32,15 +37,16 @@ class Cut(msgspec.Struct, frozen=True):
     """What one pass does at most."""
 
     pods: int = UNLIMITED  # that it creates
-    writes: int = UNLIMITED  # chains of writes, to whatever object
+    writes: int = UNLIMITED  # chains of each stage, about whatever objects
     last: bool = False  # the first ones are left out instead of the last ones
 
     def part_of(self, plan: Plan) -> Plan:
         """What is left of a plan. As after a failure, nothing follows a stage that is not complete, if it says so."""
-        pods, writes = self.pods, self.writes
+        pods = self.pods
         stages: list[Stage] = []
         for stage in plan.stages:
             kept: list[Chain] = []
+            writes = self.writes
             for chain in reversed(stage.chains) if self.last else stage.chains:
                 makes_pod = isinstance(chain[-1], Create) and chain[-1].resource == POD
                 if writes > 0 and (pods > 0 or not makes_pod):
@@ -74,16 +80,28 @@ def cut_into(cut: Cut) -> Iterator[None]:
         yield
 
 
+def run_in_passes(scenario: Scenario, cut: Cut) -> tuple[Outcome, History]:
+    """Play a scenario; from the moment at which it begins to count, passes do no more than this."""
+    saboteur = Saboteur()
+
+    async def body(world: World) -> tuple[Outcome, History]:
+        one = Run(scenario, saboteur, world)
+        await one.prepare()
+        with cut_into(cut):
+            return await one.play(), world.history
+
+    return in_world(scenario, saboteur, body, Setting())
+
+
 def wrong_with(scenario: str, cuts: Sequence[str] = tuple(CUTS)) -> Mapping[str, list[str]]:
     """What comes out wrong when the scenario is played in such passes, by their names."""
-    played = every_scenario()[scenario]
+    played = msgspec.structs.replace(every_scenario()[scenario], exact=False)
     reference, _, _ = run(played)
     if reference.problems:
         return {"usual": list(reference.problems)}
     found: dict[str, list[str]] = {}
     for name in cuts:
-        with cut_into(CUTS[name]):
-            outcome, _, _ = run(played)
+        outcome, _ = run_in_passes(played, CUTS[name])
         if problems := [*outcome.problems, *differences(reference, outcome, exact=False)]:
             found[name] = problems
     return found

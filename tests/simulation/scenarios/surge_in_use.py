@@ -1,4 +1,4 @@
-"""Large surges, and second thoughts in their middle: what is in use stays until old pods go, and what is changed holds at
+"""Large surges, and second thoughts in their middle: what is in use stays until old pods go, and a change holds at
 once (cloneset.md §4.3)."""
 
 import msgspec

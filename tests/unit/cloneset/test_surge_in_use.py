@@ -55,10 +55,13 @@ def old(count: int) -> list[Pod]:
         ),
         pytest.param(surging(1).max_unavailable(1), "4o 3n!", ["delete n1"], id="… and the rest in the next one"),
         pytest.param(
-            surging(1).min_ready(30), [*old(5), *started(3)], ["delete n1", "delete n2"], id="new pods ready too shortly"
+            surging(1).min_ready(30),
+            [*old(5), *started(3)],
+            ["delete n1", "delete n2"],
+            id="new pods ready too shortly",
         ),
         pytest.param(
-            surging(1).min_ready(FOREVER), "5o 3n", [], id="maxSurge lowered: of pods that serve none is available"
+            surging(1).min_ready(FOREVER), "5o 3n", ["delete n1", "delete n2"], id="… and none is available at all"
         ),
         pytest.param(surging(1).in_place(), "4o 1o* 3n!", ["delete n1"], id="what is to go anyway is not counted"),
         pytest.param(

@@ -56,8 +56,8 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def dispensable(self, pod: Pod) -> bool:
         """Whether nobody misses the pod.
 
-        It is not ready. Or it has not been ready for minReadySeconds and enough others have; or, if it is not of the
-        update revision, enough others have been ready for longer than it has.
+        It is not ready. Or it has not been ready for minReadySeconds and enough others have; or, in the middle of a
+        rollout, enough others have been ready for longer than it has.
         """
         if not traits(pod).serviceable:
             return True
@@ -65,7 +65,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return False
         if self.pods.counts.available >= self._needed:
             return True
-        return not belongs(pod.revision, self.revisions.update.metadata.name) and pod.metadata.uid not in self._mainstay
+        return bool(self.pods.old) and pod.metadata.uid not in self._mainstay
 
     @property
     def _needed(self) -> int:
@@ -73,8 +73,8 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @Fact
     def _mainstay(self) -> frozenset[str]:
-        """Uids of those that have been ready for longest, as many as are needed; of equals, those that the rollout found
-        and that nobody has chosen to go."""
+        """Uids of those that have been ready for longest, as many as are needed; of equals, those that the rollout
+        found and that nobody has chosen to go."""
         current, chosen = self.revisions.current.metadata.name, self.pods.specified_uids
         ready = (
             (pod.ready_since, not belongs(pod.revision, current), pod.metadata.uid in chosen, pod.metadata.uid)
