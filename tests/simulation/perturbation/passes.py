@@ -7,7 +7,7 @@ otherwise. How often something is written on the way may differ.
 """
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
 
@@ -69,7 +69,7 @@ CUTS: Mapping[str, Cut] = {
 
 
 @contextmanager
-def cut_into(cut: Cut) -> Iterator[None]:
+def cut_into(cut: Cut) -> Generator[None]:
     """In here, passes of all services do so much."""
     whole = Executor.run
 
