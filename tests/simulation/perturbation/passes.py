@@ -13,6 +13,10 @@ from unittest.mock import patch
 
 import msgspec
 
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor, Report
 from flotilla_common.control.fence import Fence
@@ -67,6 +71,14 @@ CUTS: Mapping[str, Cut] = {
 }
 """By name. `all-pods`: also those that slow start leaves to later passes."""
 
+POD_MAKERS = frozenset({CLONE_SET.kind, STATEFUL_SET.kind, DAEMON_SET.kind, BROADCAST_JOB.kind})
+"""Kinds whose plans create pods."""
+
+
+def cuts_for(scenario: Scenario) -> Sequence[str]:
+    """The passes in which a scenario is played: where we create no pods, it does not matter how many of them."""
+    return tuple(CUTS) if scenario.kind in POD_MAKERS and not scenario.agents else ("one-write",)
+
 
 @contextmanager
 def cut_into(cut: Cut) -> Generator[None]:
@@ -93,14 +105,14 @@ def run_in_passes(scenario: Scenario, cut: Cut) -> tuple[Outcome, History]:
     return in_world(scenario, saboteur, body, Setting())
 
 
-def wrong_with(scenario: str, cuts: Sequence[str] = tuple(CUTS)) -> Mapping[str, list[str]]:
-    """What comes out wrong when the scenario is played in such passes, by their names."""
+def wrong_with(scenario: str, cuts: Sequence[str] = ()) -> Mapping[str, list[str]]:
+    """What comes out wrong when the scenario is played in such passes, or in all that matter to it, by their names."""
     played = msgspec.structs.replace(every_scenario()[scenario], exact=False)
     reference, _, _ = run(played)
     if reference.problems:
         return {"usual": list(reference.problems)}
     found: dict[str, list[str]] = {}
-    for name in cuts:
+    for name in cuts or cuts_for(played):
         outcome, _ = run_in_passes(played, CUTS[name])
         if problems := [*outcome.problems, *differences(reference, outcome, exact=False)]:
             found[name] = problems
