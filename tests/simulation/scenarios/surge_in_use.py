@@ -94,8 +94,8 @@ SCENARIOS = surged(
         name="surge-lowered-in-mid-roll",
         given=running(cloneset(5, policy="ReCreate", **DOUBLED)),
         when=(
-            *(image("two"), Wait(pods=7), rolling(maxSurge=1), Wait(image="two", serving=1)),
-            rolling(maxUnavailable=1, maxSurge=0),
+            *(*BOTH, rolling(maxSurge=1), Wait(pods=6)),
+            *(rolling(maxUnavailable=1, maxSurge=0), Wait(pods=5), LET_GO),
         ),
         then=End(pods={"two": 5}),
         exact=False,
