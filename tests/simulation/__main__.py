@@ -4,8 +4,10 @@ python -m tests.simulation list
 python -m tests.simulation sweep [SCENARIO …]
 python -m tests.simulation slice EVERY FIRST [SCENARIO …]   each so-many-th fault only
 python -m tests.simulation exhaustive EVERY FIRST [SCENARIO …]   the same of all faults, also where a sweep takes a part
+python -m tests.simulation passes [SCENARIO …]             in passes that write less, or more, than usual
 python -m tests.simulation explore FIRST COUNT
 python -m tests.simulation replay SCENARIO [FAULT …]      as a failure prints it
+python -m tests.simulation replay SCENARIO passes:CUT
 python -m tests.simulation replay seed:N | SCRIPT
 """
 
@@ -16,6 +18,7 @@ import msgspec
 
 from tests.simulation.exploration.explore import AnyScript, explore, script_of
 from tests.simulation.perturbation.fault import Fault
+from tests.simulation.perturbation.passes import CUTS, judge_passes, run_in_passes, wrong_with
 from tests.simulation.perturbation.play import run
 from tests.simulation.perturbation.sweep import Tally, sweep, verdict
 from tests.simulation.scenarios import every_scenario
@@ -25,6 +28,8 @@ from tests.simulation.trace import tell
 
 def replay(words: Sequence[str]) -> int:
     """Play one run again and tell all of it."""
+    if words[-1].startswith("passes:"):
+        return replay_in_passes(words[0], words[-1].removeprefix("passes:"))
     scenario, faults, seed = _meant(words)
     outcome, saboteur, history = run(scenario, faults, seed=seed)
     marks = dict(zip(saboteur.strikes, map(str, faults), strict=False))
@@ -35,6 +40,16 @@ def replay(words: Sequence[str]) -> int:
         reference, _, _ = run(scenario)
         problems = verdict(scenario, reference, outcome, faults[0])
     print(f"came to rest after {outcome.settled:.3f} s; writes: {dict(outcome.writes)}")
+    print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
+    return 1 if problems else 0
+
+
+def replay_in_passes(name: str, cut: str) -> int:
+    """Play one scenario again in passes of this sort and tell all of it."""
+    _, history = run_in_passes(every_scenario()[name], CUTS[cut])
+    for line in tell(history):
+        print(line)
+    problems = wrong_with(name, [cut]).get(cut, [])
     print("\n".join(["WRONG:", *problems]) if problems else "nothing is wrong")
     return 1 if problems else 0
 
@@ -72,6 +87,8 @@ def main(words: Sequence[str]) -> int:
             return _swept(sweep(names, every=int(every), first=int(first)))
         case ["exhaustive", every, first, *names]:
             return _swept(sweep(names, every=int(every), first=int(first), exhaustive=True))
+        case ["passes", *names]:
+            return 1 if judge_passes(names) else 0
         case ["explore", first, count]:
             return 1 if explore(range(int(first), int(first) + int(count))) else 0
         case ["replay", _, *_]:

@@ -277,3 +277,43 @@ def test_pods_keep_their_revision_labels_up_to_date(space: Workspace):
         assert record["updateImages"] is True
         assert list(record["lastContainerStatuses"]) == ["nginx"]
         assert is_ready(pod)
+
+
+def test_blue_green_makes_all_new_pods_beside_the_old_ones(space: Workspace):
+    """As rollout controllers do it, who hold pods back from being available with minReadySeconds."""
+    before = started(space, 5, {"maxSurge": "100%", "maxUnavailable": 0})
+    kept = {name for name, *_ in before}
+    held = {"minReadySeconds": 2147483646, "template": {"metadata": {"annotations": {"try": "1"}}}}
+    space.patch({"spec": held})
+    space.settled(replicas=10, updatedReplicas=5, updatedReadyReplicas=5, availableReplicas=0)
+    assert kept < set(space.pods)
+    # Another template in the middle: those of the first try go, and the old ones stay.
+    space.patch({"spec": {"template": {"metadata": {"annotations": {"try": "2"}}}}})
+    space.settled(replicas=10, updatedReplicas=5, updatedReadyReplicas=5)
+    assert kept < set(space.pods)
+    assert sum(pod["metadata"]["annotations"].get("try") == "2" for pod in space.pods.values()) == 5
+    # Back to the first one, while they are held still.
+    space.patch({"spec": {"template": {"metadata": {"annotations": {"try": None}}}}})
+    space.settled(replicas=5, updatedReplicas=5, readyReplicas=5)
+    assert identities(space) == before
+    # Once more, and on to the end.
+    space.patch({"spec": {"template": {"metadata": {"annotations": {"try": "3"}}}}})
+    space.settled(replicas=10, updatedReplicas=5, updatedReadyReplicas=5)
+    space.patch({"spec": {"minReadySeconds": 0}})
+    space.settled(replicas=5, updatedReplicas=5, updatedAvailableReplicas=5)
+    assert not kept & set(space.pods)
+
+
+def test_a_surge_that_is_lowered_in_the_middle_is_lowered_at_once(space: Workspace):
+    before = {name for name, *_ in started(space, 5, {"maxSurge": "100%", "maxUnavailable": 0})}
+    template = space.clone()["spec"]["template"]
+    space.patch({"spec": {"template": {"spec": {"nodeSelector": {"nowhere": "yes"}}}}})
+    space.until(lambda: len(space.pods) == 10)
+    space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}})
+    space.settled(replicas=6, updatedReplicas=1, readyReplicas=5)
+    assert before < set(space.pods)
+    space.patch({"spec": {"updateStrategy": {"rollingUpdate": {"maxSurge": 3}}}})
+    space.until(lambda: len(space.pods) == 8)
+    space.json_patch({"op": "replace", "path": "/spec/template", "value": template})
+    space.settled(replicas=5, updatedReplicas=5, readyReplicas=5)
+    assert before == set(space.pods)

@@ -19,6 +19,9 @@ OTHER_ENV = spec(
     }
 )
 
+FIVE = (AddNode(name="node-4"), AddNode(name="node-5"))
+"""Two nodes more than there are."""
+
 SCENARIOS = in_daemons(
     Scenario(
         name="daemons-replaced-by-share",
@@ -60,6 +63,20 @@ SCENARIOS = in_daemons(
         exact=False,
         timed=True,
         quiet=4,  # longer than the pods take to become available
+    ),
+    Scenario(
+        name="daemons-surged-everywhere-and-changed-twice",
+        given=(*FIVE, *everywhere(daemonset(maxSurge="100%", maxUnavailable=0), 5)),
+        when=(image("two"), Wait(image="two", matching=2), image("three")),
+        then=on(three="12345"),
+        exact=False,
+    ),
+    Scenario(
+        name="daemons-surged-behind-a-partition",
+        given=(*FIVE, *everywhere(daemonset(maxSurge=1, maxUnavailable=0, partition=2), 5)),
+        when=(image("two"), Wait(pods=6), rolling(maxSurge="100%")),
+        then=on(one="12", two="345"),
+        exact=False,
     ),
     Scenario(
         name="daemons-of-a-canary",

@@ -2,7 +2,7 @@
 (statefulset.md §8.1, §8.3)."""
 
 from flotilla_common.control.plan import Json
-from tests.simulation.scenarios.manifests import answer, container, running, spec, statefulset
+from tests.simulation.scenarios.manifests import answer, container, image, rolling, running, spec, statefulset
 from tests.simulation.scenarios.refusals import QUOTA
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.statefulset import in_sets
@@ -75,6 +75,24 @@ SCENARIOS = in_sets(
         when=(spec(reserveOrdinals=["0-1"]), Wait(pods=3), spec(reserveOrdinals=[1])),
         then=End(pods={"one": 3}, names=("web-0", "web-2", "web-3")),
         exact=False,
+    ),
+    Scenario(
+        name="set-scaled-out-around-reserved-ordinals",
+        given=running(statefulset(2, ordered=False, top={"reserveOrdinals": [1]})),
+        when=(spec(replicas=6, reserveOrdinals=["1-2", 5]),),
+        then=End(pods={"one": 6}, names=("web-0", "web-3", "web-4", "web-6", "web-7", "web-8")),
+    ),
+    Scenario(
+        name="set-scaled-out-behind-a-partition",
+        given=running(statefulset(4, ordered=False, partition=2, maxUnavailable=2)),
+        when=(image("two"), Wait(image="two", matching=2, serving=2), rolling(partition=6), spec(replicas=9)),
+        then=End(pods={"one": 4, "two": 5}),
+    ),
+    Scenario(
+        name="set-scaled-out-behind-a-partition-of-any",
+        given=running(statefulset(4, ordered=False, partition=3, maxUnavailable=2, unorderedUpdate={})),
+        when=(image("two"), Wait(image="two", serving=1), rolling(partition=5), spec(replicas=9)),
+        then=End(pods={"one": 5, "two": 4}),
     ),
     Scenario(
         name="ordinals-started-higher",

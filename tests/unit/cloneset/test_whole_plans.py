@@ -216,7 +216,7 @@ def scale_out_limited() -> Plan:
 
 
 def surge_of_both_sides() -> Plan:
-    return planned(cloneset().replicas(5).partition(3).max_unavailable(1).max_surge("40%"), "4o 1o* 1n*")
+    return planned(cloneset().replicas(5).partition(3).max_unavailable(1).max_surge("20%"), "4o 1o* 1n*")
 
 
 def names_that_are_gone() -> Plan:

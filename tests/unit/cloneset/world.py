@@ -35,6 +35,7 @@ class World:
         self.typed: dict[tuple[str, str, str], Any] = {}
         self.writes: dict[str, list[str]] = defaultdict(list)
         self.broken: set[str] = set()  # images that never become ready
+        self.most_creates: int | None = None  # of pods in one pass; the others are lost
         self.builder = builder
         self.last: Plan = Plan()
         status = {} if not rollout else builder.status
@@ -75,9 +76,12 @@ class World:
         assert self.last == plan(self.snapshot(), self.now), "the same snapshot gives the same plan"
         planned = [chain[-1].name for stage in self.last.stages for chain in stage.chains]
         assert len(planned) == len(set(planned)), f"no object is planned twice in one pass: {planned}"
+        creates = 0
         for stage in self.last.stages:
             for chain in stage.chains:
-                self._do_chain(chain)
+                creates += isinstance(chain[-1], Create)
+                if not isinstance(chain[-1], Create) or self.most_creates is None or creates <= self.most_creates:
+                    self._do_chain(chain)
         if self.last.status is not None:
             self._do(self.last.status, "")
             return self.last  # a write after the status hangs on the version that the status has just changed

@@ -10,13 +10,15 @@ from flotilla_cloneset.cloneset.numbers import Targets
 from flotilla_cloneset.cloneset.revisions import RECIPE
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.core import Pod
+from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.cloneset.types import RollingUpdate
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.inplace import InPlaceContext
+from flotilla_common.workload.recipe import belongs
 from flotilla_common.workload.revisions import RevisionChoice
 
 
-class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
+class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One CloneSet at the moment of planning."""
 
     snapshot: CloneSetSnapshot
@@ -51,6 +53,32 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
             drop_field_owners=options.drop_field_owners,
         )
 
-    def serviceable(self, pod: Pod) -> bool:
-        """Whether deleting the pod costs availability: available, minReadySeconds aside."""
-        return traits(pod).serviceable
+    def dispensable(self, pod: Pod) -> bool:
+        """Whether nobody misses the pod.
+
+        It is not ready. Or it has not been ready for minReadySeconds and enough others have; or, in the middle of a
+        rollout, enough others have been ready for longer than it has.
+        """
+        if not traits(pod).serviceable:
+            return True
+        if pod.metadata.uid not in self.pods.unavailable:
+            return False
+        if self.pods.counts.available >= self._needed:
+            return True
+        return bool(self.pods.old) and pod.metadata.uid not in self._mainstay
+
+    @property
+    def _needed(self) -> int:
+        return max(self.targets.replicas - self.targets.max_unavailable, 0)
+
+    @Fact
+    def _mainstay(self) -> frozenset[str]:
+        """Uids of those that have been ready for longest, as many as are needed; of equals, those that the rollout
+        found and that nobody has chosen to go."""
+        current, chosen = self.revisions.current.metadata.name, self.pods.specified_uids
+        ready = (
+            (pod.ready_since, not belongs(pod.revision, current), pod.metadata.uid in chosen, pod.metadata.uid)
+            for pod in self.pods.active
+            if traits(pod).serviceable and pod.ready_since is not None
+        )
+        return frozenset(uid for *_, uid in sorted(ready)[: self._needed])

@@ -22,6 +22,7 @@ class Targets(Frozen):
     replicas: int
     partition: int = 0
     max_surge: int = 0
+    paused_surge: int = 0  # maxSurge that is out of force while the rollout is paused; pods that it allowed may stay
     max_unavailable: int = 0
     scale_limit: int | None = None  # scaleStrategy.maxUnavailable; None is unlimited
     on_delete: bool = False
@@ -32,6 +33,11 @@ class Targets(Frozen):
     def expected_updated(self) -> int:
         """How many pods should be on the update revision (status.expectedUpdatedReplicas)."""
         return self.replicas - self.partition
+
+    @property
+    def ceiling(self) -> int:
+        """How many pods there may be at most."""
+        return self.replicas + self.max_surge + self.paused_surge
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -75,6 +81,7 @@ class Quantities(Frozen):
     create_now: int
     scale_down: int
     scale_down_old: int
+    excess: int  # pods above replicas + maxSurge that nobody has begun to delete
     delete_ready: int
     update: int  # negative: roll back to the current revision
     update_budget: int
@@ -92,12 +99,14 @@ def targets(cloneset: CloneSet) -> Targets:
     if spec.update_strategy.type == "OnDelete":
         allowed = lenient_value(DEFAULT_MAX_UNAVAILABLE, spec.replicas, round_up=False)
         return Targets(replicas=spec.replicas, max_unavailable=allowed, scale_limit=scale_limit, on_delete=True)
-    surge = 0 if rolling.paused else _lenient("maxSurge", rolling.max_surge or 0, spec.replicas, True, problems)
+    allowed_surge = _lenient("maxSurge", rolling.max_surge or 0, spec.replicas, True, problems)
+    surge = 0 if rolling.paused else allowed_surge
     wanted = DEFAULT_MAX_UNAVAILABLE if rolling.max_unavailable is None else rolling.max_unavailable
     return Targets(
         replicas=spec.replicas,
         partition=_partition(rolling.partition, spec.replicas, problems),
         max_surge=surge,
+        paused_surge=allowed_surge - surge,
         max_unavailable=_lenient("maxUnavailable", wanted, spec.replicas, surge == 0, problems),
         scale_limit=scale_limit,
         paused=rolling.paused,
@@ -152,6 +161,7 @@ def quantities(want: Targets, new: Side, old: Side, *, rollback: bool, exclude_p
         create_now=scale_up if want.scale_limit is None else min(scale_up, max(want.scale_limit - unavailable, 0)),
         scale_down=scale_down,
         scale_down_old=max(counted_old - old.deleting - wanted_old, 0),
+        excess=max(new.active + old.active - deleting - want.ceiling, 0),
         delete_ready=(
             max(want.max_unavailable + total - want.replicas - unavailable, 0) if deleting or scale_down else 0
         ),
@@ -163,14 +173,19 @@ def quantities(want: Targets, new: Side, old: Side, *, rollback: bool, exclude_p
 def _surge(
     want: Targets, deleting_new: int, deleting: int, unavailable: int, surplus_old: int, surplus_new: int
 ) -> tuple[int, int]:
-    """(pods above replicas that are useful now, how many of them on the old revision)."""
+    """(pods above replicas that are useful now, how many of them on the old revision).
+
+    As long as one side lacks pods, the update may use a pod above replicas for each one that is to go. Those that are
+    there already are in use: they count until the pods that they replace are gone, however many passes it takes to
+    create all of them.
+    """
     if want.max_surge == 0:
         return 0, 0
     for_deletion = min(max(unavailable + deleting - want.max_unavailable, 0), deleting)
     for_deletion_old = max(for_deletion - deleting_new, 0)
     for_update = for_update_old = 0
     if surplus_old * surplus_new < 0:
-        for_update = min(abs(surplus_old), abs(surplus_new))
+        for_update = max(surplus_old, surplus_new)
         for_update_old = for_update if surplus_old < 0 else 0  # pods that go back are replaced by old ones
     useful, useful_old = (for_update, for_update_old) if for_update > for_deletion else (for_deletion, for_deletion_old)
     return min(want.max_surge, useful), min(want.max_surge, useful_old)

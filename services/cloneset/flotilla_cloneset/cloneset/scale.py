@@ -44,7 +44,9 @@ def plan_scale(context: PlanContext, draft: Draft) -> bool:
     specified = [pod for pod in found.specified if pod.state != PREPARING_DELETE]
     if _delete_within_budget(context, specified, draft.numbers["deleteReady"], "specified for deletion", draft):
         return True
-    return numbers.scale_down > 0 and _scale_in(context, numbers, draft)
+    if numbers.scale_down > 0 and _scale_in(context, numbers, draft):
+        return True
+    return numbers.excess > 0 and _take_back(context, numbers, draft)
 
 
 def _scaling_numbers(context: PlanContext) -> Quantities:
@@ -119,29 +121,47 @@ def _scale_in(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
             f"waiting: {pods_word(len(planned))} must be deleted first, then {numbers.scale_down} more",
         )
         return False
-    new, old = found.groups(context.snapshot.gates.on("PreparingUpdateAsUpdate"))
+    chosen = _most_dispensable(context, found.active, numbers.scale_down, numbers.scale_down_old)
+    return _delete_within_budget(context, chosen, draft.numbers["deleteReady"], "scale down", draft)
+
+
+def _take_back(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
+    """Delete what is above replicas + maxSurge, where the pods that are to go cannot be spared yet.
+
+    maxSurge or replicas were lowered in the middle of a rollout: the pods of the old revision serve until others do, so
+    those that do not serve go instead. The rollout creates them again when there is room.
+    """
+    planned = context.pods.planned
+    spare = [pod for pod in context.pods.active if pod.metadata.uid not in planned and context.dispensable(pod)]
+    chosen = _most_dispensable(context, spare, numbers.excess, numbers.scale_down_old)
+    return _delete(context, chosen, "more than replicas and maxSurge allow", draft)
+
+
+def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old_count: int) -> list[Pod]:
+    """So many of the pods, up to `old_count` of them of the old revision (cloneset.md §4.7)."""
+    among = {pod.metadata.uid for pod in pods}
+    new, old = context.pods.groups(context.snapshot.gates.on("PreparingUpdateAsUpdate"))
     spec = mapping(decode_template(context.snapshot.cloneset.spec.template).get("spec"))
     constraints = mappings(spec.get("topologySpreadConstraints"))
-    chosen = choose(
-        new,
-        old,
-        numbers.scale_down,
-        numbers.scale_down_old,
-        unavailable=found.unavailable,
+    return choose(
+        [pod for pod in new if pod.metadata.uid in among],
+        [pod for pod in old if pod.metadata.uid in among],
+        count,
+        old_count,
+        unavailable=context.pods.unavailable,
         topology_keys=[text(constraint.get("topologyKey")) for constraint in constraints],
         node_labels=context.snapshot.node_labels,
     )
-    return _delete_within_budget(context, chosen, draft.numbers["deleteReady"], "scale down", draft)
 
 
 def _delete_within_budget(
     context: PlanContext, pods: Sequence[Pod], ready_budget: int, cause: str, draft: Draft
 ) -> bool:
-    """Delete pods in the given order: not-ready ones freely, ready ones as far as the budget reaches."""
+    """Delete pods in the given order: those that are not missed freely, the others as far as the budget reaches."""
     allowed: list[Pod] = []
     waiting: list[Pod] = []
     for pod in pods:
-        if context.serviceable(pod):
+        if not context.dispensable(pod):
             if ready_budget <= 0:
                 waiting.append(pod)
                 continue
@@ -191,7 +211,7 @@ def _state_chain(context: PlanContext, pod: Pod, state: str, cause: str, draft: 
 def _delete_chain(context: PlanContext, pod: Pod, cause: str) -> Chain:
     """The pod first: its claims stay protected while it exists, and a refused deletion must not cost its data.
 
-    A pod that is deleted without budget because it is not ready is deleted at exactly the version that said so: on a
+    A pod that is deleted without budget because it does not serve is deleted at exactly the version that said so: on a
     view that is behind, it may be serving by now.
     """
     meta = pod.metadata
@@ -200,7 +220,7 @@ def _delete_chain(context: PlanContext, pod: Pod, cause: str) -> Chain:
         meta,
         cause=cause,
         phase="scale",
-        on_version=not context.serviceable(pod),
+        on_version=context.dispensable(pod),
         on_success=Event(reason="SuccessfulDelete", message=f"succeed to delete pod {meta.name}"),
         on_failure=Event(reason="FailedDelete", message=f"failed to delete pod {meta.name}: ", warning=True),
     )
