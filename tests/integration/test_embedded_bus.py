@@ -73,7 +73,7 @@ def test_it_knows_how_much_memory_it_may_take(tmp_path: Path) -> None:
     with embedded_bus(Settings(nats_dir=str(tmp_path)), programs()):
         server = Records(tmp_path).alive("nats-server")
         assert server is not None
-        assert b"GOMEMLIMIT=72MiB" in Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
+        assert b"GOMEMLIMIT=200MiB" in Path(f"/proc/{server.pid}/environ").read_bytes().split(b"\0")
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["credentials first", "bus first"])

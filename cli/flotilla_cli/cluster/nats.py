@@ -31,10 +31,13 @@ MAX_PAYLOAD = 8 * 1024 * 1024
 MAX_SUBSCRIPTIONS = 1024
 """Of one connection: services have some ten, node agents four. More only fill the server's memory."""
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
-ENVIRONMENT = {"GOGC": "400", "GOMEMLIMIT": "72MiB"}
-"""It copies every message, so garbage is looked for a quarter as often as Go would, but no more than 72 MiB are taken.
-While a thousand pods come and go 20 to 30 MiB are in use, most of them blocks of 4 and 8 MiB that were written or read
-in the last ten seconds; 20,000 objects of 4 KB are written and read back in as much CPU as without the limit."""
+ENVIRONMENT = {"GOGC": "200", "GOMEMLIMIT": "200MiB"}
+"""How nats-server collects garbage (docs/adr/0024). It copies every message, so it looks half as often as Go would.
+While a thousand pods come and go 20 MiB are in use, with 10,000 pods 60; the limit is far above both, because a
+collector that runs into its limit never rests."""
+MEMORY_STORE = 1 << 30
+"""Bytes of JetStream's streams in memory at most: 250,000 objects of 4 KB. The memory that the server has is the
+narrower bound."""
 
 LIMITS = f"""\
 max_payload: {MAX_PAYLOAD}
@@ -53,7 +56,7 @@ port: {port}
 http: "{local}:{monitor}"
 {limits}jetstream {{
   store_dir: {store}
-  max_memory_store: 268435456
+  max_memory_store: {memory}
   max_file_store: 8589934592
 }}
 """
@@ -143,6 +146,7 @@ def configuration(users: str, host: str, port: int, monitor: int, store: Path, p
         port=port,
         monitor=monitor,
         limits=LIMITS,
+        memory=MEMORY_STORE,
         store=msgspec.json.encode(str(store)).decode(),
     )
 

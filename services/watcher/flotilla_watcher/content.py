@@ -43,7 +43,7 @@ class Content:
 
     def message(self, op: str, epoch: str, head: HeadMeta, item: msgspec.Raw) -> tuple[bytes, dict[str, str]]:
         """Body and headers. A deleted object is its identity: followers need no more, and the bus keeps as many of them
-        as rollouts leave behind in ten minutes. So is one beyond the bus's payload, or withheld, to be fetched."""
+        as rollouts leave behind in five minutes. So is one beyond the bus's payload, or withheld, to be fetched."""
         headers = self.headers(op, epoch, head)
         if op == subjects.DELETED:
             return self.identity(head), headers

@@ -23,8 +23,9 @@ from flotilla_watcher.node_copies import NodeCopies
 from flotilla_watcher.spans import ChangeSpans
 from flotilla_watcher.writer import StreamWriter
 
-TOMBSTONE_SECONDS = 600.0
-"""How long a delete stays on the bus: ten times longer than a follower may be away before it reads from the start."""
+TOMBSTONE_SECONDS = 300.0
+"""How long a delete stays on the bus: longer than a follower (a minute) or a node's agent (two) may be away and still
+read on from where it was. The server keeps them in memory."""
 
 Report = Callable[[str], None]
 

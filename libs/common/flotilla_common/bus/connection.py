@@ -87,8 +87,17 @@ class OpenBusError(Exception):
     """The bus lets anybody in, and that was not allowed."""
 
 
+def header_lines(block: bytes) -> dict[str, str]:
+    """Return the headers of a block of `Name: value` lines."""
+    pairs = (line.partition(":") for line in block.decode("utf-8", "replace").split("\r\n"))
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+
+
 class _ReservedClient(Client):
     """Looks at a server before it tells it who we are, at every connect and reconnect."""
+
+    # nats-py looks for spaces in every letter of every name, which is a fifth of what it costs to follow pods.
+    _parse_header_lines = staticmethod(header_lines)
 
     def __init__(self, look: Callable[[Mapping[str, object]], None]) -> None:
         """`look` is called with the server's INFO. It raises nats.errors.Error if we want nothing to do with it."""

@@ -38,10 +38,12 @@ class StreamSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamState(msgspec.Struct, frozen=True):
-    """How far a stream is, and which stream it is: one that was lost and made again has another `created`."""
+    """How far a stream is, where its oldest message stands, and which stream it is: one that was lost and made again
+    has another `created`."""
 
     last_sequence: int
     created: str
+    first_sequence: int = 0
 
 
 class Delivery(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from nats.aio.msg import Msg
 
+from flotilla_common.bus.connection import header_lines
 from flotilla_common.bus.interface import BusError, Message, PublishRefused, StreamSpec
 from flotilla_common.bus.replies import Replies
 
@@ -64,6 +65,7 @@ class _Error(msgspec.Struct):
 
 
 class _State(msgspec.Struct):
+    first_seq: int = 0
     last_seq: int = 0
     subjects: dict[str, int] | None = None
 
@@ -153,18 +155,26 @@ class JetStream:
                 return found
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create it, or bring it up to date. What operators set on it, such as more replicas, stays."""
+        """Create it, or bring it up to date. What operators set on it, such as more replicas, stays. One that is rebuilt
+        and lies elsewhere than it should is made anew: the server moves no stream from disk to memory."""
         wanted = stream_config(spec)
         try:
-            await self._call(f"STREAM.CREATE.{spec.name}", wanted | {"num_replicas": self._copies}, dict)
+            await self._create_stream(wanted)
         except JetStreamError as error:
             if error.code != IN_USE:
                 raise
             current = (await self.stream_info(spec.name)).config
+            if spec.rebuilt and current.get("storage") != wanted["storage"]:
+                await self._call(f"STREAM.DELETE.{spec.name}", {}, dict)
+                await self._create_stream(wanted)
+                return
             if self._copies > int(current.get("num_replicas") or 1):
                 wanted |= {"num_replicas": self._copies}
             if any((current.get(name) or None) != (value or None) for name, value in wanted.items()):
                 await self._call(f"STREAM.UPDATE.{spec.name}", current | wanted, dict)
+
+    async def _create_stream(self, config: dict[str, Any]) -> None:
+        await self._call(f"STREAM.CREATE.{config['name']}", config | {"num_replicas": self._copies}, dict)
 
     async def create_consumer(self, stream: str, config: dict[str, Any]) -> str:
         """An ephemeral consumer; returns its name."""
@@ -285,6 +295,5 @@ def delivery_config(subject_filters: Sequence[str], inbox: str, after: int | Non
 
 def parse_headers(encoded: str) -> dict[str, str]:
     """Headers as the API returns them: base64 of a header block."""
-    lines = base64.b64decode(encoded).decode().split("\r\n")[1:]
-    pairs = (line.partition(":") for line in lines if line)
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    _, _, lines = base64.b64decode(encoded).partition(b"\r\n")
+    return header_lines(lines)

@@ -182,7 +182,7 @@ class NatsBus:
             info = await self._stream.stream_info(stream)
         except StreamMissing:
             return None
-        return StreamState(info.state.last_seq, info.created)
+        return StreamState(info.state.last_seq, info.created, info.state.first_seq)
 
     async def stream_subjects(self, stream: str) -> set[str]:
         return await self._stream.subjects(stream)

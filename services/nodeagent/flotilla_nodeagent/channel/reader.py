@@ -27,7 +27,7 @@ CHECK_SECONDS = 0.5
 """How often the delivery is looked at."""
 
 RESUME_SECONDS = 120.0
-"""After a longer interruption everything is read again: messages about deletes may have expired (after 600 s)."""
+"""After a longer interruption everything is read again: messages about deletes may have expired (after 300 s)."""
 
 _decode_answer = msgspec.json.Decoder(FollowAnswer).decode
 
