@@ -20,6 +20,7 @@ from tests.support.broker import Broker, broker
 from tests.support.cluster import eventually
 
 SPEC = subjects.kube_stream(POD)
+LASTING = StreamSpec(name="lasting", subjects=("lasting.>",), last_value=True)
 ODD = StreamSpec(name="odd", subjects=("odd.>",), last_value=False, max_age_seconds=60, max_bytes=1 << 20)
 
 
@@ -192,20 +193,49 @@ async def test_live_subscriptions_survive_a_restart_of_the_server(nats: Broker, 
 
 
 async def test_a_follow_goes_on_after_a_restart_without_a_reset(nats: Broker, bus: NatsBus) -> None:
+    await bus.ensure_stream(LASTING)
     reader = Reader()
-    follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+    follow = await bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
     for number in range(50):
-        await bus.publish(subject(f"p{number}"), b"1")
+        await bus.publish(f"lasting.{number}", b"1")
     await eventually(lambda: len(reader.messages) == 50)
     await nats.kill()
     await eventually(lambda: not follow.healthy)
     with pytest.raises(BusError):
-        await bus.publish(subject("p1"), b"2")
+        await bus.publish("lasting.1", b"2")
     await nats.start()
     await eventually(lambda: follow.healthy)
-    await bus.publish(subject("p1"), b"3")
-    await eventually(lambda: reader.last[subject("p1")] == b"3")
+    await bus.publish("lasting.1", b"3")
+    await eventually(lambda: reader.last["lasting.1"] == b"3")
     assert (len(reader.messages), reader.resets) == (51, 0)
+
+
+async def test_a_restart_keeps_the_records_and_forgets_what_is_rebuilt(nats: Broker, bus: NatsBus) -> None:
+    for spec in subjects.RECORDS:
+        await bus.ensure_stream(spec)
+    kept = (subjects.act("cloneset", POD, "default", "web"), subjects.why(POD, "default", "web"))
+    for one in (*kept, subject("web")):
+        await bus.publish(one, b"1")
+    await nats.kill()
+    await nats.start()
+    await eventually(lambda: bus.connected)
+    last = [await bus.get_last(stream, ">") for stream in ("act", "why")]
+    assert [message and message.subject for message in last] == list(kept)
+    assert await bus.stream_state(SPEC.name) is None
+
+
+async def test_a_stream_that_is_rebuilt_moves_from_disk_into_memory(nats: Broker, bus: NatsBus) -> None:
+    """As it was made by releases that kept all streams on disk."""
+    odd = StreamSpec(name="moved", subjects=("moved.>",), last_value=True)
+    await bus.ensure_stream(odd)
+    await bus.publish("moved.1", b"1")
+    await bus.ensure_stream(msgspec.structs.replace(odd, rebuilt=True))
+    assert await bus.get_last("moved", "moved.1") is None
+    await bus.publish("moved.1", b"2")
+    await nats.kill()
+    await nats.start()
+    await eventually(lambda: bus.connected)
+    assert await bus.stream_state("moved") is None
 
 
 async def test_a_wiped_stream_is_noticed_and_read_from_its_start(nats: Broker, bus: NatsBus) -> None:

@@ -1,6 +1,6 @@
 """What twenty rollouts leave behind in memory: nothing that grows.
 
-A life is: create a thousand pods, all at once, and delete them. The bus keeps a tombstone of each of them for ten
+A life is: create a thousand pods, all at once, and delete them. The bus keeps a tombstone of each of them for five
 minutes, and a day of writes; services remember who is gone. All of that has to fit into what they have after the first
 lives.
 """

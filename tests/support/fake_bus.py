@@ -25,6 +25,11 @@ class FakeStream:
         self.sequence = 0
         self.messages: dict[str, Message] = {}
 
+    @property
+    def first(self) -> int:
+        """The sequence of the oldest message; behind the last one when there is none."""
+        return min((message.sequence for message in self.messages.values()), default=self.sequence + 1)
+
 
 class FakeFollow:
     healthy = True
@@ -129,7 +134,7 @@ class FakeBus:
         if not self.connected:
             raise BusError("not connected")
         found = self.streams.get(stream)
-        return StreamState(found.sequence, found.created) if found else None
+        return StreamState(found.sequence, found.created, found.first) if found else None
 
     async def stream_subjects(self, stream: str) -> set[str]:
         return set(self.streams[stream].messages)

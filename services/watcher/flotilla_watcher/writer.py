@@ -25,12 +25,17 @@ WINDOW = 512
 WINDOW_BYTES = 16 << 20
 """Bytes under way at most: two objects of the largest payload."""
 
+MOST_SEQUENCES = 1_000_000
+"""From a stream's oldest message to its newest. Each version of an object leaves a gap where the one before it was, and
+for each new reader the server walks through all gaps while nobody can write: a tenth of a second for a million
+(measured with nats-server 2.15). Published anew, all messages stand at the end, without gaps."""
+
 RETRY_SECONDS = 0.25
 """Between attempts to reach a bus that is away."""
 
 
 class StreamLost(Exception):
-    """The stream is gone, or another one has its name: everything has to be published again."""
+    """The stream is gone, another one has its name, or it is too long: everything has to be published again."""
 
 
 class Superseded(Exception):
@@ -59,6 +64,7 @@ class StreamWriter:
         self._pending: deque[_Entry] = deque()
         self._pending_bytes = 0
         self._created = ""
+        self._first = 0  # the sequence of the oldest message, when the stream was last looked at
         self._sent = 0  # the sequence of the last message sent, if all of them arrive
         self._acknowledged = 0
         self._epoch = ""  # ours, once its first marker is stored
@@ -104,11 +110,14 @@ class StreamWriter:
             await self._settle_all()
 
     async def check(self) -> None:
-        """Look whether the stream is still there, still ours, and holds what we sent and no more. Raises StreamLost,
-        Superseded."""
+        """Look whether the stream is still there, still ours, holds what we sent and no more, and is not too long.
+        Raises StreamLost, Superseded."""
         await self.flush()
         async with self._lock:
-            self._expect_no_more_than(self._acknowledged, await self._inspect(flushed=True))
+            last = await self._inspect(flushed=True)
+            self._expect_no_more_than(self._acknowledged, last)
+            if last - self._first > MOST_SEQUENCES:
+                raise StreamLost(f"stream {self._spec.name} is {last - self._first} sequences long, filling it anew")
 
     async def _submit(self, entry: _Entry) -> None:
         self._pending.append(entry)
@@ -196,4 +205,5 @@ class StreamWriter:
                 raise StreamLost(f"stream {self._spec.name} was lost")
             if marker is not None and marker.headers.get(subjects.EPOCH) != self._epoch:
                 raise Superseded(f"epoch {marker.headers.get(subjects.EPOCH)} took the stream over")
+            self._first = state.first_sequence
             return state.last_sequence

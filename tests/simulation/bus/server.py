@@ -208,9 +208,11 @@ class Server:
     # Faults
 
     def kill(self) -> None:
-        """kill -9: connections break; what is stored stays."""
+        """kill -9: connections break; what lies on disk stays."""
         self._reachable = False
         self._pushed.clear()
+        self.streams = {name: stream for name, stream in self.streams.items() if not stream.spec.rebuilt}
+        self._routes.clear()
         for connection in list(self._connections):
             connection.drop()
 
@@ -222,7 +224,6 @@ class Server:
         """Kill it, remove everything that it stored, start it again."""
         self.kill()
         self.streams.clear()
-        self._routes.clear()
         self.revive()
 
     def pause(self) -> None:

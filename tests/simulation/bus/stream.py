@@ -28,7 +28,7 @@ class Stream:
     @property
     def state(self) -> StreamState:
         """As `Bus.stream_state` returns it."""
-        return StreamState(self.last_sequence, self.created)
+        return StreamState(self.last_sequence, self.created, next(iter(self._stored), self.last_sequence + 1))
 
     def store(
         self,

@@ -15,6 +15,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, BusError, Message, PublishRefused, StreamSpec
 
 SPEC = subjects.kube_stream(POD)
+LASTING = StreamSpec(name="lasting", subjects=("lasting.>",), last_value=True)
 LOG = StreamSpec(name="odd", subjects=("odd.>",), last_value=False, max_age_seconds=60, max_bytes=1 << 20)
 PATIENCE = 20.0
 """Seconds until what must come counts as missing; the slowest is noticing a server that stands still."""
@@ -305,23 +306,55 @@ class BusContract:
     def test_a_follow_goes_on_after_a_restart_without_loss_or_repetition(self, play: Play) -> None:
         async def scene(bench: Bench) -> None:
             bus, reader = await with_stream(bench), Reader()
-            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            await bus.ensure_stream(LASTING)
+            follow = await bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
             for number in range(20):
-                await bus.publish(pod(f"p{number}"), b"1")
+                await bus.publish(f"lasting.{number}", b"1")
             await eventually(lambda: len(reader.messages) == 20)
-            before = await bus.stream_state(SPEC.name)
+            before = await bus.stream_state(LASTING.name)
             await bench.kill()
             await eventually(lambda: not follow.healthy)
             with pytest.raises(BusError):
-                await bus.publish(pod("p1"), b"2")
+                await bus.publish("lasting.1", b"2")
             with pytest.raises(BusError):
-                await bus.stream_state(SPEC.name)
+                await bus.stream_state(LASTING.name)
             await bench.start()
             await eventually(lambda: follow.healthy)
-            assert before == await bus.stream_state(SPEC.name)
-            await bus.publish(pod("p1"), b"3")
+            assert before == await bus.stream_state(LASTING.name)
+            await bus.publish("lasting.1", b"3")
             await eventually(lambda: reader.data[-1] == b"3")
             assert (len(reader.messages), reader.resets) == (21, 0)
+
+        play(scene)
+
+    def test_a_restart_forgets_a_stream_that_is_rebuilt(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            bus, reader = await with_stream(bench), Reader()
+            await bus.ensure_stream(LASTING)
+            follow = await bus.follow(SPEC.name, ">", reader.messages.append, reader.reset)
+            await bus.publish(pod("old"), b"1")
+            await eventually(lambda: len(reader.messages) == 1)
+            await bench.kill()
+            await eventually(lambda: not bus.connected)
+            await bench.start()
+            await eventually(lambda: bus.connected)
+            assert await bus.stream_state(LASTING.name) is not None
+            assert await bus.stream_state(SPEC.name) is None
+            await bus.ensure_stream(SPEC)
+            await bus.publish(pod("new"), b"2")
+            await eventually(lambda: follow.healthy and reader.data == [b"2"])
+            assert reader.resets == 1
+
+        play(scene)
+
+    def test_the_oldest_message_of_a_stream(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            bus = await with_stream(bench)
+            for name in ("a", "b", "a"):
+                await bus.publish(pod(name), b"1")
+            state = await bus.stream_state(SPEC.name)
+            assert state is not None
+            assert (state.first_sequence, state.last_sequence) == (2, 3)
 
         play(scene)
 

@@ -7,6 +7,7 @@ import pytest
 from flotilla_common.api.resources import POD
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import Bus, Message
+from flotilla_watcher import writer
 from flotilla_watcher.writer import WINDOW, StreamLost, StreamWriter, Superseded
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
@@ -87,6 +88,19 @@ async def test_a_lost_stream_is_noticed_when_idle_and_when_busy() -> None:
     await busy.put("a")
     with pytest.raises(StreamLost):
         await busy.writer.flush()
+
+
+async def test_a_stream_of_many_gaps_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "MOST_SEQUENCES", 5)
+    bench = await Bench(FakeBus()).open()
+    await bench.put("a", *["b"] * 4)
+    await bench.writer.check()
+    await bench.put("b")
+    with pytest.raises(StreamLost, match="6 sequences long"):
+        await bench.writer.check()
+    await bench.open("e2")
+    await bench.put("a", "b")
+    await bench.writer.check()
 
 
 async def test_the_second_writer_wins_and_the_first_one_notices() -> None:
