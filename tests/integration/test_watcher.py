@@ -240,14 +240,13 @@ async def test_a_wiped_bus_is_filled_again(api: KubeClient, nats: Broker, namesp
 
 
 async def test_a_restarted_bus_loses_nothing(api: KubeClient, nats: Broker, namespace: str) -> None:
-    async with Publishing(api, nats).running() as publishing, mirrored(api, nats) as (mirror, table):
+    async with Publishing(api, nats).running(), mirrored(api, nats) as (mirror, table):
         await mirror.synced(10)
         await nats.kill()
         for number in range(30):
             await create(api, f"r{number}", namespace)
         await nats.start()
         await eventually(lambda: len(held(table, namespace)) == 30)
-        assert not any("starts over" in report for report in publishing.reports)
 
 
 async def test_a_second_publisher_makes_the_first_one_lose(api: KubeClient, nats: Broker, namespace: str) -> None:

@@ -87,9 +87,9 @@ class OpenBusError(Exception):
     """The bus lets anybody in, and that was not allowed."""
 
 
-def header_lines(block: bytes) -> dict[str, str]:
+def header_lines(raw: bytes) -> dict[str, str]:
     """Return the headers of a block of `Name: value` lines."""
-    pairs = (line.partition(":") for line in block.decode("utf-8", "replace").split("\r\n"))
+    pairs = (line.partition(":") for line in raw.decode("utf-8", "replace").split("\r\n"))
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
 
 

@@ -155,8 +155,8 @@ class JetStream:
                 return found
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
-        """Create it, or bring it up to date. What operators set on it, such as more replicas, stays. One that is rebuilt
-        and lies elsewhere than it should is made anew: the server moves no stream from disk to memory."""
+        """Create it, or bring it up to date. What operators set on it, such as more replicas, stays. A stream that is
+        rebuilt and lies elsewhere than it should is made again: the server moves none from disk to memory."""
         wanted = stream_config(spec)
         try:
             await self._create_stream(wanted)
