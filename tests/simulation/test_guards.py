@@ -18,6 +18,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
+from flotilla_common.bus.interface import StreamSpec
 from flotilla_common.control.executor import Report
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.plan import Action, Outcome
@@ -58,9 +59,14 @@ def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Table, "apply", apply)
     patch.setattr(bus_source, "version_of", oldest)
-    # A bus that keeps its streams over a restart hands out what is old by then.
     stream = subjects.kube_stream
-    patch.setattr(subjects, "kube_stream", lambda resource: msgspec.structs.replace(stream(resource), rebuilt=False))
+
+    def on_disk(resource: Resource) -> StreamSpec:
+        return msgspec.structs.replace(stream(resource), rebuilt=False)
+
+    patch.setattr(
+        subjects, "kube_stream", on_disk
+    )  # a bus that keeps them over a restart hands out what is old by then
 
 
 def oldest(_: Object) -> int:
