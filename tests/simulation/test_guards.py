@@ -66,7 +66,7 @@ def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(
         subjects, "kube_stream", on_disk
-    )  # a bus that keeps them over a restart hands out what is old by then
+    )  # what is old is there again after a restart
 
 
 def oldest(_: Object) -> int:
