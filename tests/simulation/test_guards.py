@@ -64,9 +64,7 @@ def no_monotonicity(patch: pytest.MonkeyPatch) -> None:
     def on_disk(resource: Resource) -> StreamSpec:
         return msgspec.structs.replace(stream(resource), rebuilt=False)
 
-    patch.setattr(
-        subjects, "kube_stream", on_disk
-    )  # what is old is there again after a restart
+    patch.setattr(subjects, "kube_stream", on_disk)  # what is old is there again after a restart
 
 
 def oldest(_: Object) -> int:
