@@ -32,8 +32,8 @@ MAX_SUBSCRIPTIONS = 1024
 """Of one connection: services have some ten, node agents four. More only fill the server's memory."""
 READY_WITHIN = 20.0  # seconds; it takes 0.05 on an idle machine
 ENVIRONMENT = {"GOGC": "100", "GOMEMLIMIT": "200MiB"}
-"""How nats-server collects garbage (docs/adr/0024). While a thousand pods come and go 15 to 50 MiB are in use, with
-10,000 pods 60 more. The limit is far above both, because a collector that runs into its limit never rests."""
+"""Settings of nats-server's garbage collector (docs/adr/0024). While a thousand pods come and go 18 to 51 MiB are in
+use. The limit is far above that, because a collector that runs into its limit never rests."""
 MEMORY_STORE = 1 << 30
 """Bytes of JetStream's streams in memory at most: 250,000 objects of 4 KB. The memory that the server has is the
 narrower bound."""

@@ -96,7 +96,7 @@ def header_lines(raw: bytes) -> dict[str, str]:
 class _ReservedClient(Client):
     """Looks at a server before it tells it who we are, at every connect and reconnect."""
 
-    # nats-py looks for spaces in every letter of every name, which is a fifth of what it costs to follow pods.
+    # nats-py looks for spaces in every letter of every name: 9.6 µs for a message of ours instead of 2.7.
     _parse_header_lines = staticmethod(header_lines)
 
     def __init__(self, look: Callable[[Mapping[str, object]], None]) -> None:
@@ -263,7 +263,7 @@ class Connection:
             await self._farewell(client)
 
     def _resume(self) -> None:
-        """Whoever waits for the connection goes on."""
+        """Let those who wait for the connection go on."""
         self._ready.set()
         for callback in list(self._resumed):
             callback()
