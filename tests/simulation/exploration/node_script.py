@@ -112,7 +112,9 @@ def draw_for_nodes(seed: int) -> NodeScript:
 
 def _fault(dice: random.Random) -> Fault:
     kinds = sorted(
-        name for name, kind in KINDS.items() if kind.swept and not kind.ends_channel and not kind.setting.skew
+        name
+        for name, kind in KINDS.items()
+        if kind.swept and not (kind.ends_channel or kind.setting.skew or kind.redone)  # a node cannot take back a stop
     )
     name = dice.choice(kinds)
     kind = KINDS[name]

@@ -177,7 +177,7 @@ class _Verdict:
     def _not_to_be_updated(self, node: str) -> Iterator[str]:
         if not any(one.updates(there) for one, there in self._lately(node)):
             yield f"updates {node}, which is not to be updated"
-        left = sum(self._course.stays(name, self._since) for name in self._there())
+        left = sum(self._course.stays(name, self._since) or self._is_gone(name) for name in self._there())
         least = min(one.kept(count) for one, count in self._cases())
         if left < least:
             yield f"updates {node}: {left} are left on old revisions, {least} must be"
@@ -196,6 +196,10 @@ class _Verdict:
         lately = list(self._lately(node))
         free = any(one.partition or not one.updates(there) for one, there in lately)
         return all(one.wants(there) for one, there in lately) and not (free and self._course.stand(node).stays)
+
+    def _is_gone(self, node: str) -> bool:
+        """The node is not there any more; who does not know that yet counts it among those that are not updated."""
+        return self._nodes[node].now is None
 
     def _present(self) -> Iterator[str]:
         """Nodes that are there now."""

@@ -10,7 +10,7 @@ from flotilla_common.bus.ordered import CHECK_SECONDS, HEARTBEAT_SECONDS, SILENC
 from tests.simulation.bus.client import SimulatedBus
 from tests.simulation.bus.faults import FINE, Fate, Passage, Way
 from tests.simulation.bus.server import Server
-from tests.simulation.contract.bus import SPEC, Reader, pod
+from tests.simulation.contract.bus import LASTING, SPEC, Reader, pod
 from tests.simulation.loop import Domain, SimulatedClock, SimulatedLoop, run
 
 LOST, TWICE, LATE = Fate(times=0), Fate(times=2), Fate(delay=0.5)
@@ -203,11 +203,17 @@ def test_a_connection_that_stands_still_is_given_up_after_a_while() -> None:
 
 def test_after_a_long_absence_everything_is_read_again() -> None:
     async def scene(bench: Bench) -> None:
-        await bench.write("a", "b")
+        await bench.writer.ensure_stream(LASTING)
+        reader = Reader()
+        await bench.bus.follow(LASTING.name, ">", reader.messages.append, reader.reset)
+        for name in ("a", "b"):
+            await bench.writer.publish(f"lasting.{name}", name.encode())
+        await asyncio.sleep(0.01)
+        assert (reader.data, reader.resets) == ([b"a", b"b"], 0)
         bench.server.kill()
         await asyncio.sleep(61)
         bench.server.revive()
         await asyncio.sleep(1)
-        assert (bench.read, bench.reader.resets) == ("ab", 1)
+        assert (reader.data, reader.resets) == ([b"a", b"b"], 1)
 
     play(scene)
