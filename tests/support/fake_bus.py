@@ -70,11 +70,18 @@ class FakeBus:
         self.handed_on: list[Message] = []
         self.inbox = "_INBOX"  # where requests want their answers; an agent's has its node in it
         self._incarnations = 0
+        self._on_connected: list[Callable[[], None]] = []
 
     def wipe(self) -> None:
-        """The server lost everything."""
+        """The server lost everything, and clients have connected to it again."""
         self.streams.clear()
         self.deliveries.clear()
+        for callback in list(self._on_connected):
+            callback()
+
+    def on_connected(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self._on_connected.append(callback)
+        return lambda: self._on_connected.remove(callback)
 
     async def ensure_stream(self, spec: StreamSpec) -> None:
         self._incarnations += 1

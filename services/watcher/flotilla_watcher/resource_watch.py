@@ -1,12 +1,13 @@
 """One resource, from lease to stream, for as long as this replica holds it.
 
-The reflector pushes what the apiserver says into the publisher; beside it a guard repeats the marker and looks whether
-the stream is still there and still ours. Whatever ends them, the next round takes the stream over anew.
+The reflector pushes what the apiserver says into the publisher; beside it the marker is repeated, and when the bus was
+away the stream is looked at: it may be gone, or a rival's. Whatever ends them, the next round takes it over anew.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from itertools import count
 
 import msgspec
 import structlog
@@ -30,11 +31,15 @@ from flotilla_watcher.spans import ChangeSpans
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
 GUARD_SECONDS = 2.0
-"""How often an idle stream is looked at: a wiped bus is filled again within three seconds. There are more than a dozen
-streams, and most of what the bus does while nothing happens is to answer this."""
+"""How often what was sent is seen to be stored."""
 
 MARKER_BEATS = 2
-"""The marker is repeated after this many looks, so that followers know within five seconds that we live."""
+"""The marker is repeated after this many of them, so that followers know within five seconds that we live. It is stored
+only where the stream ends with our last message, so an idle stream is not looked at besides."""
+
+LENGTH_BEATS = 30
+"""The length of a stream is looked at after this many. There are two dozen streams, and answering for each of them all
+the time was half of what the bus did while nothing happened."""
 
 PAUSE_SECONDS = 1.0
 """After a lost stream or a rival, before the next attempt."""
@@ -88,7 +93,7 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             nodes=nodes,
         )
         reflector = Reflector(self.api, self.resource, publisher, self.clock)
-        loops = [reflector.run(), self._guard(writer, publisher, nodes)]
+        loops = [reflector.run(), self._beat(writer, publisher, nodes), self._look_again(writer, nodes)]
         if nodes is None:
             await _first_failure(*loops)
         else:
@@ -135,14 +140,30 @@ class ResourceWatch(msgspec.Struct, kw_only=True):
             raise StreamLost(f"stream {stream} lacks objects that were published")
         return messages
 
-    async def _guard(self, writer: StreamWriter, publisher: Publisher, nodes: NodeCopies | None) -> None:
-        while True:
-            for _ in range(MARKER_BEATS):
-                await self.clock.sleep(GUARD_SECONDS)
+    async def _beat(self, writer: StreamWriter, publisher: Publisher, nodes: NodeCopies | None) -> None:
+        for number in count(1):
+            await self.clock.sleep(GUARD_SECONDS)
+            await writer.flush()
+            if number % MARKER_BEATS == 0:
+                await publisher.beat()
+                if nodes is not None:
+                    await nodes.check()
+            if number % LENGTH_BEATS == 0:
+                await writer.check()
+
+    async def _look_again(self, writer: StreamWriter, nodes: NodeCopies | None) -> None:
+        """Look at the streams whenever the bus was away."""
+        connected = asyncio.Event()
+        forget = self.bus.on_connected(connected.set)
+        try:
+            while True:
+                await connected.wait()
+                connected.clear()
                 await writer.check()
                 if nodes is not None:
                     await nodes.check()
-            await publisher.beat()
+        finally:
+            forget()
 
 
 async def _first_failure(*loops: Loop) -> None:

@@ -1,6 +1,7 @@
 """The `Bus` of one simulated process: the same methods, outcomes and times as the real one on NATS (bus.nats)."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
 
@@ -16,7 +17,7 @@ from flotilla_common.bus.interface import (
     StreamSpec,
     StreamState,
 )
-from flotilla_common.bus.nats import HISTORY_SECONDS, READY_SECONDS, STREAMS_SECONDS
+from flotilla_common.bus.nats import HISTORY_SECONDS, READY_SECONDS, STREAMS_RETRY_SECONDS, STREAMS_SECONDS
 from flotilla_common.clock import Clock
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.faults import Way
@@ -68,18 +69,32 @@ class SimulatedBus:
             if isinstance(follow, SimulatedFollow):
                 follow.slept(seconds)
 
+    def on_connected(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self._connection.on_made(callback)
+        return lambda: self._connection.off_made(callback)
+
     async def ensure_stream(self, spec: StreamSpec) -> None:
         await self._ready()
         await self._connection.ask(f"ensure {spec.name}", lambda: self._server.ensure_stream(spec))
 
     async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
-        while True:
-            try:
-                for spec in specs:
-                    await self.ensure_stream(spec)
-            except BusError as error:
-                self._log.warning("streams cannot be made sure of", error=str(error))
-            await self._clock.sleep(STREAMS_SECONDS)
+        connected = asyncio.Event()
+        forget = self.on_connected(connected.set)
+        try:
+            while True:
+                connected.clear()
+                rest = STREAMS_SECONDS
+                try:
+                    for spec in specs:
+                        await self.ensure_stream(spec)
+                except BusError as error:
+                    self._log.warning("streams cannot be made sure of", error=str(error))
+                    rest = STREAMS_RETRY_SECONDS
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(rest):
+                        await connected.wait()
+        finally:
+            forget()
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         return await (await self.send(subject, data, headers))

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from flotilla_common.bus.connection import RECONNECT_SECONDS
 from flotilla_common.bus.interface import BusError, PublishRefused
@@ -85,6 +85,8 @@ class Connection:
         self._backlog: deque[Arrival] = deque()  # what waits for a standing-still connection to move on
         self._there = self._back = 0.0  # when the last message of each way arrives
         self._number = 0  # counts the connections that were made; messages of earlier ones are lost
+        self._on_made: list[Callable[[], None]] = []
+        self._questions: set[Question[Any]] = set()  # that wait for their answers
 
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` what becomes of the connection."""
@@ -93,6 +95,14 @@ class Connection:
     def unwatch(self, watcher: Watcher) -> None:
         """Undo `watch`."""
         self._watchers.pop(watcher, None)
+
+    def on_made(self, callback: Callable[[], None]) -> None:
+        """Call back whenever a connection is made."""
+        self._on_made.append(callback)
+
+    def off_made(self, callback: Callable[[], None]) -> None:
+        """Undo `on_made`."""
+        self._on_made.remove(callback)
 
     def begin(self) -> None:
         """Connect, if nobody did so yet."""
@@ -120,8 +130,11 @@ class Connection:
         self, subject: str, serve: Callable[[], T], *, way: Way = Way.ASK, timeout: float = REPLY_SECONDS
     ) -> asyncio.Future[T]:
         """Send a request. The server answers with what `serve` returns or raises (BusError, PublishRefused); the future
-        fails with BusError when no answer comes. BusError at once when there is no connection."""
+        fails with BusError when no answer comes, and as soon as the connection breaks. BusError at once when there is
+        no connection."""
         question = Question[T](self._loop, subject, timeout, self.context)
+        self._questions.add(question)
+        question.future.add_done_callback(lambda _: self._questions.discard(question))
 
         def arrive() -> None:
             try:
@@ -195,11 +208,15 @@ class Connection:
         self._server.accepted(self)
         for watcher in list(self._watchers):
             watcher.made()
+        for callback in list(self._on_made):
+            callback()
 
     def _disconnected(self, number: int) -> None:
         if number == self._number and not self._ended:
             self.connected = False
             self.ready.clear()
+            for question in list(self._questions):
+                question.fail(BusError("the connection broke before the reply came"))
             for watcher in list(self._watchers):
                 watcher.silent()
             self._loop.call_later(RECONNECT_SECONDS, self._connect, context=self.context)

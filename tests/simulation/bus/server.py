@@ -209,7 +209,7 @@ class Server:
 
     def kill(self) -> None:
         """kill -9: connections break; what lies on disk stays."""
-        self._reachable = False
+        self._reachable = self._paused = False
         self._pushed.clear()
         self.streams = {name: stream for name, stream in self.streams.items() if not stream.spec.rebuilt}
         self._routes.clear()

@@ -20,6 +20,9 @@ LOG = StreamSpec(name="odd", subjects=("odd.>",), last_value=False, max_age_seco
 PATIENCE = 20.0
 """Seconds until what must come counts as missing; the slowest is noticing a server that stands still."""
 
+REPLY_SECONDS = 5.0
+"""After so long a reply counts as lost, on a connection that holds."""
+
 LOOK_SECONDS = 0.02
 
 
@@ -407,6 +410,19 @@ class BusContract:
             await bus.publish(pod("p"), b"2")
             await eventually(lambda: reader.data[-1:] == [b"2"])
             assert reader.resets == 0
+
+        play(scene)
+
+    def test_what_was_asked_through_a_broken_connection_fails_at_once(self, play: Play) -> None:
+        async def scene(bench: Bench) -> None:
+            bus = await with_stream(bench)
+            await bench.pause()
+            sent = await bus.send(pod("p"), b"1")
+            await bench.kill()
+            with pytest.raises(BusError, match="connection broke"):
+                async with asyncio.timeout(REPLY_SECONDS / 2):
+                    await sent
+            await bench.start()
 
         play(scene)
 

@@ -10,7 +10,6 @@ import msgspec
 
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.bus.jetstream import DELIVERY_HEARTBEAT_SECONDS
-from flotilla_common.bus.nats import ACK_SECONDS
 from flotilla_nodeagent.channel.reader import SILENCE_SECONDS as READER_SILENCE
 from flotilla_nodeagent.channel.reporting import ANSWER_SECONDS
 from flotilla_nodeagent.images.pull import AWAY_PAUSE
@@ -40,8 +39,8 @@ MARKER_SECONDS = MARKER_BEATS * GUARD_SECONDS
 RESTORE_SECONDS = 2 * FAILOVER_SECONDS
 """Until everybody has noticed that etcd was restored, and has begun anew; some do it twice."""
 
-REFILL_SECONDS = ACK_SECONDS + 2.0
-"""Until a wiped bus is filled again: an answer that was under way is waited for, then the stream is taken over anew."""
+REFILL_SECONDS = 2.0
+"""Until a wiped bus is filled again: clients reconnect, and every stream is taken over anew."""
 
 SILENCE_SECONDS = ANSWER_SECONDS + 1.0
 """How long an agent waits for an answer, and then until it reports again."""

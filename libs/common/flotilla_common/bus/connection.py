@@ -141,6 +141,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._attached: list[OnClient] = []
         self._resumed: list[Callable[[], None]] = []
+        self._broken: list[Callable[[], None]] = []
         self._ready = asyncio.Event()
         self._trouble = ""
         self._closing = False
@@ -210,6 +211,10 @@ class Connection:
         """Undo `on_resumed`."""
         with contextlib.suppress(ValueError):
             self._resumed.remove(callback)
+
+    def on_broken(self, callback: Callable[[], None]) -> None:
+        """Call back whenever the connection to a server breaks, before there is another one."""
+        self._broken.append(callback)
 
     async def close(self) -> None:
         """Give the connection up for good."""
@@ -299,6 +304,8 @@ class Connection:
         async def on_disconnected() -> None:
             self._ready.clear()
             self._log.warning("disconnected from the bus")
+            for callback in self._broken:
+                callback()
 
         async def on_reconnected() -> None:
             self._trouble = ""

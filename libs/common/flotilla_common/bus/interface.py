@@ -83,6 +83,10 @@ class Bus(Protocol):
     @property
     def connected(self) -> bool: ...
 
+    def on_connected(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever a connection is made, the first time too; ends when what is returned is called."""
+        ...
+
     async def ensure_stream(self, spec: StreamSpec) -> None:
         """Create the stream, or bring its limits up to date. Raises BusError when it cannot."""
         ...

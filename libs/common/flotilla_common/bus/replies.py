@@ -48,6 +48,7 @@ class Replies:
         self._numbers = count(1)
         self._waiting: dict[str, _Waiting] = {}
         self._sweeper: asyncio.Task[None] | None = None
+        connection.on_broken(self._give_up)
 
     async def send(
         self,
@@ -60,7 +61,8 @@ class Replies:
     ) -> asyncio.Future[R]:
         """Send, and return the future of the converted reply. What `convert` raises is the future's exception.
 
-        Raises BusError: there is no connection, or the message is too big. The future does when no reply comes.
+        Raises BusError: there is no connection, or the message is too big. The future does when no reply comes, and at
+        once when the connection breaks: whether the server got the message is unknown then.
         """
         client = self._connection.now()
         if client is not self._client:
@@ -113,6 +115,10 @@ class Replies:
             for token in [token for token, waiting in self._waiting.items() if now >= waiting.deadline]:
                 waiting = self._waiting.pop(token)
                 _fail(waiting.future, f"{waiting.what}: no reply in time")
+
+    def _give_up(self) -> None:
+        """Replies to what was asked through a connection that broke come no more."""
+        self._fail_all("the connection broke before the reply came")
 
     def _fail_all(self, why: str) -> None:
         waiting, self._waiting = self._waiting, {}
