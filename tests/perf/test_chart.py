@@ -6,6 +6,8 @@ counts: how fast a registry is says nothing of the chart.
 """
 
 import asyncio
+import os
+import signal
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -16,10 +18,13 @@ import pytest
 import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
+from flotilla_common.api.resources import POD
+from tests.perf.kills import KINDS, Victim
 from tests.perf.limits import within
 from tests.support.cluster import eventually
 from tests.support.helm import NAMESPACE, Release, release
 from tests.support.nodes import real_cluster
+from tests.support.recorder import Recorder
 from tests.support.scene import OLD, cloneset, scene
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(1800)]
@@ -109,6 +114,44 @@ async def test_split_with_a_thousand_pods(flotilla: Release) -> None:
         milli, busy = await at_rest(flotilla)
     within("chart_milli_cpu", milli)
     within("chart_bus_mib", busy["nats"])
+
+
+@pytest.mark.parametrize("service", KINDS)
+async def test_a_killed_container_writes_again(flotilla: Release, service: str) -> None:
+    """The one that holds the shard is killed; it starts again, or its replica takes over. That twice: after the second
+    end of a container the kubelet waits before it starts it again."""
+    cluster = flotilla.cluster
+    with Recorder(cluster.program("kubectl"), Path(cluster.kubeconfig), POD, namespace="default") as seen:
+        await eventually(seen.begun)
+        victim = Victim(cluster, seen, service, FAKE_NODES, nodes={"type": "kwok"})
+        took: list[float] = []
+        for _ in range(2):
+            await eventually(lambda: flotilla.ready(service, 2))
+            took.append(await victim.seconds_from_kill_to_write(lambda: kill_holder(flotilla, service)))
+        cluster.kubectl("delete", KINDS[service].plural + "." + KINDS[service].group, service)
+    print(f"\n{service}: {' '.join(f'{one:.1f}' for one in took)} s")
+    within("seconds_from_kill_to_write", max(took))
+
+
+def kill_holder(flotilla: Release, service: str) -> None:
+    """kill -9 the container of the pod that holds the only shard of a service."""
+    (holder,) = flotilla.held(service).values()
+    pods = [pod["metadata"]["name"] for pod in flotilla.pods(service)]
+    (name,) = [pod for pod in pods if holder.startswith(pod)]
+    os.kill(process_of(name), signal.SIGKILL)
+
+
+def process_of(pod: str) -> int:
+    """The first process on this machine whose environment names the pod."""
+    wanted = f"POD_NAME={pod}".encode()
+    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda one: int(one.name)):
+        try:
+            environment = (folder / "environ").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # ended meanwhile
+        if wanted in environment.split(b"\0"):
+            return int(folder.name)
+    raise AssertionError(f"no process of {pod} runs")
 
 
 async def test_compact(flotilla: Release) -> None:
