@@ -23,7 +23,7 @@ from flotilla_common.clock import SystemClock
 
 
 class MissingPrograms(Exception):
-    """The control plane's programs are not in the cache; `scripts/test up` gets them. Tests take none from PATH."""
+    """The control plane's programs are not in the cache; tests take none from PATH."""
 
 
 def programs() -> Callable[[str], Path]:
@@ -31,7 +31,8 @@ def programs() -> Callable[[str], Path]:
     result = search(CONTROL_PLANE.values())
     missing = sorted(CONTROL_PLANE.keys() - result.found.keys())
     if missing:
-        raise MissingPrograms(f"{', '.join(missing)}: run scripts/test up once, it gets them. Tried: {result.tried}")
+        how = "run `.venv/bin/python -m tests.support.programs` once, it gets them"
+        raise MissingPrograms(f"{', '.join(missing)}: {how}. Tried: {result.tried}")
     return result.found.__getitem__
 
 
