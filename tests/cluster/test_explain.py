@@ -374,6 +374,7 @@ async def test_the_tree_and_the_document_say_the_same() -> None:
     assert (cause["code"], len(cause["objects"])) == ("ErrImagePull", 2)
 
 
+@pytest.mark.usefixtures("operator")
 async def test_a_rollout_that_takes_too_long_says_why_beside_its_condition(scene: Scene) -> None:
     def message() -> str:
         conditions: list[Json] = scene.cluster.read("-n", "image-not-found", "clonesets", "web")["status"]["conditions"]
