@@ -1,4 +1,4 @@
-"""How long after a `kill -9` of a service its next right write comes."""
+"""Measure how long after a `kill -9` of a service its next right write comes."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Victim:
         return [one.at for one in new if one.object["metadata"].get("labels", {}).get("app") == self._service]
 
     def _running(self) -> int:
-        """How many of its pods run, none of them terminating."""
+        """Count its pods that run and are not terminating."""
         pods = list(self._seen.objects.values())
         own = [pod for pod in pods if pod["metadata"].get("labels", {}).get("app") == self._service]
         return sum(

@@ -1,4 +1,4 @@
-"""Gets all programs that tests start, before the tests begin: none of them waits for a build then.
+"""Get all programs that tests start, before the tests begin: none of them waits for a build then.
 
 python -m tests.support.programs
 """

@@ -31,15 +31,15 @@ from flotilla_watcher.spans import ChangeSpans
 from flotilla_watcher.writer import StreamLost, StreamWriter, Superseded
 
 GUARD_SECONDS = 2.0
-"""How often what was sent is seen to be stored."""
+"""Seconds between two looks whether everything that was sent is stored."""
 
 MARKER_BEATS = 2
 """The marker is repeated after this many of them, so that followers know within five seconds that we live. It is stored
 only where the stream ends with our last message, so an idle stream is not looked at besides."""
 
 LENGTH_BEATS = 30
-"""The length of a stream is looked at after this many. There are two dozen streams, and answering for each of them all
-the time was half of what the bus did while nothing happened."""
+"""The length of a stream is looked at after this many. There are two dozen streams, and each look is a request that an
+idle bus has to answer."""
 
 PAUSE_SECONDS = 1.0
 """After a lost stream or a rival, before the next attempt."""
