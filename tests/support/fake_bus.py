@@ -87,10 +87,6 @@ class FakeBus:
         self._incarnations += 1
         self.streams.setdefault(spec.name, FakeStream(spec, f"incarnation {self._incarnations}"))
 
-    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
-        for spec in specs:
-            await self.ensure_stream(spec)
-
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         return await (await self.send(subject, data, headers))
 

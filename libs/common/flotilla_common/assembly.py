@@ -14,6 +14,7 @@ import msgspec
 from flotilla_common.access import access_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.permissions import service_permissions
+from flotilla_common.bus.streams import keep_streams
 from flotilla_common.bus.subjects import RECORDS
 from flotilla_common.control import metrics, undecodable
 from flotilla_common.control.clockwatch import follow_clock
@@ -135,7 +136,7 @@ class Assembly:
         metrics.report_leadership(lambda: bool(self.shards.serving))
         await self._wait_for_kinds()
         async with asyncio.TaskGroup() as group:
-            group.create_task(context.bus.ensure_streams(RECORDS))
+            group.create_task(keep_streams(context.bus, RECORDS))
             group.create_task(self.mirror.run())
             for recorder in self._recorders:
                 group.create_task(recorder.run())

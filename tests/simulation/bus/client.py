@@ -1,11 +1,8 @@
 """The `Bus` of one simulated process: the same methods, outcomes and times as the real one on NATS (bus.nats)."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
-
-import structlog
 
 from flotilla_common.bus.interface import (
     BusError,
@@ -17,7 +14,7 @@ from flotilla_common.bus.interface import (
     StreamSpec,
     StreamState,
 )
-from flotilla_common.bus.nats import HISTORY_SECONDS, READY_SECONDS, STREAMS_RETRY_SECONDS, STREAMS_SECONDS
+from flotilla_common.bus.nats import HISTORY_SECONDS, READY_SECONDS
 from flotilla_common.clock import Clock
 from tests.simulation.bus.connection import Connection
 from tests.simulation.bus.faults import Way
@@ -46,7 +43,6 @@ class SimulatedBus:
         self._connection = Connection(loop, server, name, context)
         self._requests = Requests(loop, server, self._connection, inbox_prefix)
         self._follows: list[SimulatedFollow | LiveFollow] = []
-        self._log = structlog.get_logger(bus=name)
 
     @property
     def connected(self) -> bool:
@@ -76,25 +72,6 @@ class SimulatedBus:
     async def ensure_stream(self, spec: StreamSpec) -> None:
         await self._ready()
         await self._connection.ask(f"ensure {spec.name}", lambda: self._server.ensure_stream(spec))
-
-    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
-        connected = asyncio.Event()
-        forget = self.on_connected(connected.set)
-        try:
-            while True:
-                connected.clear()
-                rest = STREAMS_SECONDS
-                try:
-                    for spec in specs:
-                        await self.ensure_stream(spec)
-                except BusError as error:
-                    self._log.warning("streams cannot be made sure of", error=str(error))
-                    rest = STREAMS_RETRY_SECONDS
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(rest):
-                        await connected.wait()
-        finally:
-            forget()
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         return await (await self.send(subject, data, headers))

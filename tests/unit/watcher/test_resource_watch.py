@@ -10,10 +10,11 @@ import pytest
 from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION
 from flotilla_common.api.resources import POD, Resource
 from flotilla_common.bus.interface import Bus
-from flotilla_common.clock import SystemEntropy
+from flotilla_common.clock import Clock, SystemEntropy
 from flotilla_common.kube.interface import Api, Page, WatchEvent
 from flotilla_watcher.node_copies import NodeCopies
-from flotilla_watcher.resource_watch import ResourceWatch
+from flotilla_watcher.resource_watch import GUARD_SECONDS, MARKER_BEATS, PAUSE_SECONDS, ResourceWatch
+from tests.simulation.loop import SimulatedClock, SimulatedLoop, run
 from tests.support.fake_bus import FakeBus
 from tests.support.fake_clock import FakeClock
 
@@ -35,14 +36,16 @@ class QuietApi:
 class Publishing:
     """One watch that runs; `watching` is set whenever it says that all is well."""
 
-    def __init__(self, fence: Callable[[], bool], resource: Resource = POD, *objects: bytes) -> None:
+    def __init__(
+        self, fence: Callable[[], bool], resource: Resource = POD, *objects: bytes, clock: Clock | None = None
+    ) -> None:
         self.bus = FakeBus()
         self.watching = asyncio.Event()
         self.copies: dict[Resource, NodeCopies] = {}
         watch = ResourceWatch(
             api=cast("Api", QuietApi(*objects)),
             bus=cast("Bus", self.bus),
-            clock=FakeClock(),
+            clock=clock or FakeClock(),
             entropy=SystemEntropy(),
             resource=resource,
             max_payload=1 << 20,
@@ -83,6 +86,21 @@ async def test_a_wiped_bus_is_filled_again_and_again() -> None:
     publishing.task.cancel()
     await asyncio.wait([publishing.task], timeout=1)
     assert publishing.task.cancelled()
+
+
+def test_a_wiped_bus_is_filled_before_the_next_marker() -> None:
+    """Nothing is published meanwhile, and the marker that would find it was just repeated."""
+    marker = GUARD_SECONDS * MARKER_BEATS
+
+    async def main(loop: SimulatedLoop) -> None:
+        publishing = Publishing(lambda: True, clock=SimulatedClock(loop))
+        await asyncio.sleep(marker + 0.5)
+        publishing.bus.wipe()
+        await asyncio.sleep(PAUSE_SECONDS + 0.5)
+        assert publishing.bus.streams
+        assert loop.time() < 2 * marker
+
+    run(main)
 
 
 @pytest.mark.parametrize(("resource", "withheld"), [(RESOURCE_DISTRIBUTION, True), (POD, False)])

@@ -91,10 +91,6 @@ class Bus(Protocol):
         """Create the stream, or bring its limits up to date. Raises BusError when it cannot."""
         ...
 
-    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
-        """See to it that the streams exist, now and after a wiped bus; runs until cancelled, raises nothing."""
-        ...
-
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         """Store a message in the stream that owns the subject; returns its sequence. Raises BusError when it may not be
         stored."""

@@ -47,13 +47,6 @@ READY_SECONDS = 5.0
 ACK_SECONDS = 5.0
 """An acknowledgement that takes longer counts as lost: the message may or may not be stored."""
 
-STREAMS_SECONDS = 30.0
-"""How often streams that a service needs are looked at while the connection holds: one that somebody removed is lacking
-for no longer. A wiped bus has broken the connection, and they are looked at as soon as there is one again."""
-
-STREAMS_RETRY_SECONDS = 2.0
-"""How soon they are looked at again when that failed."""
-
 HISTORY_SECONDS = 30.0
 """How long a stream's whole past may take: the record of writes holds at most 256 MiB, some seconds' worth."""
 
@@ -144,25 +137,6 @@ class NatsBus:
     async def ensure_stream(self, spec: StreamSpec) -> None:
         await self._connection.ready(READY_SECONDS)
         await self._stream.ensure_stream(spec)
-
-    async def ensure_streams(self, specs: Sequence[StreamSpec]) -> None:
-        connected = asyncio.Event()
-        forget = self.on_connected(connected.set)
-        try:
-            while True:
-                connected.clear()
-                rest = STREAMS_SECONDS
-                try:
-                    for spec in specs:
-                        await self.ensure_stream(spec)
-                except BusError as error:
-                    self._log.warning("streams cannot be made sure of", error=str(error))
-                    rest = STREAMS_RETRY_SECONDS
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(rest):
-                        await connected.wait()
-        finally:
-            forget()
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
         return await (await self.send(subject, data, headers))
