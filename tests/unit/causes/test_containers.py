@@ -319,7 +319,12 @@ def updated_at(moment: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("moment", "code"), [("2026-03-01T11:59:25Z", "Starting"), ("2026-03-01T11:00:00Z", "CrashLoopBackOff")]
+    ("moment", "code"),
+    [
+        ("2026-03-01T11:59:25Z", "Starting"),
+        ("2026-03-01T11:59:20Z", "Starting"),  # the same second
+        ("2026-03-01T11:59:19Z", "CrashLoopBackOff"),
+    ],
 )
 def test_what_an_in_place_update_ended_did_not_crash(moment: str, code: str) -> None:
     """The container that ended began 40 seconds ago."""

@@ -110,9 +110,13 @@ class _Look:
         return restarted or exit_cause(self._name, self._spec, self._status, end, self._around)
 
     def _by_update(self, end: TerminatedState) -> bool:
-        """It was started before the pod's last in-place update."""
+        """Return whether it was started before the pod's last in-place update.
+
+        Both times have whole seconds. One that was started within the second of the update counts as older than it: a
+        container that crashes for another reason shows it at its next start.
+        """
         update = update_of(self._pod)
-        return update is not None and end.started_at is not None and end.started_at < update.update_timestamp
+        return update is not None and end.started_at is not None and end.started_at <= update.update_timestamp
 
     def _unready(self) -> Cause | None:
         """It runs. If it ended a short while ago, it will again: that is the cause, and its probe a detail."""
