@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.resources import POD
-from flotilla_common.bus.streams import LOOK_SECONDS
+from flotilla_common.bus.streams import CHECK_SECONDS
 from flotilla_common.bus.subjects import ACT_STREAM, WHY_STREAM, kube_stream
 from flotilla_common.clock import SystemClock
 from tests.support.cluster import eventually
@@ -36,7 +36,7 @@ async def test_a_stream_deleted(flotilla: Fleet, web: Rollout, stream: str) -> N
         await web.end()
         await web.begin(part=0)
         await web.end()
-        async with asyncio.timeout(LOOK_SECONDS + 5):  # those of records are looked at this often, others sooner
+        async with asyncio.timeout(CHECK_SECONDS + 5):  # those of records are checked this often, others sooner
             while await bus.stream_state(stream) is None:
                 await SystemClock().sleep(0.2)
 

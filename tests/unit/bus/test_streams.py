@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from flotilla_common.bus.interface import Bus, BusError, StreamSpec
-from flotilla_common.bus.streams import LOOK_SECONDS, RETRY_SECONDS, keep_streams
+from flotilla_common.bus.streams import CHECK_SECONDS, RETRY_SECONDS, keep_streams
 from tests.simulation.loop import SimulatedLoop, run
 from tests.support.fake_bus import FakeBus
 
@@ -25,13 +25,16 @@ class RefusingBus(FakeBus):
         await super().ensure_stream(spec)
 
 
-def kept(story: Callable[[RefusingBus], Awaitable[None]], *, refuses: bool = False) -> None:
+def while_kept(story: Callable[[RefusingBus], Awaitable[None]], *, refuses: bool = False) -> None:
+    """Play a story on a bus whose streams are kept."""
+
     async def main(loop: SimulatedLoop) -> None:
         bus = RefusingBus()
         bus.refuses = refuses
-        loop.create_task(keep_streams(cast("Bus", bus), SPECS))
+        keeping = loop.create_task(keep_streams(cast("Bus", bus), SPECS))
         await asyncio.sleep(MOMENT)
         await story(bus)
+        keeping.cancel()
 
     run(main)
 
@@ -43,16 +46,16 @@ def test_streams_are_created_again_as_soon_as_a_wiped_bus_is_back() -> None:
         await asyncio.sleep(MOMENT)
         assert set(bus.streams) == NAMES
 
-    kept(story)
+    while_kept(story)
 
 
 def test_a_stream_that_somebody_removed_is_created_again() -> None:
     async def story(bus: RefusingBus) -> None:
         del bus.streams["why"]
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
         assert set(bus.streams) == NAMES
 
-    kept(story)
+    while_kept(story)
 
 
 def test_what_was_refused_is_tried_again_soon() -> None:
@@ -62,4 +65,4 @@ def test_what_was_refused_is_tried_again_soon() -> None:
         await asyncio.sleep(RETRY_SECONDS)
         assert set(bus.streams) == NAMES
 
-    kept(story, refuses=True)
+    while_kept(story, refuses=True)

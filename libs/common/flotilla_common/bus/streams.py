@@ -1,4 +1,4 @@
-"""Keeps streams in existence that no single process owns, such as those of records."""
+"""Keep streams in existence that no single process owns, such as those of records."""
 
 import asyncio
 import contextlib
@@ -8,12 +8,12 @@ import structlog
 
 from flotilla_common.bus.interface import Bus, BusError, StreamSpec
 
-LOOK_SECONDS = 30.0
-"""How often the streams are looked at while the connection holds: one that somebody removed is lacking for no longer. A
-wiped bus has broken the connection, and they are looked at as soon as there is one again."""
+CHECK_SECONDS = 30.0
+"""Seconds between two checks while the connection holds: a stream that somebody removed is lacking for no longer. A
+wiped bus has broken the connection, and the streams are checked as soon as there is one again."""
 
 RETRY_SECONDS = 2.0
-"""How soon they are looked at again when that failed."""
+"""Seconds until the next check when one failed."""
 
 
 async def keep_streams(bus: Bus, specs: Sequence[StreamSpec]) -> None:
@@ -24,7 +24,7 @@ async def keep_streams(bus: Bus, specs: Sequence[StreamSpec]) -> None:
     try:
         while True:
             connected.clear()
-            rest = LOOK_SECONDS
+            rest = CHECK_SECONDS
             try:
                 for spec in specs:
                     await bus.ensure_stream(spec)
