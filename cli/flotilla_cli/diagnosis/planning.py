@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.meta import ObjectMeta
+from flotilla_common.api.meta import ObjectMeta, rfc3339
 from flotilla_common.api.resources import LEASE
 from flotilla_common.control.leases import Lease
 from flotilla_common.control.shards import NUMBER_LABEL, ROLE_LABEL, SERVICE_LABEL, shard_of
@@ -64,7 +64,7 @@ def nobody_plans(service: str, meta: ObjectMeta, leases: Sequence[Lease], now: d
     renewed = run_out(lease, now)
     if renewed is None:
         return ""
-    return f"{what} {place}: {spec.holder_identity} has not renewed it since {renewed:%H:%M:%S}; it is down, or cut off"
+    return f"{what} {place}: {spec.holder_identity} has not renewed it since {rfc3339(renewed)}; it is down, or cut off"
 
 
 def run_out(lease: Lease, now: datetime) -> datetime | None:

@@ -172,7 +172,7 @@ ROWS: list[tuple[str, Pod, Around, str, str]] = [
         around(event("Unhealthy", "Readiness probe failed: connection refused", container="app", at=5)),
         "CrashLoopBackOff",
         (
-            "container app crashes with exit code 1 (4 restarts, runs again since 11:59:50, readiness "
+            "container app crashes with exit code 1 (4 restarts, runs again since 2026-03-01T11:59:50Z, readiness "
             "probe: connection "
             "refused)"
         ),

@@ -239,7 +239,7 @@ NODES: list[Row] = [
         pod(running(), conditions=[condition("Ready", "False")]),
         around(nodes={"n1": SILENT}),
         "NodeNotReady",
-        "node n1 is not ready since 11:59:00: NodeStatusUnknown: Kubelet stopped posting node status.",
+        "node n1 is not ready since 2026-03-01T11:59:00Z: NodeStatusUnknown: Kubelet stopped posting node status.",
         True,
     ),
     ("node gone", pod(CREATING), around(nodes={"n1": None}), "NodeNotReady", "node n1 does not exist any more", True),
@@ -248,7 +248,7 @@ NODES: list[Row] = [
         ready_pod(condition("Ready")),
         around(silent={"n1": NOW}, nodes={"n1": node("True")}),
         "NodeNotReady",
-        "node n1 is not ready: its kubelet is silent, it renewed its lease last at 12:00:00",
+        "node n1 is not ready: its kubelet is silent, it renewed its lease last at 2026-03-01T12:00:00Z",
         True,
     ),
     (
@@ -312,7 +312,10 @@ ENDING: list[Row] = [
         pod(metadata={**OVERDUE, "finalizers": ["example.com/backup"]}),
         around(),
         "HeldByFinalizer",
-        "terminating, held by finalizer example.com/backup, until whoever set that removes it (since 11:58:30)",
+        (
+            "terminating, held by finalizer example.com/backup, until whoever set that removes it "
+            "(since 2026-03-01T11:58:30Z)"
+        ),
         True,
     ),
     (
@@ -328,7 +331,10 @@ ENDING: list[Row] = [
         pod(running(ready=True), metadata=LEFT),
         around(),
         "Terminating",
-        "terminating: its grace period of 30 s ends at 12:00:20; a preStop hook runs, or a process does not end",
+        (
+            "terminating: its grace period of 30 s ends at 2026-03-01T12:00:20Z; "
+            "a preStop hook runs, or a process does not end"
+        ),
         False,
     ),
     (
@@ -336,7 +342,10 @@ ENDING: list[Row] = [
         pod(running(ready=True), metadata=OVERDUE),
         around(nodes={"n1": node("True")}),
         "TerminationOverdue",
-        "terminating since 11:58:30: its grace period ended at 11:59:00, and the kubelet of node n1 has not confirmed",
+        (
+            "terminating since 2026-03-01T11:58:30Z: its grace period ended at 2026-03-01T11:59:00Z, "
+            "and the kubelet of node n1 has not confirmed"
+        ),
         True,
     ),
     (
@@ -344,7 +353,10 @@ ENDING: list[Row] = [
         pod(running(ready=True), metadata=OVERDUE),
         around(nodes={"n1": SILENT}),
         "TerminatingOnLostNode",
-        "terminating since 11:58:30, and its end cannot be confirmed: node n1 is not ready since 11:59:00: NodeStatus",
+        (
+            "terminating since 2026-03-01T11:58:30Z, and its end cannot be confirmed: "
+            "node n1 is not ready since 2026-03-01T11:59:00Z: NodeStatus"
+        ),
         True,
     ),
 ]
@@ -466,7 +478,7 @@ READINESS: list[Row] = [
         ready_pod(condition("Ready", since=10)),
         around(min_ready_seconds=30),
         "MinReadySeconds",
-        "ready, and available after minReadySeconds 30 (at 12:00:20)",
+        "ready, and available after minReadySeconds 30 (at 2026-03-01T12:00:20Z)",
         False,
     ),
     (

@@ -129,7 +129,7 @@ def lease(holder: str = "a", renewed: float = 3, index: int = 0, shards: str = "
     [
         pytest.param([lease()], None, "", id="held"),
         pytest.param([], None, "no cloneset service holds the lease: none was ever started here", id="never"),
-        pytest.param([lease(renewed=30)], None, "a has not renewed it since 11:59:30", id="run out"),
+        pytest.param([lease(renewed=30)], None, "a has not renewed it since 2026-03-01T11:59:30Z", id="run out"),
         pytest.param([lease(holder="")], None, "the last one has given it up", id="given up"),
         pytest.param([lease(shards="2")], None, "flotilla-cloneset-1: there is none", id="not this shard"),
         pytest.param(

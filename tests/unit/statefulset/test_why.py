@@ -66,7 +66,7 @@ def test_a_pod_without_a_node() -> None:
     [
         ("0A 1AT", "WaitingForPod", "w-1: terminating"),
         ("0A:PreparingNormal", "WaitingForPod", "w-0: about to become available"),
-        ("0A@4 1A", "WaitingForPod", "w-0: ready, and available after minReadySeconds 10 (at 12:00:06)"),
+        ("0A@4 1A", "WaitingForPod", "w-0: ready, and available after minReadySeconds 10 (at 2026-03-01T12:00:06Z)"),
     ],
 )
 def test_other_things_that_are_waited_for(there: str, code: str, text: str) -> None:

@@ -6,13 +6,14 @@ from datetime import timedelta
 import msgspec
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod, TerminatedState, WaitingState
+from flotilla_common.api.meta import rfc3339
 from flotilla_common.workload.causes import images
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.exits import exit_cause
 from flotilla_common.workload.causes.probes import probe_result, restart_cause, unready_cause
 from flotilla_common.workload.causes.starting import ON_ITS_WAY, waits_for_turn
 from flotilla_common.workload.causes.updating import update_of
-from flotilla_common.workload.causes.wording import bare, clock
+from flotilla_common.workload.causes.wording import bare
 
 RECENT = timedelta(minutes=10)
 """A container that has run for so long since it was restarted has recovered: kubelets forget their back-off then."""
@@ -125,7 +126,7 @@ class _Look:
         if end is None or not self.restarted_lately() or (ended := self._ended(end)) is None:
             return unready
         running = self._status.state.running
-        since = f"runs again since {clock(running.started_at)}" if running and running.started_at else "runs again"
+        since = f"runs again since {rfc3339(running.started_at)}" if running and running.started_at else "runs again"
         told = probe_result("Readiness", self._status.name, self._around, running.started_at if running else None)
         now = f"{since}, readiness probe: {told}" if told else since
         return msgspec.structs.replace(ended, detail=", ".join(filter(None, (ended.detail, now))))

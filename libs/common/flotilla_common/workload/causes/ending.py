@@ -3,10 +3,11 @@
 from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.meta import rfc3339
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.exits import exit_cause
 from flotilla_common.workload.causes.nodes import node_trouble
-from flotilla_common.workload.causes.wording import bare, clock, seconds_word
+from flotilla_common.workload.causes.wording import bare, seconds_word
 
 CONFIRMED_WITHIN = timedelta(seconds=15)
 """After the grace period a kubelet kills what is left, and deletes the pod; that takes a moment."""
@@ -74,20 +75,20 @@ def lingers(pod: Pod, now: datetime) -> bool:
 def _since(pod: Pod) -> str:
     """The moment at which it was deleted."""
     until, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
-    return f" since {clock(until - timedelta(seconds=grace or 0))}" if until is not None else ""
+    return f" since {rfc3339(until - timedelta(seconds=grace or 0))}" if until is not None else ""
 
 
 def _overdue(pod: Pod, around: Around) -> Cause | None:
     until = pod.metadata.deletion_timestamp
     if around.now is None or until is None or around.now < until + CONFIRMED_WITHIN:
         return None
-    text = f"terminating{_since(pod)}: its grace period ended at {clock(until)}, and the kubelet of node "
+    text = f"terminating{_since(pod)}: its grace period ended at {rfc3339(until)}, and the kubelet of node "
     return Cause(code="TerminationOverdue", message=f"{text}{pod.spec.node_name or '-'} has not confirmed its end")
 
 
 def _in_grace(pod: Pod, around: Around) -> Cause:
     until, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
-    ends = f"its grace period of {seconds_word(grace or 0)} ends at {clock(until)}" if until is not None else ""
+    ends = f"its grace period of {seconds_word(grace or 0)} ends at {rfc3339(until)}" if until is not None else ""
     hook = next((bare(event.message) for event in around.events if event.reason == "FailedPreStopHook"), "")
     text = f"terminating: {ends}; a preStop hook runs, or a process does not end at SIGTERM"
     return Cause(code="Terminating", message=f"{text}{f'; {hook}' if hook else ''}", stuck=False)

@@ -6,9 +6,9 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_READY, POD_READY
-from flotilla_common.api.meta import Condition
+from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.workload.causes.cause import Around, Cause
-from flotilla_common.workload.causes.wording import bare, clock
+from flotilla_common.workload.causes.wording import bare
 from flotilla_common.workload.readiness import Holder
 
 _OURS = {
@@ -60,7 +60,7 @@ def ready_soon_cause(pod: Pod, around: Around) -> Cause | None:
     if around.now is None or around.now >= until:
         return None
     text = f"ready, and available after minReadySeconds {least}"
-    return Cause(code="MinReadySeconds", message=text, detail=f"at {clock(until)}", stuck=False)
+    return Cause(code="MinReadySeconds", message=text, detail=f"at {rfc3339(until)}", stuck=False)
 
 
 def unready_cause(pod: Pod) -> Cause | None:

@@ -1,9 +1,9 @@
 """Nodes that are not ready, or gone: what their pods say of themselves is out of date then."""
 
 from flotilla_common.api.core import Pod
-from flotilla_common.api.meta import Condition
+from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.workload.causes.cause import Around, Cause
-from flotilla_common.workload.causes.wording import bare, clock
+from flotilla_common.workload.causes.wording import bare
 
 
 def node_cause(pod: Pod, around: Around) -> Cause | None:
@@ -13,11 +13,13 @@ def node_cause(pod: Pod, around: Around) -> Cause | None:
 
 
 def node_trouble(name: str, around: Around) -> str:
-    """ "node real-2 is not ready since 12:00:05: NodeStatusUnknown: Kubelet stopped posting node status."; empty if it
-    is ready, or not known."""
+    """Return why the node cannot run pods; empty if it is ready, or not known.
+
+    Example: "node n1 is not ready since 2026-03-01T12:00:05Z: NodeStatusUnknown: Kubelet stopped posting node status."
+    """
     told = _condition(name, around)
     if not told and name in around.silent:
-        since = clock(around.silent[name])
+        since = rfc3339(around.silent[name])
         return f"node {name} is not ready: its kubelet is silent, it renewed its lease last at {since}"
     return told
 
@@ -35,7 +37,7 @@ def _condition(name: str, around: Around) -> str:
 
 
 def _since(ready: Condition) -> str:
-    return f" since {clock(ready.last_transition_time)}" if ready.last_transition_time is not None else ""
+    return f" since {rfc3339(ready.last_transition_time)}" if ready.last_transition_time is not None else ""
 
 
 def _why(ready: Condition) -> str:

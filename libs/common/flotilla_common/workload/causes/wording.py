@@ -1,7 +1,6 @@
 """The apiserver's and kubelet's texts without their noise: what wraps an error is taken off, no fact is."""
 
 import re
-from datetime import datetime
 
 LONGEST = 300
 """Characters of somebody else's text that are told: the beginning of it names the cause."""
@@ -29,11 +28,6 @@ def last_line(text: str) -> str:
     """The last line that says anything; empty if none does."""
     lines = [line.strip() for line in text.splitlines()]
     return bare(next((line for line in reversed(lines) if line), ""))
-
-
-def clock(moment: datetime) -> str:
-    """The time of day, for sentences that stay the same while time goes on."""
-    return moment.strftime("%H:%M:%S")
 
 
 def seconds_word(seconds: float) -> str:
