@@ -66,7 +66,7 @@ class Gatherer:
         sample = self._samples.get(*key)
         if sample is None:
             return None
-        return Snapshot(sample, {one.metadata.name: one for one in owned(self._maps, SAMPLES, sample.metadata.uid)})
+        return Snapshot(sample, {one.metadata.name: one for one in owned(self._maps, SAMPLES, sample.metadata)})
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:

@@ -159,5 +159,7 @@ class Play:
 
 
 def _is_owned(document: Json, owner: Json) -> bool:
-    uid = owner["metadata"].get("uid")
+    uid, namespace = owner["metadata"].get("uid"), owner["metadata"].get("namespace")
+    if namespace and document["metadata"].get("namespace") != namespace:
+        return False  # an owner with a namespace has dependents of that namespace only
     return any(one.get("uid") == uid for one in mappings(document["metadata"].get("ownerReferences")))

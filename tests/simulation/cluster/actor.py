@@ -18,6 +18,7 @@ from tests.simulation.apiserver.server import ApiServer
 from tests.simulation.apiserver.store import Place
 from tests.simulation.apiserver.wire import Wire
 from tests.simulation.history import Version
+from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
 RETRY_SECONDS = 0.1
 """An actor whose write fails tries again after this time."""
@@ -58,9 +59,10 @@ class Actor:
         return found.document if found else None
 
     def all(self, resource: Resource | None = None) -> Iterable[tuple[Place, Json]]:
-        """All stored objects of a resource, in order."""
+        """All stored objects of a resource, in order. Strangers stay as they were made."""
         table = self.server.store.table(resource or self.resource)
-        return [(place, stored.document) for place, stored in table.in_order()]
+        found = ((place, stored.document) for place, stored in table.in_order())
+        return [(place, document) for place, document in found if place[0] != NAMESPACE_OF_STRANGERS]
 
     def see(self, version: Version) -> None:
         """An object changed."""

@@ -18,6 +18,7 @@ from tests.simulation.cluster.pace import Pace
 from tests.simulation.cluster.scheduler import Scheduler
 from tests.simulation.cluster.volumes import Volumes
 from tests.simulation.history import Version
+from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
 ZONES = 3
 
@@ -96,6 +97,8 @@ class Cluster:
         self.kubelets.touch_all()
 
     def _see(self, version: Version) -> None:
+        if version.namespace == NAMESPACE_OF_STRANGERS:
+            return
         resource, place = version.resource, (version.namespace, version.name)
         self.garbage.see(version)
         self.namespaces.see(version)

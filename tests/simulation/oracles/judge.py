@@ -10,6 +10,7 @@ from tests.simulation.oracles import availability, fencing, lifecycle, ownership
 from tests.simulation.oracles.scene import SIGHT, Scene, Step
 from tests.simulation.oracles.taken import Taken
 from tests.simulation.scenarios import every_rule
+from tests.simulation.strangers import NAMESPACE_OF_STRANGERS, RESTORER
 
 Rule = Callable[[Scene, Step], Iterator[str]]
 
@@ -56,6 +57,10 @@ class Judge:
 
     def take(self, version: Version) -> None:
         """One version more."""
+        if version.namespace == NAMESPACE_OF_STRANGERS:
+            if version.writer != RESTORER:
+                self.breaches.append(Breach(version, "is a write on a stranger of another namespace"))
+            return
         if len(self.breaches) < MOST_TOLD:
             step = self.scene.take(version)
             self.breaches += [Breach(version, text) for rule in self._rules for text in rule(self.scene, step)]

@@ -18,6 +18,7 @@ from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.scenarios.scenario import Scenario
 from tests.simulation.scenarios.sight import Sight
 from tests.simulation.scenarios.steps import NAMESPACE_NAME, Change, Stage, Stalled
+from tests.simulation.strangers import Strangers
 from tests.simulation.world import SETTINGS, Unsettled, World, simulate
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Run:
         self._world = world
         self._stage = Stage(world, Sight(world.history), scenario.kind)
         self._judge = Judge(EPOCH)
+        Strangers(world.server)
         self._problems: list[str] = []
         self._faults: Sequence[Fault] = ()
         self.points: Sequence[Point] = ()

@@ -80,7 +80,7 @@ class Gatherer:
         return Snap(
             subject=Subject.of(CLONE_SET, found.metadata),
             reported=self.wiring.reported(found),
-            owned=len(owned(self.pods, CLONE_SET, found.metadata.uid)),
+            owned=len(owned(self.pods, CLONE_SET, found.metadata)),
             options=self.options,
         )
 

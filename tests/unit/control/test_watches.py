@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.meta import Model, ObjectMeta, OwnerReference
 from flotilla_common.api.resources import POD, SECRET
-from flotilla_common.control.watches import Watch, owned, owner_index, owner_keys
+from flotilla_common.control.watches import Watch, controlled, owned, owner_index, owner_keys
 from flotilla_common.mirror.table import Table
 
 
@@ -28,6 +28,10 @@ def thing(*owners: OwnerReference, version: int = 1, namespace: str = "ns") -> T
     return Thing(metadata=meta)
 
 
+def identity(uid: str) -> ObjectMeta:
+    return ObjectMeta(name="web", namespace="ns", uid=uid)
+
+
 PODS = Watch(POD, Thing, owner=CLONE_SET)
 
 OWNERS = [
@@ -44,8 +48,22 @@ OWNERS = [
 def test_objects_are_found_by_the_uids_of_their_owners(owner: OwnerReference, ours: bool) -> None:
     table = Table[Thing](PODS.all_indexes)
     table.apply(thing(owner))
-    assert list(owned(table, CLONE_SET, "u-web")) == ([thing(owner)] if ours else [])
-    assert list(owned(table, CLONE_SET, "u-other")) == []
+    assert list(owned(table, CLONE_SET, identity("u-web"))) == ([thing(owner)] if ours else [])
+    assert list(owned(table, CLONE_SET, identity("u-other"))) == []
+
+
+def test_an_owner_with_a_namespace_has_dependents_of_that_namespace_only() -> None:
+    """A backup that was restored in another namespace keeps its owner references."""
+    table = Table[Thing](PODS.all_indexes)
+    table.apply(thing(reference("web", controller=True), namespace="restored"))
+    assert list(owned(table, CLONE_SET, identity("u-web"))) == controlled(table, CLONE_SET, identity("u-web")) == []
+
+
+def test_an_owner_without_a_namespace_has_dependents_in_all() -> None:
+    table = Table[Thing](Watch(SECRET, Thing, owner=NODE_IMAGE).all_indexes)
+    dependent = thing(reference("n", kind="NodeImage"))
+    table.apply(dependent)
+    assert list(owned(table, NODE_IMAGE, ObjectMeta(name="n", uid="u-n"))) == [dependent]
 
 
 @pytest.mark.parametrize(("owner", "ours"), OWNERS)

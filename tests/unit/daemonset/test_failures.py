@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
@@ -77,6 +78,16 @@ def test_the_delay_doubles_while_pods_fail() -> None:
     assert fleet.known["n1"].name == f"d-{fleet.count}"
     fleet.clock.time += (FORGIVEN_AFTER + LONGEST_DELAY).total_seconds()
     assert fleet.goes().delay == FIRST_DELAY
+
+
+def test_nothing_is_remembered_of_a_pod_of_another_namespace() -> None:
+    """A backup that was restored there keeps its owner references."""
+    fleet = Fleet()
+    stranger = pod("n1", "A", "F")
+    meta = msgspec.structs.replace(stranger.metadata, namespace="restored")
+    fleet.pods.apply(msgspec.structs.replace(stranger, metadata=meta))
+    fleet.pods.remove("restored", meta.name, meta.uid)
+    assert fleet.known == {}
 
 
 def test_another_generation_begins_anew_and_a_daemonset_that_goes_is_forgotten() -> None:

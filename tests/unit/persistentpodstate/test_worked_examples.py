@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.persistentpodstate.types import (
     PersistentPodState,
     PersistentPodStateSpec,
@@ -12,7 +13,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     Topology,
 )
 from flotilla_common.api.meta import OwnerReference
-from flotilla_statefulset.persistentpodstate.gather import STATES
+from flotilla_statefulset.persistentpodstate.gather import PODS, STATES
 from tests.unit.persistentpodstate.world import APPS, ASKS, AUTO, OURS, PREFERRED, REQUIRED, H, O, World, Z
 
 
@@ -46,6 +47,17 @@ async def test_row_1_generated_and_recorded(api: str) -> None:
     assert state.spec.preferred_persistent_topology == [PreferredTopology(weight=100, preference=Topology(keys=[H]))]
     assert world.records == {f"s-{number}": record(number) for number in range(3)}
     assert state.status.observed_generation == 1
+
+
+async def test_pods_of_another_namespace_are_not_recorded() -> None:
+    """A backup that was restored there keeps its owner references."""
+    world = await running(1)
+    owner = {"apiVersion": APPS, "kind": "StatefulSet", "name": "s", "uid": world.uid(APPS), "controller": True}
+    meta = {"name": "s-0", "namespace": "restored", "uid": "stranger", "ownerReferences": [owner]}
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    world.put(PODS, Pod, {"metadata": meta, "spec": {"nodeName": "node-5"}, "status": ready})
+    await world.settle()
+    assert world.records == {"s-0": record(0)}
 
 
 async def test_rows_2_to_4_records_outlive_pods_but_not_their_ordinals() -> None:

@@ -35,6 +35,9 @@ def thing(name: str, version: int = 1, *owners: str) -> Thing:
     return Thing(metadata=msgspec.structs.replace(meta, owner_references=references))
 
 
+WEB = ObjectMeta(name="web", namespace="ns", uid="u-web")
+
+
 def by_size(obj: Thing) -> list[int]:
     return [obj.size]
 
@@ -61,7 +64,7 @@ async def test_a_gate_decides_what_is_watched(on: bool) -> None:
     assert list(live.mirror.resources) == ([POD] if on else [])
     table = live.wiring.table(GATED)
     assert table is live.wiring.table(GATED)
-    assert list(table.by_index("size", 0)) == list(owned(table, CLONE_SET, "u-web")) == []
+    assert list(table.by_index("size", 0)) == list(owned(table, CLONE_SET, WEB)) == []
 
 
 def synced(live: Live, *, yes: bool) -> None:
@@ -135,7 +138,7 @@ async def test_parts_share_tables_and_keep_their_own_indexes() -> None:
     table = live.wiring.table(GATED)
     assert another.table(other) is table
     table.apply(thing("a", 1, "web"))
-    assert list(table.by_index("all", "")) == list(owned(table, CLONE_SET, "u-web")) == list(table)
+    assert list(table.by_index("all", "")) == list(owned(table, CLONE_SET, WEB)) == list(table)
 
 
 async def test_changes_wake_the_controller_that_is_attached() -> None:

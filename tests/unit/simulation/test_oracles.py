@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from flotilla_common.api.resources import CLAIM, POD, REVISION
+from tests.simulation.strangers import NAMESPACE_OF_STRANGERS, RESTORER
 from tests.unit.simulation.tape import OWNER, Tape
 
 Story = Callable[[Tape], object]
@@ -286,6 +288,16 @@ def test_what_is_right_passes(settings: dict[str, Any], story: Story) -> None:
     tape = three(**settings)
     story(tape)
     assert tape.breaches() == []
+
+
+def test_nobody_may_write_on_a_stranger_of_another_namespace() -> None:
+    tape = three()
+    tape.delete("a", by="user")
+    made = msgspec.structs.replace(tape.versions[-1], namespace=NAMESPACE_OF_STRANGERS, writer=RESTORER)
+    tape.versions.append(made)
+    assert tape.breaches() == []
+    tape.versions.append(msgspec.structs.replace(made, writer="cloneset-0"))
+    assert "a stranger of another namespace" in tape.breaches()[0]
 
 
 def test_availability_counts_from_min_ready_seconds_on() -> None:

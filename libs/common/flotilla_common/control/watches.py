@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from flotilla_common.api.documents import Json
-from flotilla_common.api.meta import Object, controller_of, group_of
+from flotilla_common.api.meta import Object, ObjectMeta, controller_of, group_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Key
 from flotilla_common.mirror.table import Indexer, Table
@@ -37,7 +37,7 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     resource: Resource
     type: type[T]
     owner: Resource | None = None
-    """The kind that may own these objects: they are indexed by its uids (`owned`), and a change wakes their owners."""
+    """The kind that may own these objects: they are indexed by their owners (`owned`), and a change wakes those."""
     indexes: Mapping[str, Indexer[T]] = {}
     writes: tuple[str, ...] = ()
     """Verbs: create, patch, delete."""
@@ -71,27 +71,31 @@ class Watch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     @property
     def all_indexes(self) -> dict[str, Indexer[T]]:
         """The indexes of its table, that by owners included."""
-        by_owner = {} if self.owner is None else {owner_index(self.owner): _owner_uids(self.owner)}
+        by_owner = {} if self.owner is None else {owner_index(self.owner): _owner_identities(self.owner)}
         return {**by_owner, **self.indexes}
 
 
 def owner_index(kind: Resource) -> str:
-    """The name of the index of objects by the uids of their owners of that kind, controllers or not."""
+    """The name of the index of objects by their owners of that kind, controllers or not."""
     return f"owner:{kind.id}"
 
 
-def owned(table: Table[T], kind: Resource, uid: str) -> Collection[T]:
-    """The objects that refer to the owner of that kind and uid. The table's `Watch` names the kind."""
-    return table.by_index(owner_index(kind), uid)
+def owned(table: Table[T], kind: Resource, owner: ObjectMeta) -> Collection[T]:
+    """Return the objects that refer to the owner of that kind. The table's `Watch` names the kind.
+
+    A reference to an owner with a namespace means one of the dependent's own namespace, as for the garbage collector:
+    a copy that was restored in another namespace with its references belongs to nobody.
+    """
+    return table.by_index(owner_index(kind), (owner.namespace, owner.uid))
 
 
-def controlled(table: Table[T], kind: Resource, uid: str) -> list[T]:
-    """Those of the owner's objects that it controls and that are not on their way out."""
+def controlled(table: Table[T], kind: Resource, owner: ObjectMeta) -> list[T]:
+    """Return those of the owner's objects that it controls and that are not on their way out."""
     return [
         obj
-        for obj in owned(table, kind, uid)
-        if (owner := controller_of(obj.metadata)) is not None
-        and owner.uid == uid
+        for obj in owned(table, kind, owner)
+        if (controller := controller_of(obj.metadata)) is not None
+        and controller.uid == owner.uid
         and obj.metadata.deletion_timestamp is None
     ]
 
@@ -107,28 +111,24 @@ def namespace_of(obj: Object) -> Iterable[str]:
 
 
 def owner_keys(kind: Resource, old: Object | None, new: Object | None) -> set[Key]:
-    """The owners of that kind that a change of a dependent concerns: those before and those after. They are in its
-    namespace, or in none."""
+    """Return the owners of that kind that a change of a dependent concerns: those before and those after. They are in
+    its namespace, or in none."""
     if old is not None and new is not None and old.metadata.owner_references == new.metadata.owner_references:
         old = None  # they are the same, as nearly always
-    return {
-        (obj.metadata.namespace if kind.namespaced else "", name)
-        for obj in (old, new)
-        if obj is not None
-        for _, name in _owners(obj, kind)
-    }
+    return {(namespace, name) for obj in (old, new) if obj is not None for namespace, name, _ in _owners(obj, kind)}
 
 
 @cache
-def _owner_uids(kind: Resource) -> Callable[[Object], Iterable[str]]:
+def _owner_identities(kind: Resource) -> Indexer[Object]:
     """One indexer per kind, so that the controllers of a service share an index."""
-    return lambda obj: [uid for uid, _ in _owners(obj, kind)]
+    return lambda obj: [(namespace, uid) for namespace, _, uid in _owners(obj, kind)]
 
 
-def _owners(obj: Object, kind: Resource) -> Iterable[tuple[str, str]]:
-    """(uid, name) of the object's owners of that kind, whatever version the references say."""
+def _owners(obj: Object, kind: Resource) -> Iterable[tuple[str, str, str]]:
+    """Return (namespace, name, uid) of the object's owners of that kind, whatever version the references say."""
+    namespace = obj.metadata.namespace if kind.namespaced else ""
     return [
-        (reference.uid, reference.name)
+        (namespace, reference.name, reference.uid)
         for reference in obj.metadata.owner_references
         if reference.kind == kind.kind and group_of(reference.api_version) == kind.group
     ]

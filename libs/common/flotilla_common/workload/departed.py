@@ -41,6 +41,6 @@ class Departed(Generic[OwnerT, MemoryT]):
             return
         reference, node = controller_of(old.metadata), node_of(old)
         owner = None if reference is None else self._owners.by_uid(reference.uid)
-        if owner is not None and node:
+        if owner is not None and owner.metadata.namespace == old.metadata.namespace and node:
             known = self._known.setdefault(owner.metadata.uid, {})
             known[node] = self._remember(owner, old, known.get(node))

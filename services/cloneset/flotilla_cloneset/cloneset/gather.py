@@ -7,6 +7,7 @@ from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot, Options
 from flotilla_common.api.core import ControllerRevision, Node, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
@@ -55,26 +56,26 @@ class Gatherer:
         if cloneset is None:
             return None
         namespace, name = key
-        uid = cloneset.metadata.uid
+        meta = cloneset.metadata
         return CloneSetSnapshot(
             cloneset=cloneset,
-            pods=list(owned(self._pods, CLONE_SET, uid)),
-            claims=list(owned(self._claims, CLONE_SET, uid)),
+            pods=list(owned(self._pods, CLONE_SET, meta)),
+            claims=list(owned(self._claims, CLONE_SET, meta)),
             taken_names=self._pods.names(namespace),
-            revisions=[*owned(self._revisions, CLONE_SET, uid), *self._revisions.by_index(ORPHANS, namespace)],
+            revisions=[*owned(self._revisions, CLONE_SET, meta), *self._revisions.by_index(ORPHANS, namespace)],
             node_labels=NodeLabels(self._nodes),
-            pull_jobs=self._jobs_of(uid),
+            pull_jobs=self._jobs_of(meta),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
             pending_ids=_pending_ids(name, memory),
         )
 
-    def _jobs_of(self, uid: str) -> list[ImagePullJob] | None:
+    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
         """The ImagePullJobs that the CloneSet controls and that are not on their way out."""
         if not self._pulls_ahead():
             return None
-        return controlled(self._pull_jobs, CLONE_SET, uid)
+        return controlled(self._pull_jobs, CLONE_SET, meta)
 
 
 def _pending_ids(name: str, memory: Memory) -> tuple[str, ...]:

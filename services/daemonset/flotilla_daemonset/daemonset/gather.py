@@ -7,7 +7,7 @@ from flotilla_common.api.core import ControllerRevision, Node, Pod
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
-from flotilla_common.api.meta import controller_of
+from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import NODE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import (
@@ -87,17 +87,16 @@ class Gatherer:
         daemonset = self._daemonsets.get(*key)
         if daemonset is None:
             return None
-        namespace, name = key
-        uid = daemonset.metadata.uid
+        meta = daemonset.metadata
         return DaemonSetSnapshot(
             daemonset=daemonset,
             nodes=list(self._nodes),
-            pods=list(owned(self._pods, DAEMON_SET, uid)),
-            orphans=list(self._pods.by_index(ORPHANS, namespace)),
-            taken_names=self._pods.names(namespace),
-            former=self._former.of(uid),
-            revisions=self._revisions_of(namespace, name, uid),
-            pull_jobs=self._jobs_of(uid),
+            pods=list(owned(self._pods, DAEMON_SET, meta)),
+            orphans=list(self._pods.by_index(ORPHANS, meta.namespace)),
+            taken_names=self._pods.names(meta.namespace),
+            former=self._former.of(meta.uid),
+            revisions=self._revisions_of(meta),
+            pull_jobs=self._jobs_of(meta),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -106,19 +105,19 @@ class Gatherer:
     def _remember(self, daemonset: DaemonSet, pod: Pod, before: Former | None) -> Former:
         return after(daemonset, pod, before, self._clock.now())
 
-    def _revisions_of(self, namespace: str, name: str, uid: str) -> list[ControllerRevision]:
+    def _revisions_of(self, meta: ObjectMeta) -> list[ControllerRevision]:
         found = (
-            *owned(self._revisions, DAEMON_SET, uid),
-            *self._revisions.by_index(ORPHANS, namespace),
-            *self._revisions.by_index(NAMESAKES, f"{namespace}/{name}"),
+            *owned(self._revisions, DAEMON_SET, meta),
+            *self._revisions.by_index(ORPHANS, meta.namespace),
+            *self._revisions.by_index(NAMESAKES, f"{meta.namespace}/{meta.name}"),
         )
         return list({revision.metadata.uid: revision for revision in found}.values())
 
-    def _jobs_of(self, uid: str) -> list[ImagePullJob] | None:
+    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
         """The ImagePullJobs that the DaemonSet controls and that are not on their way out."""
         if not self._pulls_ahead():
             return None
-        return controlled(self._pull_jobs, DAEMON_SET, uid)
+        return controlled(self._pull_jobs, DAEMON_SET, meta)
 
     def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
         """All DaemonSets, unless the node is as suitable as it was: heartbeats say nothing to them."""

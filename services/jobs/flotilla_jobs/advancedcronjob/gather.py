@@ -64,9 +64,7 @@ def _children(job: AdvancedCronJob, table: Table[Child]) -> list[Child]:
     meta = job.metadata
     found = [
         child
-        for child in owned(table, ADVANCED_CRON_JOB, meta.uid)
-        if (owner := controller_of(child.metadata)) is not None
-        and owner.uid == meta.uid
-        and child.metadata.namespace == meta.namespace
+        for child in owned(table, ADVANCED_CRON_JOB, meta)
+        if (owner := controller_of(child.metadata)) is not None and owner.uid == meta.uid
     ]
     return sorted(found, key=lambda child: child.metadata.name)

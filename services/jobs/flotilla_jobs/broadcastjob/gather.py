@@ -44,13 +44,12 @@ class Gatherer:
         job = self._jobs.get(*key)
         if job is None:
             return None
-        uid = job.metadata.uid
         return BroadcastJobSnapshot(
             job=job,
             nodes=list(self._nodes),
-            pods=[pod for pod in owned(self._pods, BROADCAST_JOB, uid) if _belongs(pod, job)],
+            pods=[pod for pod in owned(self._pods, BROADCAST_JOB, job.metadata) if _belongs(pod, job)],
             taken_names=self._pods.names(key[0]),
-            former_names=self._former_names.of(uid),
+            former_names=self._former_names.of(job.metadata.uid),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -65,9 +64,9 @@ class Gatherer:
 
 
 def _belongs(pod: Pod, job: BroadcastJob) -> bool:
-    """The job controls the pod of its namespace, and both labels are there (broadcastjob.md §4.2 step 5)."""
-    owner, meta = controller_of(pod.metadata), job.metadata
-    controls = owner is not None and owner.uid == meta.uid and pod.metadata.namespace == meta.namespace
+    """The job controls the pod, and both labels are there (broadcastjob.md §4.2 step 5)."""
+    owner = controller_of(pod.metadata)
+    controls = owner is not None and owner.uid == job.metadata.uid
     return controls and {NAME_LABEL, UID_LABEL} <= pod.metadata.labels.keys()
 
 

@@ -28,7 +28,7 @@ class Gatherer:
         return ListJobSnapshot(job=job, children=self._children(job), taken=self._jobs.names(key[0]))
 
     def _children(self, job: ImageListPullJob) -> Sequence[ImagePullJob]:
-        children: Iterable[ImagePullJob] = owned(self._jobs, IMAGE_LIST_PULL_JOB, job.metadata.uid)
+        children: Iterable[ImagePullJob] = owned(self._jobs, IMAGE_LIST_PULL_JOB, job.metadata)
         found = [
             child
             for child in children

@@ -106,7 +106,7 @@ class Triggers:
         parent = new or old
         if parent is None or (old is not None and new is not None and _over(new) == _over(old)):
             return set()
-        return _keys(owned(self._jobs, IMAGE_LIST_PULL_JOB, parent.metadata.uid))
+        return _keys(owned(self._jobs, IMAGE_LIST_PULL_JOB, parent.metadata))
 
     def sources(self, served: Callable[[str, str], bool]) -> dict[Key, set[str]]:
         """All secrets that active jobs name, with the uids of the jobs, of the jobs that this replica serves."""

@@ -32,7 +32,7 @@ TARGET = "target"
 """Index: PersistentPodStates by namespace, group, kind and name of their workload."""
 
 OWNERS = "owners"
-"""Index: pods by the uids of all their owners, of whatever kind."""
+"""Index: pods by namespace and by the uids of all their owners, of whatever kind."""
 
 
 Workloads = Table[StatefulSet] | Table[BuiltInStatefulSet] | Table[NumberedWorkload]
@@ -48,9 +48,9 @@ def target_of(state: PersistentPodState) -> Iterable[tuple[str, ...]]:
     return [(state.metadata.namespace, *state.spec.target_ref.identity)]
 
 
-def owner_uids(pod: Pod) -> Iterable[str]:
-    """Pods belong by uid: a namesake that came later has others."""
-    return [reference.uid for reference in pod.metadata.owner_references]
+def owner_uids(pod: Pod) -> Iterable[tuple[str, str]]:
+    """Pods belong by uid, within a namespace: a namesake that came later has others."""
+    return [(pod.metadata.namespace, reference.uid) for reference in pod.metadata.owner_references]
 
 
 def _may_be_its_workload(state: Json, workload: Json) -> bool:
@@ -126,7 +126,7 @@ class Gatherer:
 
     def _with_target(self, snapshot: StateSnapshot, state: PersistentPodState) -> StateSnapshot:
         target, unfollowed = self._target(state)
-        pods = [] if target is None else list(self._pods.by_index(OWNERS, target.metadata.uid))
+        pods = [] if target is None else list(self._pods.by_index(OWNERS, (snapshot.namespace, target.metadata.uid)))
         return msgspec.structs.replace(
             snapshot,
             target=target,

@@ -12,7 +12,7 @@ from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, 
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
-from flotilla_common.api.meta import Object, controller_of
+from flotilla_common.api.meta import Object, ObjectMeta, controller_of
 from flotilla_common.api.resources import CLAIM, POD, REVISION, STORAGE_CLASS
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
@@ -117,16 +117,16 @@ class Gatherer:
         if statefulset is None:
             return None
         namespace, name = key
-        uid = statefulset.metadata.uid
+        meta = statefulset.metadata
         return StatefulSetSnapshot(
             statefulset=statefulset,
-            pods=list(owned(self._pods, STATEFUL_SET, uid)),
+            pods=list(owned(self._pods, STATEFUL_SET, meta)),
             orphans=list(self._pods.by_index(ORPHAN_PODS, f"{namespace}/{name}")),
             taken_names=self._pods.names(namespace),
             claims={claim.metadata.name: claim for claim in self._claims.by_index(BY_SET, f"{namespace}/{name}")},
             storage_classes=list(self._storage_classes),
-            revisions=[*owned(self._revisions, STATEFUL_SET, uid), *self._revisions.by_index(ORPHANS, namespace)],
-            pull_jobs=self._jobs_of(uid),
+            revisions=[*owned(self._revisions, STATEFUL_SET, meta), *self._revisions.by_index(ORPHANS, namespace)],
+            pull_jobs=self._jobs_of(meta),
             gates=self._gates,
             options=self._options,
             failures=memory.failures,
@@ -139,8 +139,8 @@ class Gatherer:
         namespace = obj.metadata.namespace
         return [(namespace, name) for name in names(obj.metadata.name) if self._sets.get(namespace, name) is not None]
 
-    def _jobs_of(self, uid: str) -> list[ImagePullJob] | None:
+    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
         """The ImagePullJobs that the StatefulSet controls and that are not on their way out."""
         if not self._pulls_ahead():
             return None
-        return controlled(self._pull_jobs, STATEFUL_SET, uid)
+        return controlled(self._pull_jobs, STATEFUL_SET, meta)
