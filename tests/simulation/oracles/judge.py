@@ -7,6 +7,7 @@ import msgspec
 
 from tests.simulation.history import Version
 from tests.simulation.oracles import availability, fencing, lifecycle, ownership, population
+from tests.simulation.oracles.pingpong import PingPong
 from tests.simulation.oracles.scene import SIGHT, Scene, Step
 from tests.simulation.oracles.taken import Taken
 from tests.simulation.scenarios import every_rule
@@ -27,6 +28,7 @@ RULES: Sequence[Callable[[], Rule]] = (
     lambda: ownership.release_and_adopt,
     lambda: ownership.one_revision_per_template,
     lambda: fencing.holds_the_lease,
+    PingPong,
 )
 """Of all workloads; what holds for one kind only is told by its scenarios (`every_rule`). Made anew for each history:
 some remember what they saw."""

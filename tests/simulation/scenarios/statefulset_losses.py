@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from flotilla_common.api.resources import Resource
+from flotilla_common.control.plan import Json
 from tests.simulation.scenarios.manifests import answer, image, running, statefulset
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.statefulset import in_sets
@@ -31,6 +32,17 @@ class StillThere(End):
                 yield f"{pod.metadata.name} is another pod"
 
 
+def _look_alike(name: str) -> Json:
+    """A pod that the set selects, with a name that looks like one of its pods', and is none."""
+    containers = [{"name": "main", "image": "other"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "web"}},
+        "spec": {"containers": containers},
+    }
+
+
 SCENARIOS = in_sets(
     Scenario(
         name="set-node-lost",
@@ -57,6 +69,12 @@ SCENARIOS = in_sets(
         when=(Remove(propagation="Orphan"), WaitGone(), Create(document=statefulset(3))),
         then=StillThere(pods={"one": 3}, revisions=1, status={"readyReplicas": 3, "updatedReplicas": 3}),
         exact=False,
+    ),
+    Scenario(
+        name="set-beside-pods-with-names-like-its-own",
+        given=running(statefulset(2)),
+        when=tuple(Create(document=_look_alike(name)) for name in ("web-01", "web-007", "web-2147483648")),
+        then=End(pods={"one": 2}, names=("web-0", "web-1"), loose=3),
     ),
     Scenario(
         name="set-deleted-in-mid-roll",

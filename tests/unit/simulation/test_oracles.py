@@ -214,6 +214,11 @@ BROKEN: dict[str, tuple[dict[str, Any], Story, str]] = {
         lambda t: (t.lease("cloneset-1-1"), t.delete("a")),
         "while cloneset-1-1 holds shard 0",
     ),
+    "done, undone and done again": (
+        {},
+        lambda t: (t.pod("a", labels={"x": "1"}), t.pod("a"), t.pod("a", labels={"x": "1"})),
+        "is the same write once more",
+    ),
     "a lease that ran out": ({}, lambda t: t.delete("a", after=61), "on a lease that ran out"),
 }
 

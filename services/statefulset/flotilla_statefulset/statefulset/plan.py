@@ -17,6 +17,7 @@ from flotilla_common.control.plan import Event, Plan, Reason
 from flotilla_common.control.wording import named
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.revisions import RevisionChoice
+from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claims import Claims, own_claims, volumes_fit
 from flotilla_statefulset.statefulset.condemned import plan_condemned
 from flotilla_statefulset.statefulset.context import PlanContext
@@ -72,13 +73,19 @@ def _refused(code: str, text: str) -> Plan:
 
 
 def _adoptable(snapshot: StatefulSetSnapshot, selector: Selector) -> list[Pod]:
-    """Pods of its names and labels that nobody controls: the set takes them in, at whatever revision (§4.3)."""
-    if snapshot.statefulset.metadata.deletion_timestamp is not None:
+    """Return pods of its names and labels that nobody controls: the set takes them in, at whatever revision (§4.3).
+
+    A pod w-01 or w-2147483648 only looks like one of set w: the set would let it go in its next pass.
+    """
+    meta = snapshot.statefulset.metadata
+    if meta.deletion_timestamp is not None:
         return []
     return [
         pod
         for pod in snapshot.orphans
-        if pod.metadata.deletion_timestamp is None and selector.matches(pod.metadata.labels)
+        if pod.metadata.deletion_timestamp is None
+        and ordinal_of(pod.metadata.name, meta.name) >= 0
+        and selector.matches(pod.metadata.labels)
     ]
 
 

@@ -1,0 +1,60 @@
+"""Nothing is done, undone and done again while nobody else changes anything: whatever a planner undoes in its next pass
+costs writes for ever, and never comes to rest.
+
+The statuses of our own kinds are left out. They tell what their writers meet, refusals of the apiserver and reports of
+node agents, which are no versions of objects.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.resources import EVENT, LEASE
+from flotilla_common.control.plan import Json
+from tests.simulation.history import Version
+from tests.simulation.oracles.scene import Scene, Step, ours
+
+_BOOKKEEPING = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp")
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class PingPong:
+    """Remembers our writes since somebody else has changed anything."""
+
+    def __init__(self) -> None:
+        self._written: set[tuple[str, str, str, bytes]] = set()
+
+    def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
+        del scene
+        version = step.version
+        if version.resource in (LEASE, EVENT):
+            return
+        if not ours(version.writer):
+            self._written.clear()
+            return
+        change = _change(version)
+        if not change:
+            return
+        write = (*version.key, _encode([version.verb, change]))
+        if write in self._written:
+            yield "is the same write once more, though nobody else has changed anything"
+        self._written.add(write)
+
+
+def _change(version: Version) -> Mapping[str, object]:
+    """Return what the write changed: the new values, by member."""
+    before, after = _content(version.before), _content(version.after)
+    if version.resource in {kind.resource for kind in catalogue.KINDS}:
+        before, after = ({**content, "status": None} for content in (before, after))
+    return {
+        member: after.get(member) for member in before.keys() | after.keys() if before.get(member) != after.get(member)
+    }
+
+
+def _content(document: Json | None) -> Mapping[str, object]:
+    """Return the members of an object, those of its metadata one by one."""
+    if document is None:
+        return {}
+    metadata = {f"metadata.{key}": value for key, value in document["metadata"].items() if key not in _BOOKKEEPING}
+    return {**document, **metadata, "metadata": None}
