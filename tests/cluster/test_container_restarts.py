@@ -138,9 +138,9 @@ async def test_6_7_restarted_by_the_kubelet_before_the_agent_looked(
 def test_10_the_deadline_comes_in_the_middle_of_a_hook(space: Workspace) -> None:
     pod(space, {"exec": {"command": ["sleep", "10"]}}, terminationGracePeriodSeconds=60)
     request(space, "app", "side", activeDeadlineSeconds=4)
-    assert completed(space, message=DEADLINE) == [("app", "Pending", False), ("side", "Pending", False)]
+    assert completed(space, message=DEADLINE) == [("app", "Failed", False), ("side", "Failed", False)]
     assert restarts(space) == {"app": 0, "side": 0}
-    space.until(lambda: states(status(space)) == [("app", "Recreating", True), ("side", "Pending", False)], PATIENCE)
+    space.until(lambda: states(status(space)) == [("app", "Failed", True), ("side", "Failed", False)], PATIENCE)
     space.until(lambda: restarts(space) == {"app": 1, "side": 0}, PATIENCE)
     assert status(space)["message"] == DEADLINE
 
@@ -249,7 +249,7 @@ def test_15_two_requests_for_one_pod(space: Workspace) -> None:
 def test_25_a_pod_that_is_never_started_again(space: Workspace) -> None:
     pod(space, restartPolicy="Never")
     request(space, "side", activeDeadlineSeconds=15)
-    assert completed(space, message=DEADLINE) == [("side", "Recreating", True)]
+    assert completed(space, message=DEADLINE) == [("side", "Failed", True)]
 
 
 def test_fifty_requests_at_once(space: Workspace) -> None:

@@ -69,7 +69,8 @@ async def test_the_pod_is_deleted_meanwhile(space: Space):
     space.kubectl("delete", "pod", "web", "--wait=false")
     await eventually(lambda: ended(space) == ("Completed", "pod has gone"), PATIENCE)
     await eventually(lambda: not space.read("crr", "restart")["metadata"].get("finalizers"), PATIENCE)
-    assert space.status()["containerRecreateStates"] == [{"name": "app", "phase": "Pending"}]
+    (ended_state,) = space.status()["containerRecreateStates"]
+    assert ended_state == {"name": "app", "phase": "Failed", "message": "pod has gone"}
 
 
 async def test_a_pod_of_the_same_name_is_another_pod(space: Space):
@@ -137,8 +138,8 @@ async def test_the_deadline_and_a_kill_that_ends_after_it(space: Space):
     assert 3 <= (done - created).total_seconds() <= 30
     await space.accepted(state("app", "Recreating", killed=True), state("side", "Pending"))
     assert space.status()["containerRecreateStates"] == [
-        {"name": "app", "phase": "Recreating", "isKilled": True},
-        {"name": "side", "phase": "Pending"},
+        {"name": "app", "phase": "Failed", "message": reason, "isKilled": True},
+        {"name": "side", "phase": "Failed", "message": reason},
     ]
     assert ended(space) == ("Completed", reason)
 

@@ -36,7 +36,7 @@ def test_a_phase_of_another_writer_is_overruled_by_any_report(phase: str):
 def test_a_container_that_came_up_after_the_end_of_its_request_was_killed():
     over = request({"phase": "Completed", "completionTime": "2026-03-01T08:00:00Z"})
     (found,) = merged(over, RecreateReport(states=[state("app", "Succeeded")]), START).container_recreate_states
-    assert (found.phase, found.is_killed) == ("Recreating", True)
+    assert (found.phase, found.is_killed) == ("Failed", True)
 
 
 def test_the_request_that_is_waited_for_is_named():

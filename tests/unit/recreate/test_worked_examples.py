@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from flotilla_common.api.kinds.containerrecreaterequest.types import RecreateState
+from flotilla_jobs.containerrecreate.merge import ENDED
 from tests.unit.recreate.world import ACTIVE, FINALIZER, START, World, pod_document, request_document, stamp, state
 from tests.unit.webhook.fakes import merge
 
@@ -151,15 +153,41 @@ def test_10_a_kill_that_ends_after_the_deadline():
     world = taken_up("app", "side", activeDeadlineSeconds=5)
     world.passes(5)
     assert (world.status()["phase"], world.status()["message"]) == ("Completed", DEADLINE)
-    assert states(world) == [("app", "Pending", False), ("side", "Pending", False)]
+    assert states(world) == [("app", "Failed", False), ("side", "Failed", False)]
+    assert {one["message"] for one in world.status()["containerRecreateStates"]} == {DEADLINE}
     done = world.status()["completionTime"]
     world.wiring.clock.time += 15
     world.report(state("app", "Recreating", killed=True), state("side", "Pending"), phase="Recreating")
-    assert states(world) == [("app", "Recreating", True), ("side", "Pending", False)]
+    assert states(world) == [("app", "Failed", True), ("side", "Failed", False)]
     world.report(state("app", "Succeeded", killed=True), state("side", "Pending"), phase="Completed")
-    assert states(world) == [("app", "Recreating", True), ("side", "Pending", False)]
+    assert states(world) == [("app", "Failed", True), ("side", "Failed", False)]
     status = world.status()
     assert (status["phase"], status["completionTime"], status["message"]) == ("Completed", done, DEADLINE)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        pytest.param([], [("app", "Failed", False), ("side", "Failed", False)], id="nothing reported yet"),
+        pytest.param(
+            [state("app", "Succeeded", killed=True), state("side", "Recreating", killed=True)],
+            [("app", "Succeeded", True), ("side", "Failed", True)],
+            id="one is not ready yet",
+        ),
+        pytest.param(
+            [state("app", "Failed", "why"), state("side", "Pending")],
+            [("app", "Failed", False), ("side", "Failed", False)],
+            id="one failed",
+        ),
+    ],
+)
+def test_10_at_the_deadline_what_is_not_done_has_failed(told: list[RecreateState], expected: list[Any]):
+    strategy = {"failurePolicy": "Ignore"}
+    world = World(request_document("app", "side", strategy=strategy, activeDeadlineSeconds=30))
+    world.report(*told, phase="Recreating" if told else "Pending")
+    assert world.passes(30) == [f"request Completed: {DEADLINE}", "request let go of the request"]
+    assert states(world) == expected
+    assert world.passes(1) == []
 
 
 def test_13_grace_with_the_gate():
@@ -233,7 +261,7 @@ def test_17_the_pod_is_deleted(how: str):
         world.put("pods", merge(world.pod, {"metadata": {"deletionTimestamp": stamp(world.now)}}))
     world.passes(1)
     assert (world.status()["phase"], world.status()["message"]) == ("Completed", "pod has gone")
-    assert states(world) == [("app", "Pending", False), ("side", "Pending", False)]
+    assert states(world) == [("app", "Failed", False), ("side", "Failed", False)]
     assert world.request()["metadata"]["finalizers"] == []
     assert ACTIVE not in labels(world)
 
@@ -289,6 +317,14 @@ def test_21_22_the_stop_fails(policy: str, side: str):
     assert world.last.reasons[0].message == f"container app was not recreated: it is Failed: {error}"
 
 
+def test_21_none_stays_recreating_when_another_ones_failure_ends_the_request():
+    world = taken_up("app", "side")
+    world.report(state("app", "Recreating", killed=True), state("side", "Failed", "why"), phase="Completed")
+    assert states(world) == [("app", "Failed", True), ("side", "Failed", False)]
+    assert world.status()["containerRecreateStates"][0]["message"] == ENDED
+    assert world.passes(1) == []
+
+
 def test_23_deleted_while_it_holds_the_pod():
     world = World(request_document("app", strategy={"unreadyGracePeriodSeconds": 30}))
     world.report(phase="Recreating")
@@ -327,7 +363,7 @@ def test_25_restart_policy_never():
     world.passes(30)
     assert world.codes() == ["WaitingForStart"]
     world.passes(30)
-    assert (world.status()["message"], states(world)) == (DEADLINE, [("app", "Recreating", True)])
+    assert (world.status()["message"], states(world)) == (DEADLINE, [("app", "Failed", True)])
 
 
 def test_28_no_runtime():

@@ -24,6 +24,9 @@ from flotilla_common.node.reports import RecreateReport
 MESSAGE_LIMIT = 1024
 """Characters of a message that are kept, as in Kubernetes' events: runtimes may quote at length."""
 
+ENDED = "the request ended before the new container was ready"
+"""The message of a container that was being recreated when another one's failure ended the request."""
+
 _PHASES = ("", PENDING, RECREATING, COMPLETED)
 _STATE_PHASES = (PENDING, RECREATING, SUCCEEDED, FAILED)
 _FINAL = (SUCCEEDED, FAILED)
@@ -68,10 +71,31 @@ def merged(
 def completed(
     request: ContainerRecreateRequest, status: ContainerRecreateRequestStatus, message: str, now: datetime
 ) -> ContainerRecreateRequestStatus:
-    """The status of a request that ends now; its containers' states stay as they are. It does not end before it was
-    made, although that was said by another clock."""
+    """Return the status of a request that ends now. No container stays Recreating in it, since nobody waits for one any
+    more. It does not end before it was made, although that was said by another clock."""
     end = max(now.replace(microsecond=0), request.metadata.creation_timestamp or now)
-    return msgspec.structs.replace(status, phase=COMPLETED, message=message, completion_time=end)
+    states = [
+        _failed(state, message or ENDED) if state.phase == RECREATING else state
+        for state in status.container_recreate_states
+    ]
+    return msgspec.structs.replace(
+        status, phase=COMPLETED, message=message, completion_time=end, container_recreate_states=states
+    )
+
+
+def cut_short(
+    request: ContainerRecreateRequest, status: ContainerRecreateRequestStatus, message: str, now: datetime
+) -> ContainerRecreateRequestStatus:
+    """Return the status of a request that ends now although the agent is not done: each container that has not
+    succeeded is Failed, one that nothing was reported about, too."""
+    held = {state.name: state for state in status.container_recreate_states}
+    known = [held.get(one.name, RecreateState(name=one.name)) for one in request.spec.containers]
+    states = [state if state.phase in _FINAL else _failed(state, message) for state in known]
+    return completed(request, msgspec.structs.replace(status, container_recreate_states=states), message, now)
+
+
+def _failed(state: RecreateState, message: str) -> RecreateState:
+    return msgspec.structs.replace(state, phase=FAILED, message=message[:MESSAGE_LIMIT])
 
 
 def _states(request: ContainerRecreateRequest, report: RecreateReport) -> list[RecreateState]:
@@ -87,11 +111,14 @@ def _states(request: ContainerRecreateRequest, report: RecreateReport) -> list[R
 
 
 def _state(old: RecreateState | None, new: RecreateState | None, *, finished: bool) -> RecreateState | None:
-    if new is None or (old is not None and old.phase in _FINAL):
+    if new is None:
         return old
-    if finished and new.phase == SUCCEEDED:  # nobody waits for a container of a completed request any more
-        new = RecreateState(name=new.name, phase=RECREATING, is_killed=True)
     killed = new.is_killed or (old is not None and old.is_killed)
+    if old is not None and old.phase in _FINAL:
+        return msgspec.structs.replace(old, is_killed=killed)  # a stop that outlived the request
+    if finished and new.phase in (RECREATING, SUCCEEDED):
+        new = _failed(RecreateState(name=new.name), ENDED)
+        killed = True
     return msgspec.structs.replace(new, is_killed=killed, message=new.message[:MESSAGE_LIMIT])
 
 

@@ -21,7 +21,7 @@ from flotilla_common.control.plan import Json, Patch, Plan, Stage
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import delete_finished, patch_of
 from flotilla_jobs.containerrecreate import grace, why
-from flotilla_jobs.containerrecreate.merge import completed, merged
+from flotilla_jobs.containerrecreate.merge import completed, cut_short, merged
 from flotilla_jobs.containerrecreate.observe import observed
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
 from flotilla_jobs.containerrecreate.why import NO_ANSWER
@@ -42,7 +42,8 @@ def plan(snapshot: RecreateSnapshot, now: datetime) -> Plan:
         return _clear_up(snapshot, now)
     status = merged(request, snapshot.report, now)
     if status.phase != COMPLETED and (reason := _overdue(snapshot, status, now)):
-        status = completed(request, status, reason, now)
+        end = completed if reason == NO_ANSWER else cut_short  # nobody has said anything: there is no state to end
+        status = end(request, status, reason, now)
     if status.phase == RECREATING and snapshot.pod is not None:
         status = msgspec.structs.replace(status, container_status_snapshot=observed(request, snapshot.pod))
         if grace.wanted(request):

@@ -60,7 +60,8 @@ def _finished(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus
     for state in status.container_recreate_states:
         if state.phase != SUCCEEDED:
             text = f"container {state.name} was not recreated: it is {state.phase}"
-            yield Reason(code="NotRecreated", message=f"{text}: {state.message}" if state.message else text)
+            why = "" if state.message == status.message else state.message  # which is said above
+            yield Reason(code="NotRecreated", message=f"{text}: {why}" if why else text)
     seconds, since = snapshot.request.spec.ttl_seconds_after_finished, status.completion_time
     if seconds is not None and since is not None and since + timedelta(seconds=seconds) > now:
         yield Reason(code="WaitingForTtl", message=f"is deleted {seconds} s after its completion")
