@@ -181,6 +181,17 @@ async def test_text_and_a_type_that_is_left_out_are_written_once(place: Place):
     assert (place.held("a"), place.copy("a")["metadata"]["resourceVersion"]) == ("text", version)
 
 
+async def test_another_type_reaches_the_copies(place: Place):
+    place.namespace("a")
+    place.apply(place.distribution(place.secret(), includedNamespaces=place.names("a")))
+    await place.counted(1, 1)
+    typed = place.secret("v2", type="example.com/other")
+    place.apply(place.distribution(typed, includedNamespaces=place.names("a")))
+    await place.until(lambda: place.held("a") == "v2")
+    assert place.copy("a")["type"] == "example.com/other"
+    await place.counted(1, 1)
+
+
 async def test_an_immutable_copy_is_told(place: Place):
     place.namespace("a")
     place.apply(place.distribution(place.secret(immutable=True), includedNamespaces=place.names("a")))

@@ -127,6 +127,8 @@ def test_two_sets_and_the_same_pods(space: Workspace):
     space.apply(sidecarset(space))
     second = f"{space.name}-2"
     assert f"container log already exists in SidecarSet {space.name}" in refused(space, sidecarset(space, name=second))
+    crossed = sidecarset(space, name=second, containers=[], initContainers=[LOG])
+    assert f"container log already exists in SidecarSet {space.name}" in refused(space, crossed)
     space.apply(sidecarset(space, name=second, selector={"matchLabels": {"app": "b"}}))
 
 

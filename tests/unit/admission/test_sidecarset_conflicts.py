@@ -12,6 +12,7 @@ from flotilla_common.api.meta import LabelSelector
 Json = dict[str, Any]
 X = {"matchLabels": {"app": "x"}}
 LOG = {"name": "log", "image": "l:1"}
+HOT = LOG | {"upgradeStrategy": {"upgradeType": "HotUpgrade"}}
 
 
 def sidecarset(name: str = "a", annotations: Json | None = None, **spec: Any) -> Json:
@@ -84,7 +85,6 @@ def conflicts(one: Json, other: Json) -> list[str]:
             {"containers": [LOG], "namespaceSelector": pinned("m")},
             id="other namespaces",
         ),
-        pytest.param({"containers": [LOG]}, {"initContainers": [LOG]}, id="container and init container"),
         pytest.param({"containers": [LOG]}, {"containers": [LOG | {"name": "mesh"}]}, id="other names"),
         pytest.param(
             {"volumes": [{"name": "v", "emptyDir": {}}]},
@@ -117,6 +117,25 @@ PATCHED = 'spec.patchPodMetadata: Invalid value: "k": annotation k is patched by
         pytest.param(
             {"initContainers": [LOG]}, {"initContainers": [LOG]}, EXISTS.format("initContainers"), id="init containers"
         ),
+        pytest.param(
+            {"containers": [LOG]}, {"initContainers": [LOG]}, EXISTS.format("containers"), id="container and init"
+        ),
+        pytest.param(
+            {"initContainers": [LOG]}, {"containers": [LOG]}, EXISTS.format("initContainers"), id="init and container"
+        ),
+        pytest.param(
+            {"initContainers": [LOG | {"restartPolicy": "Always"}]},
+            {"containers": [LOG]},
+            EXISTS.format("initContainers"),
+            id="native and container",
+        ),
+        pytest.param(
+            {"containers": [HOT]},
+            {"initContainers": [LOG | {"name": "log-2"}]},
+            'spec.containers: Invalid value: "log": container log-2 already exists in SidecarSet b',
+            id="one of two twins",
+        ),
+        pytest.param({"containers": [HOT]}, {"containers": [HOT]}, EXISTS.format("containers"), id="twins"),
         pytest.param(
             {"volumes": [{"name": "v", "emptyDir": {}}]},
             {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]},

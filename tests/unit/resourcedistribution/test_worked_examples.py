@@ -220,6 +220,70 @@ def test_an_immutable_copy_cannot_be_updated() -> None:
     assert (world.counts, world.trouble) == ((1, 0, 1), {2: ["a"]})
 
 
+LOGIN = secret(data={"username": "YQ==", "password": "Yg=="})
+BASIC = LOGIN | {"type": "kubernetes.io/basic-auth", "data": {"username": "YQ==", "password": "Yw=="}}
+
+
+def retyped(*there: str) -> World:
+    """A Secret was distributed, and has another type now."""
+    world = World()
+    world.distribute(LOGIN, includedNamespaces=names(*there))
+    world.settle()
+    world.writes.clear()
+    world.distribute(BASIC, includedNamespaces=names(*there))
+    return world
+
+
+def test_another_type_makes_the_copies_anew() -> None:
+    world = retyped("a", "b")
+    assert world.once() == ["Updating"]
+    assert world.settle() == ["Distributed"]
+    assert world.writes == [("delete", "a"), ("create", "a"), ("delete", "b"), ("create", "b")]
+    copy = world.objects[SECRET, "a"]
+    assert (copy["type"], copy["data"], world.copies()) == (BASIC["type"], BASIC["data"], ["a", "b"])
+    assert (world.counts, world.trouble) == ((2, 2, 0), {})
+
+
+def test_another_type_of_an_immutable_secret_makes_it_anew_too() -> None:
+    world = World()
+    world.distribute(LOGIN | {"immutable": True}, includedNamespaces=names("a"))
+    world.settle()
+    world.distribute(BASIC | {"immutable": True}, includedNamespaces=names("a"))
+    assert world.settle() == ["Distributed"]
+    assert world.objects[SECRET, "a"]["type"] == BASIC["type"]
+
+
+def test_a_held_copy_of_another_type_is_made_anew_when_it_is_gone() -> None:
+    world = retyped("a")
+    world.edit("a", {"metadata": {"finalizers": ["slow/x"]}})
+    world.once()
+    assert world.settle() == ["Replacing"]
+    assert (world.writes, world.counts, world.trouble) == ([("delete", "a")], (1, 0, 1), {})
+    world.remove("a")
+    assert world.settle() == ["Distributed"]
+    assert world.writes == [("delete", "a"), ("create", "a")]
+
+
+def test_somebody_elses_secret_of_another_type_is_left_alone() -> None:
+    world = World()
+    world.put("a", LOGIN)
+    world.distribute(BASIC, includedNamespaces=names("a"))
+    assert (world.settle(), world.writes) == (["Conflict"], [])
+
+
+@pytest.mark.parametrize(
+    ("verb", "condition", "code"),
+    [pytest.param("delete", 2, "UpdateFailed", id="delete"), pytest.param("create", 1, "CreateFailed", id="create")],
+)
+def test_a_copy_that_cannot_be_made_anew(verb: str, condition: int, code: str) -> None:
+    world = retyped("a")
+    world.refusals[verb, "a"] = "not you"
+    assert world.settle() == [code]
+    assert world.trouble == {condition: ["a"]}
+    world.refusals.clear()
+    assert world.settle() == ["Distributed"]
+
+
 def test_a_copy_that_cannot_be_deleted_is_told_and_counts_for_nothing() -> None:
     world = distributed("a", "b")
     world.refusals["delete", "a"] = "not you"

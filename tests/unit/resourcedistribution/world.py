@@ -188,13 +188,18 @@ class World:
             case Patch():
                 assert held is not None
                 assert (action.uid, action.resource_version) == _identity(held)
+                if "type" in action.body:
+                    return "type: field is immutable"
                 if held.get("immutable"):
                     return "field is immutable when `immutable` is set"
                 self.edit(action.namespace, msgspec.json.decode(msgspec.json.encode(action.body)), action.resource)
             case Delete():
                 assert held is not None
                 assert (action.uid, action.resource_version) == _identity(held)
-                self.remove(action.namespace, action.resource)
+                if held["metadata"].get("finalizers"):
+                    self.edit(action.namespace, {"metadata": {"deletionTimestamp": "2026-03-01T12:00:00Z"}})
+                else:
+                    self.remove(action.namespace, action.resource)
         return ""
 
 

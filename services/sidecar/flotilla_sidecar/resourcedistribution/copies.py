@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistribution,
 )
 from flotilla_common.api.meta import controller_of
-from flotilla_common.control.plan import Create, Delete, Patch
+from flotilla_common.control.plan import Chain, Create, Delete, Patch
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_sidecar.resourcedistribution.content import Copy
@@ -61,6 +61,20 @@ def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: d
         on_version=True,
         phase=phase(UPDATE_FAILED, where),
     )
+
+
+def replacement(distribution: ResourceDistribution, copy: Copy, now: datetime) -> Chain:
+    """Make the copy anew, since the type of a Secret cannot be changed. Somebody's finalizers hold the old one; the new
+    one is then made when it is gone."""
+    where = copy.metadata.namespace
+    old = delete_of(
+        distribution.source.resource,
+        copy.metadata,
+        cause="its type differs, and cannot be changed",
+        on_version=True,
+        phase=phase(UPDATE_FAILED, where),
+    )
+    return (old,) if copy.metadata.finalizers else (old, creation(distribution, where, now))
 
 
 def removal(distribution: ResourceDistribution, copy: Copy) -> Delete:

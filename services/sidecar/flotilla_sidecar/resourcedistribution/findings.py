@@ -9,7 +9,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     GET_FAILED,
     NO_NAMESPACE,
 )
-from flotilla_common.control.plan import Action
+from flotilla_common.control.plan import Action, Chain
 from flotilla_sidecar.resourcedistribution.copies import phase
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
 from flotilla_sidecar.resourcedistribution.status import stored_failures
@@ -22,7 +22,12 @@ class Due(NamedTuple):
     failure: str
     """The condition that it belongs to if it fails."""
     namespace: str
-    make: Callable[[], Action]
+    make: Callable[[], Action | Chain]
+
+    def chain(self) -> Chain:
+        """Return its writes, one after the other."""
+        made = self.make()
+        return made if isinstance(made, tuple) else (made,)
 
 
 class Findings:
@@ -35,6 +40,8 @@ class Findings:
         self.matched = matched
         self.right: list[str] = []
         """Targets whose copy is there and equal."""
+        self.leaving: list[str] = []
+        """Targets whose copy is on its way out, and is made anew when it is gone."""
         self.fresh: list[Due] = []
         """Writes that nothing is known against."""
         self.failing: list[Due] = []
@@ -60,7 +67,7 @@ class Findings:
         what = f"{source.resource.kind} {namespace}/{source.name}"
         self.failures[CONFLICT][namespace] = f"{what} is there already, and is not a copy of this ResourceDistribution"
 
-    def write(self, failure: str, namespace: str, make: Callable[[], Action]) -> None:
+    def write(self, failure: str, namespace: str, make: Callable[[], Action | Chain]) -> None:
         """A write is due. It counts as failed, with `failure` as its condition, if it was when it was last tried; a
         service that has just started knows that from the status only."""
         said = self._snapshot.failures.get(phase(failure, namespace))

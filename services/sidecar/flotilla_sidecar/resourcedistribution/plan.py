@@ -16,7 +16,7 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain, Plan, Reason
 from flotilla_common.control.writes import status_patch
 from flotilla_sidecar.resourcedistribution.content import Content, change, content_of
-from flotilla_sidecar.resourcedistribution.copies import creation, is_ours, removal, update
+from flotilla_sidecar.resourcedistribution.copies import creation, is_ours, removal, replacement, update
 from flotilla_sidecar.resourcedistribution.findings import Findings
 from flotilla_sidecar.resourcedistribution.snapshot import DistributionSnapshot
 from flotilla_sidecar.resourcedistribution.status import status_of
@@ -75,7 +75,12 @@ def _distribute(snapshot: DistributionSnapshot, content: Content, found: Finding
             found.write(CREATE_FAILED, namespace, partial(creation, distribution, namespace, now))
         elif not is_ours(copy, distribution):
             found.conflict(namespace)
-        elif differs := change(copy, content):
+        elif (differs := change(copy, content)).keys() & {"type"}:
+            if copy.metadata.deletion_timestamp is not None:
+                found.leaving.append(namespace)
+            else:
+                found.write(UPDATE_FAILED, namespace, partial(replacement, distribution, copy, now))
+        elif differs:
             found.write(UPDATE_FAILED, namespace, partial(update, distribution, copy, differs, now))
         else:
             found.right.append(namespace)
@@ -95,7 +100,7 @@ def _planned(snapshot: DistributionSnapshot, found: Findings, draft: Draft, now:
     status is written by the pass that knows what came of all writes; while there are more of them, now and then."""
     due = [*found.fresh, *found.failing]
     more = len(due) > MAX_CHAINS_PER_PASS
-    chains: list[Chain] = [(one.make(),) for one in due[:MAX_CHAINS_PER_PASS]]
+    chains: list[Chain] = [one.chain() for one in due[:MAX_CHAINS_PER_PASS]]
     draft.stage(chains, stop_on_failure=False)
     explain(found, draft)
     distribution, desired, succeeded = snapshot.distribution, len(found.matched), len(found.right)

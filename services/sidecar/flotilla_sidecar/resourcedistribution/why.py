@@ -21,6 +21,7 @@ def explain(found: Findings, draft: Draft) -> None:
     made, updated, removed = (_namespaces(found, kind) for kind in (CREATE_FAILED, UPDATE_FAILED, DELETE_FAILED))
     _reason_in(draft, "a copy is made in", made, code="Creating")
     _reason_in(draft, "the copy is made equal to the source in", updated, code="Updating")
+    _reason_in(draft, "the copy is made anew when the old one is gone in", found.leaving, code="Replacing")
     _reason_in(draft, "the copy is deleted in", removed, code="Removing")
     _reason_failed(draft, "it is not known what there is in", found.failures[GET_FAILED], code="CannotRead")
     _reason_failed(draft, "the copy cannot be made in", found.failures[CREATE_FAILED], code="CreateFailed")

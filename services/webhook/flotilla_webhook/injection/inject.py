@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from flotilla_common.api.documents import Json, ensured, member, strings, text
+from flotilla_common.api.kinds.sidecarset.names import is_hot, names_in_pods
 from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
 from flotilla_webhook.injection.marks import hot_marks, marks
 from flotilla_webhook.injection.merge import Placed, by_name, merged_containers, pull_secrets, with_missing
 from flotilla_webhook.injection.prepare import prepared, twins, used_volumes
-from flotilla_webhook.injection.source import Source, is_hot, is_native, names_in_pods
+from flotilla_webhook.injection.source import Source, is_native
 
 
 def inject(pod: Json, sources: Sequence[Source], now: str, *, sorted_by_name: bool = False) -> None:

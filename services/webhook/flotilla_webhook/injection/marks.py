@@ -13,8 +13,9 @@ from flotilla_common.api.keys import (
     SIDECAR_VERSION,
     SIDECAR_VERSION_ALT,
 )
+from flotilla_common.api.kinds.sidecarset.names import is_hot
 from flotilla_common.api.kinds.sidecarset.records import Record, injected, injected_list, records, written
-from flotilla_webhook.injection.source import Source, is_hot
+from flotilla_webhook.injection.source import Source
 
 
 def marks(annotations: Mapping[str, str], sources: Sequence[Source], now: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import msgspec
 
 from flotilla_common.api.documents import Json, mappings, member, strings, text
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
-from flotilla_common.api.kinds.sidecarset.types import HOT_UPGRADE, PatchPodMetadata
+from flotilla_common.api.kinds.sidecarset.types import PatchPodMetadata
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -58,17 +58,6 @@ class Source(msgspec.Struct, frozen=True):
         return annotations.get(SIDECAR_SET_HASH, ""), annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE, "")
 
 
-def is_hot(container: Json) -> bool:
-    """The container is injected as two, one of which idles."""
-    return member(container, "upgradeStrategy").get("upgradeType") == HOT_UPGRADE
-
-
 def is_native(container: Json) -> bool:
     """The init container keeps running beside the pod's containers."""
     return container.get("restartPolicy") == "Always"
-
-
-def names_in_pods(container: Json) -> tuple[str, ...]:
-    """The names that it may have in a pod."""
-    name = text(container.get("name"))
-    return (name, f"{name}-1", f"{name}-2") if is_hot(container) else (name,)

@@ -12,8 +12,11 @@ from flotilla_common.api.admission.fields import Fault, invalid
 from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
 from flotilla_common.api.kinds.sidecarset.canary import base_of
 from flotilla_common.api.kinds.sidecarset.canonical import canonical_list
+from flotilla_common.api.kinds.sidecarset.names import names_in_pods
 from flotilla_common.api.kinds.sidecarset.types import OVERWRITE, RETAIN
 from flotilla_common.api.meta import LabelSelector
+
+_PARTS = ("containers", "initContainers")
 
 _ALL = object()
 """Stands for every value of a label."""
@@ -81,9 +84,12 @@ def _values(selector: LabelSelector) -> dict[str, set[object]]:
 
 
 def _faults(spec: Json, name: str, other: Json) -> Iterator[Fault]:
-    for part in ("containers", "initContainers"):
-        for taken in sorted(_names(spec, part) & _names(other, part)):
-            yield invalid(f"spec.{part}", taken, f"container {taken} already exists in SidecarSet {name}")
+    theirs_in_pods = {taken for part in _PARTS for one in mappings(other.get(part)) for taken in names_in_pods(one)}
+    for part in _PARTS:
+        for ours in sorted(mappings(spec.get(part)), key=lambda one: text(one.get("name"))):
+            if taken := sorted(theirs_in_pods.intersection(names_in_pods(ours))):
+                detail = f"container {taken[0]} already exists in SidecarSet {name}"
+                yield invalid(f"spec.{part}", text(ours.get("name")), detail)
     theirs = _volumes(other)
     for volume, content in _volumes(spec).items():
         if theirs.get(volume, content) != content:
@@ -92,10 +98,6 @@ def _faults(spec: Json, name: str, other: Json) -> Iterator[Fault]:
     for key, policy in _patched(spec).items():
         if OVERWRITE in (policy, patched.get(key)) and key in patched:
             yield invalid("spec.patchPodMetadata", key, f"annotation {key} is patched by SidecarSet {name}, too")
-
-
-def _names(spec: Json, part: str) -> set[str]:
-    return {text(container.get("name")) for container in mappings(spec.get(part))}
 
 
 def _volumes(spec: Json) -> dict[str, Json]:
