@@ -195,7 +195,7 @@ def test_native_sidecars_and_resources_that_follow_from_the_pods(space: Meshed):
     assert agent["resources"]["requests"]["cpu"] == "10m"
     assert [one["name"] for one in pod["spec"]["initContainers"]] == ["native"]
     assert pod["status"]["initContainerStatuses"][0]["ready"]
-    space.counted(1, 1, 0, 0)  # of NotUpdate, readiness is not looked at later
+    space.counted(1, 1, 1, 1)
     space.set_sidecar(V2)
     space.counted(1, 0, 1, 0)
     assert images_of(space.pod(pod["metadata"]["name"]))["agent"] == V1

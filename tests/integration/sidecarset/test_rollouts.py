@@ -123,12 +123,12 @@ def test_what_is_more_than_an_image_reaches_new_pods_only(space: Meshed):
 def test_not_update_counts_and_changes_nothing(space: Meshed):
     space.sidecar_set(type="NotUpdate")
     space.started(2)
-    space.until(lambda: space.counts()[:2] == (2, 2))
+    space.comes_to(2, 2, 2, 2)
     space.set_sidecar(NEW)
     space.comes_to(2, 0, 2, 0)
     space.scale(3)
     space.settled(replicas=3, readyReplicas=3)
-    space.until(lambda: space.counts()[:2] == (3, 1))
+    space.comes_to(3, 1, 3, 1)
     assert space.sidecars() == [OLD, OLD, NEW]
 
 

@@ -122,13 +122,14 @@ def test_labels_that_choose_wake() -> None:
     ("old", "new", "wakes"),
     [
         pytest.param(None, pod(), True, id="created"),
-        pytest.param(pod(flags="!"), pod(), False, id="ready"),
-        pytest.param(pod(), pod(flags="T"), False, id="terminating"),
-        pytest.param(pod(), None, False, id="gone"),
+        pytest.param(pod(flags="!"), pod(), True, id="ready"),
+        pytest.param(pod(), pod(flags="!"), True, id="not ready any more"),
+        pytest.param(pod(), pod(flags="T"), True, id="terminating"),
+        pytest.param(pod(), None, True, id="gone"),
+        pytest.param(pod(), pod(annotations={"other": "annotation"}), False, id="nothing that matters"),
     ],
 )
-def test_one_that_updates_nobody_hears_of_new_pods_only(old: Any, new: Any, wakes: bool) -> None:
-    """So its status keeps what was so when the last pod came: that can be seen, and is kept."""
+def test_one_that_updates_nobody_counts_its_pods_all_the_same(old: Any, new: Any, wakes: bool) -> None:
     assert woken_by(old, new, NO_UPDATES) is wakes
 
 

@@ -10,7 +10,7 @@ from flotilla_common.api.core import ControllerRevision, Namespace, Pod
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE, SIDECAR_SET_NAME_LABEL
 from flotilla_common.api.kinds.sidecarset.records import injected
-from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SIDECAR_SET, SidecarSet
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
 from flotilla_common.api.resources import NAMESPACE, POD, REVISION
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.watches import Watch
@@ -93,7 +93,7 @@ class Gatherer:
         )
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
-        """The SidecarSets to which the pod is something else now. Those that update no pods hear of new ones only."""
+        """The SidecarSets to which the pod is something else now."""
         names = {name for pod in (old, new) if pod is not None for name in injected_into(pod)}
         sets = [self._sets.get("", name) for name in names]
         return [("", one.metadata.name) for one in sets if one is not None and _concerns(one, old, new)]
@@ -123,8 +123,6 @@ def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:
 
 def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool:
     """One that cannot be read is planned all the same: the plan says why it does nothing."""
-    if old is not None and sidecar_set.spec.update_strategy.type == NOT_UPDATE:
-        return False
     try:
         wanted = wanted_of(sidecar_set)
     except ValueError:
