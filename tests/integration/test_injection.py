@@ -157,6 +157,19 @@ async def test_namespaces_by_their_labels(world: Injecting):
     await world.api.delete(SIDECAR_SET, "", everywhere)
 
 
+async def test_one_for_ten_thousand_namespaces(world: Injecting):
+    """Its rule names none of them, and is at work when it is stored all the same."""
+    space, elsewhere, label = await world.namespace(), await world.namespace(), world.name()
+    many = [space, *(f"a-tenant-with-a-long-name-{number}" for number in range(10_000))]
+    pinned = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": many}]}
+    name = await world.sidecar_set({"matchLabels": {"app": label}}, namespaceSelector=pinned)
+    assert await world.pod(space, {"app": label}) == [name, "main"]
+    assert await world.pod(elsewhere, {"app": label}) == ["main"]
+    (rule,) = (one for one in pod_rules(world.flotilla.cluster) if label in one.expression)
+    assert rule.namespace == ""
+    await world.api.delete(SIDECAR_SET, "", name)
+
+
 async def test_priorities_are_the_pods_own_need(world: Injecting):
     space, calls = await world.namespace(), world.calls
     ordered = {"apps.kruise.io/container-launch-priority": "Ordered"}

@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 5.0
 PROBED_NAMESPACE = "default"
 """Where the dry run takes place. It always exists, and the entry asks about it."""
 
-_BETWEEN_SECONDS = 0.1
+_FIRST_PAUSE_SECONDS, _LAST_PAUSE_SECONDS = 0.02, 0.1
 _log = structlog.get_logger()
 
 RulesOf = Callable[[Json, str], Awaitable[Collection[PodRule]]]
@@ -64,22 +64,31 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
 
     async def arm(self, rules: Collection[PodRule]) -> bool:
         """True once pods of these rules are asked about; False if that takes too long."""
-        waiting = sorted(rules)
+        waiting = set(rules)
         self.standing.expect(waiting)
-        end = self.clock.monotonic() + PATIENCE_SECONDS
+        end, pause = self.clock.monotonic() + PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
         why = ""
         while waiting and self.clock.monotonic() < end:
             try:
-                waiting = [rule for rule in waiting if not await self._is_used(rule)]
+                waiting = await self._unused(waiting)
                 if not waiting:
                     return True
                 await self.register()
             except (ApiError, Unreachable, RegistrationError) as failure:  # or another replica wrote it first
                 why = str(failure)
-            await self.clock.sleep(_BETWEEN_SECONDS)
+            await self.clock.sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE_SECONDS)
         if waiting:
-            _log.warning("the pod webhook is not in use yet", rules=[rule.why for rule in waiting], why=why)
+            _log.warning("the pod webhook is not in use yet", rules=sorted({rule.why for rule in waiting}), why=why)
         return not waiting
+
+    async def _unused(self, rules: Collection[PodRule]) -> set[PodRule]:
+        """Return those that no rule stands for that is in use. One that stands for many is looked for once."""
+        by_standing: dict[PodRule, set[PodRule]] = {}
+        for rule in rules:
+            by_standing.setdefault(self.standing.standing_for(rule), set()).add(rule)
+        unused = [these for standing, these in by_standing.items() if not await self._is_used(standing)]
+        return set().union(*unused)
 
     async def _is_used(self, rule: PodRule) -> bool:
         template: Json = {

@@ -66,7 +66,8 @@ class Cache(Generic[T]):
         held = self._held.get(key)
         if held is None or held.version < found.version:
             self._held[key] = found
-            self._tell()
+            if held is None or self._need(held) != self._need(found):
+                self._tell()
 
     async def listing(self) -> None:
         self._listed = {}
@@ -102,6 +103,9 @@ class Cache(Generic[T]):
         metadata = metadata_of(item)
         value = self._read(item) if metadata.deletion_timestamp is None else None
         return (metadata.namespace, metadata.name), _Held(version_number(metadata.resource_version), value)
+
+    def _need(self, held: _Held[T]) -> Hashable:
+        return None if held.value is None else self._needs(held.value)
 
     def _tell(self) -> None:
         needed = frozenset(self._needs(held.value) for held in self._held.values() if held.value is not None)

@@ -83,22 +83,20 @@ class PersistentStates:
         """Bind the pod to where it was, if there is a record of it. Raises ApiError, Unreachable or ValueError when it
         cannot be said whether its workload is one of these."""
         owner = _controller(pod)
-        if owner is None or not await self._is_supported(owner, request.namespace):
+        if owner is None or not self._may_have_one(request.namespace) or not await self._is_supported(owner):
             return
         state = await self._state_of(owner, request.namespace)
         if state is not None:
             inject(pod, state)
 
-    async def _is_supported(self, owner: TargetRef, namespace: str) -> bool:
-        """Pods that other steps have to see may be of any kind: who is like a StatefulSet is asked only where it could
-        matter."""
+    async def _is_supported(self, owner: TargetRef) -> bool:
         if supported(owner.api_version, owner.kind, ()):
             return True
-        if not self._may_have_one(namespace):
-            return False
         return supported(owner.api_version, owner.kind, await self.white_list.read())
 
     def _may_have_one(self, namespace: str) -> bool:
+        """Return whether anything has to be asked: pods that other steps have to see, or that a rule about many
+        namespaces lets through, cost nothing elsewhere. One that holds a record has been there for a while."""
         if not self.namespaces.known or namespace in self.namespaces.needed:
             return True
         return self._admitted.get(namespace, 0.0) > self._clock.monotonic()

@@ -4,6 +4,7 @@ webhooks.md §3.4 and §6. Objects are written only when they differ from what t
 was read, so that replicas agree instead of overwriting each other.
 """
 
+import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -64,6 +65,7 @@ class Registration:
         self.paths = frozenset(paths)
         self.pod_entries = pod_entries
         self.external = external
+        self._writing = asyncio.Lock()  # passes and admissions of this replica do not conflict with each other
         self._ca_bundle = ""  # as it was last brought into step
 
     async def sync(self, ca: bytes) -> list[str]:
@@ -88,6 +90,10 @@ class Registration:
         return await self._sync_configuration(MUTATING, MUTATING_CONFIGURATION, self._ca_bundle)
 
     async def _sync_configuration(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
+        async with self._writing:
+            return await self._sync_alone(resource, name, ca_bundle)
+
+    async def _sync_alone(self, resource: Resource, name: str, ca_bundle: str) -> list[str]:
         stored = msgspec.json.decode(await self.api.get(resource, "", name), type=Json)
         held, pods = await self._with_pods(stored, ca_bundle) if resource == MUTATING else (stored, [])
         if self.external:

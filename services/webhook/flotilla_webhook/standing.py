@@ -7,6 +7,7 @@ without that, each replica would take back what the other has just armed.
 from collections.abc import Callable, Collection, Iterable
 
 from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.rulebounds import bounded, standing_for
 from flotilla_common.clock import Clock
 
 LINGER_SECONDS = 10.0
@@ -22,19 +23,27 @@ class Standing:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until: dict[PodRule, float] = {}  # until when rules stay that no known object needs
+        self._stands: frozenset[PodRule] = frozenset()
 
     def expect(self, rules: Iterable[PodRule]) -> None:
         """An object that needs them is about to be stored."""
-        self._until |= dict.fromkeys(rules, self._clock.monotonic() + LINGER_SECONDS)
+        expected = frozenset(rules)
+        self._until |= dict.fromkeys(expected, self._clock.monotonic() + LINGER_SECONDS)
+        self._stands = bounded(self._stands | expected)
+
+    def standing_for(self, rule: PodRule) -> PodRule:
+        """Return the rule that stands, or is about to, for this one: itself, or a wider one."""
+        return standing_for(rule, self._stands)
 
     def rules(self, needed: Collection[PodRule], stored: Collection[PodRule], *, known: bool) -> frozenset[PodRule]:
         """What must stand now, given what is stored. Until it is `known` what there is, nothing is taken back."""
-        now = self._clock.monotonic()
-        for rule in set(stored) - set(needed):
+        now, needed = self._clock.monotonic(), bounded(needed)
+        for rule in set(stored) - needed:
             self._until.setdefault(rule, now + LINGER_SECONDS)
         staying = {rule for rule, end in self._until.items() if end > now or (not known and rule in stored)}
         self._until = {rule: end for rule, end in self._until.items() if rule in staying and rule not in needed}
-        return frozenset(needed) | staying
+        self._stands = bounded(needed | staying)
+        return self._stands
 
     async def expire(self, notify: Callable[[], None]) -> None:
         """Call `notify` when a rule has stayed for long enough, until cancelled."""

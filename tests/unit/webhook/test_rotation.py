@@ -26,7 +26,7 @@ from flotilla_webhook.certificates import Bundle, issue
 from flotilla_webhook.podready import readiness_step
 from flotilla_webhook.pods import PodAdmission
 from flotilla_webhook.registration import Endpoint, Registration, RegistrationError
-from flotilla_webhook.rotation import INTERVAL, CertificateRotator
+from flotilla_webhook.rotation import APART, INTERVAL, CertificateRotator
 from flotilla_webhook.standing import LINGER_SECONDS, Standing
 from flotilla_webhook.stores import SecretStore, files_of
 from tests.support.fake_clock import FakeClock
@@ -342,10 +342,17 @@ async def test_nothing_to_do_waits_a_minute_or_for_a_change(tmp_path: Path) -> N
     kept = Kept(cluster, tmp_path)
     async with kept.running():
         await kept.asleep(1)
-        assert kept.clock.slept == [INTERVAL]
+        kept.rotator.wake()
+        kept.rotator.wake()
+        assert kept.clock.slept == [APART]
+        kept.clock.go.release()
+        await kept.asleep(2)
+        kept.clock.go.release()
+        await kept.asleep(3)
+        assert kept.clock.slept == [APART, APART, INTERVAL], "changes that come together call for one pass"
         entries(cluster)["mcloneset.kb.io"]["clientConfig"]["caBundle"] = ""
         kept.rotator.wake()
-        await kept.asleep(2)
+        await kept.asleep(4)
     assert cluster.writes == [("replace", MUTATING_CONFIGURATION)]
 
 

@@ -101,6 +101,24 @@ async def test_watching_what_comes_and_goes() -> None:
     assert told == [["a", "b"], ["a"]], "what changes nothing is not told"
 
 
+MANY = [f"n-{number}" for number in range(1000)]
+
+
+async def test_a_thousand_namespaces_have_one_rule_and_keep_it() -> None:
+    world, stored = World(), ""
+    await world.know(*MANY)
+    entries, stored = await world.pods.entries(stored)
+    assert ([rule.namespace for rule in decoded(stored)], len(entries)) == ([""], 1)
+    for _ in range(3):
+        world.clock.time += LINGER_SECONDS + 1
+        assert await world.pods.entries(stored) == (entries, stored)
+    await world.know("a")
+    assert await world.pods.entries(stored) == (entries, stored), "it lingers"
+    world.clock.time += LINGER_SECONDS + 1
+    _, stored = await world.pods.entries(stored)
+    assert {rule.namespace for rule in decoded(stored)} == {"a"}
+
+
 # Arming
 
 
@@ -136,7 +154,7 @@ class Armory:
         self.world = World()
         self.server = Apiserver(self.world.pods, looks)
         self.admitted: list[Json] = []
-        arming = Arming(
+        self.arming = Arming(
             api=self.server.api, clock=self.world.clock, standing=self.world.standing, register=self.server.register
         )
 
@@ -146,7 +164,7 @@ class Armory:
         async def rules_of(document: Json, namespace: str) -> list[PodRule]:
             return [PodRule(document["metadata"]["name"], "true", namespace)]
 
-        self.handler = arming.before(handler, rules_of, self.admitted.append)
+        self.handler = self.arming.before(handler, rules_of, self.admitted.append)
 
     async def ask(self, operation: str = "CREATE", old: Json | None = None, *, dry_run: bool = False) -> Answer:
         document = {"metadata": {"name": "p"}}
@@ -161,6 +179,14 @@ async def test_creation_is_answered_once_the_rule_is_in_use() -> None:
     assert [document["metadata"]["name"] for document in armory.admitted] == ["p"]
     _, stored = await armory.world.pods.entries("")
     assert decoded(stored) == {PodRule("p", "true", "n")}
+
+
+async def test_a_thousand_rules_are_armed_by_one_write() -> None:
+    armory = Armory(looks=2)
+    assert await armory.arming.arm({PodRule("p", "true", name) for name in MANY})
+    assert (armory.server.dry_runs, armory.server.registered) == (3, 2)
+    assert await armory.arming.arm([PodRule("p", "true", "one-more")])
+    assert (armory.server.dry_runs, armory.server.registered) == (4, 2)
 
 
 async def test_what_takes_too_long_is_told() -> None:

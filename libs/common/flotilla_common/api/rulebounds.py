@@ -1,0 +1,75 @@
+"""Keeps the rules of the pod webhook bounded, however many objects need them (ADR 15).
+
+An annotation holds 256 KiB, the apiserver takes no expression of more than 100,000 characters, and each rule that comes
+costs a write of the configuration. So where the same pods are meant in more than a few dozen namespaces, one rule about
+all namespaces takes their place; where even that is too much, a rule about every pod. The steps of the webhook leave
+pods alone that they have nothing to do with: a wider rule costs calls, and changes no outcome.
+"""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from flotilla_common.api.documents import Json, mappings
+from flotilla_common.api.podrules import PodRule, encoded, pod_entries
+
+NAMESPACES_AT_MOST = 64
+"""How many namespaces are told apart for the same pods."""
+
+_ANNOTATION_AT_MOST = 128 << 10
+_ENTRIES_AT_MOST = 512 << 10  # of the 1.5 MiB of an object
+_CONDITION_AT_MOST = 90_000
+
+_WIDE = "objects for many namespaces"
+EVERY_POD = PodRule("more objects than can be told apart", "true")
+"""Stands when there are too many different rules."""
+
+
+def everywhere(rule: PodRule) -> PodRule:
+    """Return the rule about the same pods in all namespaces."""
+    return PodRule(_WIDE, rule.expression)
+
+
+def bounded(rules: Collection[PodRule]) -> frozenset[PodRule]:
+    """Return rules that let at least these pods through, and fit into the configuration."""
+    told_apart = _widened(rules)
+    if EVERY_POD not in told_apart:
+        for found in (told_apart, _spread(told_apart)):
+            if _fits(found):
+                return found
+    return frozenset({EVERY_POD, *(rule for rule in told_apart if not rule.probed)})
+
+
+def standing_for(rule: PodRule, stands: Collection[PodRule]) -> PodRule:
+    """Return which of the rules that stand lets the pods of the rule through; the rule itself if none does."""
+    return next((one for one in (rule, everywhere(rule), EVERY_POD) if one in stands), rule)
+
+
+def _widened(rules: Iterable[PodRule]) -> frozenset[PodRule]:
+    """Pods that are meant in too many namespaces are meant in all of them."""
+    places: dict[str, set[str]] = {}
+    for rule in rules:
+        if rule.namespace:
+            places.setdefault(rule.expression, set()).add(rule.namespace)
+    wide = {everywhere(rule) for rule in rules if len(places.get(rule.expression, ())) > NAMESPACES_AT_MOST}
+    wide |= {rule for rule in rules if rule.why == _WIDE}
+    meant = {rule.expression for rule in wide}
+    return frozenset(rule for rule in rules if not (rule.namespace and rule.expression in meant)) | wide
+
+
+def _spread(rules: Iterable[PodRule]) -> frozenset[PodRule]:
+    """No namespace is told apart."""
+    return frozenset(everywhere(rule) if rule.namespace or rule.namespace_labels else rule for rule in rules)
+
+
+def _fits(rules: Collection[PodRule]) -> bool:
+    if len(encoded(rules)) > _ANNOTATION_AT_MOST:
+        return False
+    entries = pod_entries(rules)
+    return len(msgspec.json.encode(entries)) <= _ENTRIES_AT_MOST and all(
+        len(condition["expression"]) <= _CONDITION_AT_MOST for entry in entries for condition in _conditions(entry)
+    )
+
+
+def _conditions(entry: Json) -> list[Json]:
+    return mappings(entry["matchConditions"])
