@@ -1,7 +1,7 @@
 """What users may do with our kinds (install.md §1, §9).
 
-Whoever may view a namespace may view what Flotilla runs in it. Two roles per kind, for editors and viewers, are bound
-to nobody: they are for whoever gives rights to users.
+Whoever may view a namespace may view what Flotilla runs in it, but for what Secrets are in. Two roles per kind, for
+editors and viewers, are bound to nobody: they are for whoever gives rights to users.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ def objects() -> list[Json]:
 
 
 def view_role() -> Json:
-    """Part of the built-in role `view`."""
-    resources = sorted((kind.resource.group, kind.resource.plural) for kind in catalogue.KINDS)
+    """Part of the built-in role `view`, which shows no Secrets: so it shows no kind that holds them either."""
+    resources = sorted((kind.resource.group, kind.resource.plural) for kind in catalogue.KINDS if not kind.confidential)
     rules = [
         _rule(group, [plural for _, plural in found], VIEW)
         for group, found in groupby(resources, key=lambda resource: resource[0])

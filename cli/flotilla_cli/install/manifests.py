@@ -25,7 +25,7 @@ def manifests(gates: Gates, webhook_url: str = "", *, keep_managed_fields: bool 
     return [
         *_namespaces(),
         *definitions(webhook_url),
-        *rbac.objects(),
+        *rbac.objects(gates),
         *lease_policy.objects(),
         _service(),
         *([] if keep_managed_fields else policies.objects()),

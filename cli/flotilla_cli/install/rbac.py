@@ -13,8 +13,10 @@ from flotilla_cli.install import kind_roles
 from flotilla_cli.services import load_all
 from flotilla_common.access import LEASES, OWN_NAMESPACE
 from flotilla_common.api.documents import Json
+from flotilla_common.api.resources import SECRET
 from flotilla_common.api.webhooks import COUNTED_LABEL
 from flotilla_common.control.watches import Access
+from flotilla_common.gates import Gates
 
 NAMESPACE = "kruise-system"
 AGENT = "nodeagent"
@@ -22,6 +24,11 @@ COMPACT = "compact"
 """Stands for all services where one process runs them (the chart's profile of that name)."""
 SECRETS_NAMESPACE = "kruise-daemon-config"
 """Where copies of pull secrets lie (imagepull.md §6)."""
+
+DISTRIBUTION = "flotilla-sidecar-secrets"
+"""The role, and its binding, by which Secrets are distributed (resourcedistribution.md)."""
+DISTRIBUTION_GATE = "ResourceDistributionGate"
+_DISTRIBUTING = "sidecar"
 
 CRD_PROTECTION = "flotilla-crd-protection"
 """What the webhook may list beyond what it declares, and its binding."""
@@ -44,9 +51,17 @@ def services() -> Sequence[str]:
     return tuple(_access())
 
 
-def objects() -> list[Json]:
-    """All accounts, roles and bindings."""
-    return [*_accounts(), _agents_account(), *_cluster_wide(), *_in_namespaces(), *kind_roles.objects()]
+def objects(gates: Gates | None = None) -> list[Json]:
+    """All accounts, roles and bindings; of what a gate switches off, none (without gates all are on)."""
+    distributing = [] if gates is not None and not gates.on(DISTRIBUTION_GATE) else _distributing()
+    return [
+        *_accounts(),
+        _agents_account(),
+        *_cluster_wide(),
+        *distributing,
+        *_in_namespaces(),
+        *kind_roles.objects(),
+    ]
 
 
 def _access() -> dict[str, tuple[Access, ...]]:
@@ -68,13 +83,24 @@ def _agents_account() -> Json:
 
 def _cluster_wide() -> Iterable[Json]:
     for service, access in _access().items():
-        yield _role(account(service), _rules(one for one in access if not one.namespace))
+        everywhere = (one for one in access if not one.namespace and not _of_secrets(service, one))
+        yield _role(account(service), _rules(everywhere))
         yield _binding(account(service), account(service), [service])
     yield _role("kruise-manager-role", None)
     yield _binding("kruise-manager-rolebinding", "kruise-manager-role", services())
     selector = {"matchLabels": {COUNTED_LABEL: "true"}}
     yield _role(CRD_PROTECTION, None) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
     yield _binding(CRD_PROTECTION, CRD_PROTECTION, ["webhook"])
+
+
+def _distributing() -> list[Json]:
+    """The right to the Secrets of all namespaces, by itself: an installation may leave it out."""
+    rules = _rules(one for one in _access()[_DISTRIBUTING] if _of_secrets(_DISTRIBUTING, one))
+    return [_role(DISTRIBUTION, rules), _binding(DISTRIBUTION, DISTRIBUTION, [_DISTRIBUTING])]
+
+
+def _of_secrets(service: str, access: Access) -> bool:
+    return service == _DISTRIBUTING and access.resource == SECRET and not access.namespace
 
 
 def _in_namespaces() -> Iterable[Json]:

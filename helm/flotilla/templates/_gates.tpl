@@ -31,6 +31,14 @@
 {{- end }}
 {{- end }}
 
+{{- /* Whether Secrets may be distributed: the gate is on, and named. It is a right to the Secrets of all namespaces. */ -}}
+{{- define "flotilla.distributesSecrets" -}}
+{{- $named := include "flotilla.namedGates" . | fromYaml }}
+{{- if or (hasKey $named "ResourceDistributionGate") (hasKey $named "AllBeta") }}
+{{- include "flotilla.gate" (dict "root" . "gate" "ResourceDistributionGate") }}
+{{- end }}
+{{- end }}
+
 {{- /* Whether certificates come from outside: then the webhook writes neither them nor its registration. */ -}}
 {{- define "flotilla.external" -}}
 {{ include "flotilla.gate" (dict "root" . "gate" "EnableExternalCerts") }}

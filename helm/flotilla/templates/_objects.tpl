@@ -30,6 +30,7 @@ services that do not run have nobody who is bound to them, and are left out. Tak
 {{- $object := .object }}
 {{- $metadata := $object.metadata }}
 {{- $wanted := true }}
+{{- $distribution := eq $metadata.name "flotilla-sidecar-secrets" }}
 {{- if eq $object.kind "ServiceAccount" }}
 {{- $wanted = eq $metadata.name (include "flotilla.accountOf" (dict "root" $ "account" $metadata.name)) }}
 {{- with $.Values.serviceAccount.annotations }}{{ $_ := set $metadata "annotations" . }}{{ end }}
@@ -50,6 +51,9 @@ services that do not run have nobody who is bound to them, and are left out. Tak
 {{- $_ := set (first $object.spec.ports) "targetPort" (int $.Values.manager.webhook.port) }}
 {{- else if hasKey $object "webhooks" }}
 {{- include "flotilla.registration" . }}
+{{- end }}
+{{- if and $distribution (not (include "flotilla.distributesSecrets" $)) }}
+{{- $wanted = false }}
 {{- end }}
 {{- if $wanted }}
 {{- include "flotilla.labelled" . }}

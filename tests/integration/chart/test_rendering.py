@@ -171,6 +171,30 @@ def test_a_service_that_does_not_run_has_no_rights(chart: Helm) -> None:
     assert "flotilla-cloneset" in bound
 
 
+@pytest.mark.parametrize(
+    ("values", "given"),
+    [
+        pytest.param("", False, id="not named"),
+        pytest.param("featureGates=ResourceDistributionGate=true", True, id="named"),
+        pytest.param("featureGates=AllBeta=true", True, id="by its stage"),
+        pytest.param("featureGates=ResourceDistributionGate=false", False, id="off"),
+        pytest.param(
+            r"featureGates=AllBeta=true\,ResourceDistributionGate=false", False, id="off though its stage is on"
+        ),
+    ],
+)
+@pytest.mark.parametrize("profile", ["split", "compact"])
+def test_secrets_of_all_namespaces_are_for_who_asks(chart: Helm, values: str, given: bool, profile: str) -> None:
+    made = rendered(chart, *filter(None, (NO_CRDS, f"profile={profile}", values)))
+    roles = {
+        name
+        for name, role in made.of("ClusterRole").items()
+        if any("secrets" in rule["resources"] and "list" in rule["verbs"] for rule in role.get("rules") or ())
+    }
+    assert roles == ({"flotilla-sidecar-secrets"} if given else set())
+    assert ("flotilla-sidecar-secrets" in made.names("ClusterRoleBinding")) is given
+
+
 def test_one_process_has_the_rights_of_all(chart: Helm) -> None:
     split, compact = rendered(chart, NO_CRDS), rendered(chart, NO_CRDS, "profile=compact")
     assert compact.names("Deployment") == {"flotilla-compact"}

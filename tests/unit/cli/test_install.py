@@ -124,11 +124,23 @@ def test_least_privilege(role: Json, rule: Json):
         assert rule["verbs"] == ["list"]
     if "secrets" in rule["resources"]:
         named_by_jobs = rule["verbs"] == ["get"] and name_of(role) == "flotilla-jobs"
-        distributed = name_of(role) == "flotilla-sidecar"
+        distributed = name_of(role) == "flotilla-sidecar-secrets"
         told = "secrets of other namespaces are nobody's business, but those that jobs name, and what is distributed"
         assert role["kind"] == "Role" or named_by_jobs or distributed, told
     if {"customresourcedefinitions", "mutatingwebhookconfigurations"} & set(rule["resources"]):
         assert set(rule["verbs"]) <= {"get", "list", "watch"} or rule["resourceNames"]
+
+
+def test_without_its_gate_nobody_distributes_secrets():
+    names = {name_of(one) for one in manifests(Gates.parse("ResourceDistributionGate=false"))}
+    assert not {name for name in names if name.startswith("flotilla-sidecar-secrets")}
+
+
+def test_view_shows_no_kind_that_holds_secrets():
+    (viewed,) = find("ClusterRole", "aggregate-kruise-view")["rules"]
+    assert "resourcedistributions" not in viewed["resources"]
+    assert "sidecarsets" in viewed["resources"]
+    assert find("ClusterRole", "kruise-resourcedistribution-viewer-role")["rules"]
 
 
 def test_nobody_may_list_everything():

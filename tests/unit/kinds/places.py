@@ -83,8 +83,9 @@ def conversion_is_kept_right(kind: Kind) -> bool:
 
 
 def view_role(kind: Kind) -> bool:
+    """A kind that holds Secrets is in none."""
     found = [rule for rule in kind_roles.view_role()["rules"] if rule["apiGroups"] == [kind.resource.group]]
-    return any(kind.resource.plural in rule["resources"] for rule in found)
+    return any(kind.resource.plural in rule["resources"] for rule in found) is not kind.confidential
 
 
 def user_roles(kind: Kind) -> bool:

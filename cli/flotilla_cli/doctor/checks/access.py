@@ -52,7 +52,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     for service in services(facts):
         account = _account(facts, service)
         granted = _granted(live, account, facts.namespace)
-        lacking = sorted(right for right in _used(facts, service) if not any(_covers(one, right) for one in granted))
+        needed = [right for right in _used(facts, service) if right not in _asked_for()]
+        lacking = sorted(right for right in needed if not any(_covers(one, right) for one in granted))
         if lacking:
             said = f"it may not {_some(lacking)}"
             advice = f"its role {rbac.account(service)} or its binding was changed: {APPLY}"
@@ -95,6 +96,13 @@ def _installed() -> Mapping[str, Sequence[Right]]:
     wanted = rbac.objects()
     made = Rights([one for one in wanted if "rules" in one], [one for one in wanted if "roleRef" in one])
     return {one: sorted(_granted(made, rbac.account(one), rbac.NAMESPACE)) for one in rbac.services()}
+
+
+@cache
+def _asked_for() -> frozenset[Right]:
+    """Return the rights that an installation may do without: those to distribute Secrets."""
+    role = next(one for one in rbac.objects() if "rules" in one and name_of(one) == rbac.DISTRIBUTION)
+    return frozenset(_rights(role["rules"], ""))
 
 
 def _account(facts: Facts, service: str) -> str:
