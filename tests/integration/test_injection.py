@@ -132,7 +132,7 @@ async def test_the_apiserver_tells_pods_apart(world: Injecting, selector: Json, 
     space, elsewhere = await world.namespace(), await world.namespace()
     pinned = {"matchLabels": {"kubernetes.io/metadata.name": space}}
     name = await world.sidecar_set(selector, namespaceSelector=pinned)
-    assert await world.pod(space, inside) == [name, "main"]
+    assert await world.pod(space, inside, deletionTimestamp="2026-01-01T00:00:00Z") == [name, "main"]
     calls = world.calls
     assert await world.pod(space, outside) == ["main"]
     assert await world.pod(elsewhere, inside) == ["main"]

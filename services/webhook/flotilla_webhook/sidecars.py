@@ -94,7 +94,7 @@ class Sidecars:
 
     async def change(self, pod: Json, request: Request) -> None:
         """Inject what matches the pod. Raises ApiError or Unreachable, and ValueError for what cannot be injected."""
-        if not self._on or _is_over(pod):
+        if not self._on:
             return
         labels = strings(member(pod, "metadata").get("labels"))
         matching = await self._matching(labels, request.namespace)
@@ -196,8 +196,3 @@ def _hub(document: Json) -> Json:
     if document.get("apiVersion") == SIDECAR_SET.api_version:
         return document
     return convert(document, SIDECAR_SET.api_version)
-
-
-def _is_over(pod: Json) -> bool:
-    metadata, status = member(pod, "metadata"), member(pod, "status")
-    return bool(metadata.get("deletionTimestamp")) or status.get("phase") in ("Succeeded", "Failed")
