@@ -93,11 +93,33 @@ async def test_any_other_answer_is_good_for_one_plan(answer: Any) -> None:
     ("answer", "expected"),
     [
         pytest.param(ApiError(404, "NotFound", "not found"), Barrier(), id="none"),
-        pytest.param(config_map("a", owner=""), Barrier(uid="b1", version="7", keys=frozenset({"a"})), id="of nobody"),
         pytest.param(
-            config_map("a", owner="u0"),
-            Barrier(uid="b1", version="7", keys=frozenset({"a"}), foreign=True),
+            config_map("p_1", owner=""),
+            Barrier(uid="b1", version="7", keys=frozenset({"p_1"}), foreign=True),
+            id="of nobody",
+        ),
+        pytest.param(
+            config_map("p_1", ownerReferences=[{"kind": "Deployment", "name": "web-1", "uid": "d1"}]),
+            Barrier(uid="b1", version="7", keys=frozenset({"p_1"}), foreign=True),
+            id="of something else",
+        ),
+        pytest.param(
+            config_map("p_1", ownerReferences=[{"kind": "Pod", "name": "web-2", "uid": "u9"}]),
+            Barrier(uid="b1", version="7", keys=frozenset({"p_1"}), foreign=True),
+            id="of another pod",
+        ),
+        pytest.param(
+            config_map("a", owner="u1"), Barrier(uid="b1", version="7", keys=frozenset({"a"})), id="of this pod"
+        ),
+        pytest.param(
+            config_map("p_1", "p_-2", owner="u0"),
+            Barrier(uid="b1", version="7", keys=frozenset({"p_1", "p_-2"}), earlier=True),
             id="of an earlier pod",
+        ),
+        pytest.param(
+            config_map("p_1", "settings.yaml", owner="u0"),
+            Barrier(uid="b1", version="7", keys=frozenset({"p_1", "settings.yaml"}), foreign=True),
+            id="of an earlier pod, with something in it",
         ),
         pytest.param(
             config_map(deletionTimestamp="2026-01-01T00:00:00Z"),

@@ -122,11 +122,13 @@ EQUAL = {"a": "p_3", "b": "p_3", "c": "p_1"}
         ),
         pytest.param(
             pod(TWO),
-            barrier("p_10", "p_0", "other", foreign=True),
-            ["patch web-1-barrier {'other': None, 'p_0': None, 'p_10': 'true'}"],
+            barrier("p_10", "p_0", "p_-1", earlier=True),
+            ["patch web-1-barrier {'p_-1': None, 'p_0': None, 'p_10': 'true'}"],
             id="the ConfigMap of an earlier pod is taken over, and emptied",
         ),
         pytest.param(pod(TWO), barrier("p_10", going=True), [], id="one that is being deleted is waited for"),
+        pytest.param(pod(TWO), barrier("p_0", "other", foreign=True), [], id="somebody else's is left alone"),
+        pytest.param(pod(TWO, {"b": READY}), barrier(foreign=True), [], id="and later, too"),
     ],
 )
 def test_the_next_key(one: Pod, found: Barrier | None, expected: list[str]) -> None:
@@ -177,6 +179,15 @@ def test_the_config_map_goes_with_the_pod_and_does_not_hold_it() -> None:
     }
 
 
+def test_whose_name_is_taken_is_told() -> None:
+    made = decided(pod(TWO), barrier("other", foreign=True))
+    assert [(event.reason, event.warning) for event in made.events] == [("BarrierNameTaken", True)]
+    assert "ConfigMap web-1-barrier" in made.events[0].message
+    assert made.wake_at == START + timedelta(seconds=GOOD_SECONDS)
+    by_chance = decided(pod(TWO), barrier("p_10", foreign=True))
+    assert (by_chance.events, by_chance.wake_at) == ((), made.wake_at)
+
+
 def test_keys_are_added_to_the_config_map_that_was_seen() -> None:
     (stage,) = decided(pod(THREE, {"a": READY}), barrier("p_0")).stages
     ((patch,),) = stage.chains
@@ -185,7 +196,7 @@ def test_keys_are_added_to_the_config_map_that_was_seen() -> None:
 
 
 def test_the_config_map_of_another_pod_is_taken_over_as_it_was_seen() -> None:
-    (stage,) = decided(pod(TWO), barrier("p_10", foreign=True)).stages
+    (stage,) = decided(pod(TWO), barrier("p_10", earlier=True)).stages
     ((patch,),) = stage.chains
     assert isinstance(patch, Patch)
     assert (patch.uid, patch.resource_version) == ("b1", "7")

@@ -6,6 +6,7 @@ good for a while, any other one for a single plan.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -30,13 +31,17 @@ SIDE_BY_SIDE = 16
 """Questions under way at once; a rollout brings many pods in the same moment."""
 
 
+_KEY = re.compile(r"p_-?[0-9]+")
+
+
 class Barrier(Frozen):
     """What the apiserver said of the ConfigMap."""
 
     uid: str = ""  # empty: there is none
     version: str = ""
     keys: frozenset[str] = frozenset()
-    foreign: bool = False  # it is that of an earlier pod of this name, and about to be collected
+    earlier: bool = False  # it is that of an earlier pod of this name, and about to be collected
+    foreign: bool = False  # it is somebody else's, who happens to use the name
     going: bool = False  # it is being deleted
 
 
@@ -82,7 +87,7 @@ class Barriers:
             self._open[whose] = pod
             self._wake.set()
             return None
-        if answer.barrier.foreign or key not in answer.barrier.keys:
+        if answer.barrier.earlier or key not in answer.barrier.keys:
             del self._answers[whose]
         return answer.barrier
 
@@ -121,11 +126,14 @@ class Barriers:
             if error.code == 404:
                 return Barrier()
             raise
-        owners = [owner.uid for owner in found.metadata.owner_references if owner.kind == POD.kind]
+        owners = [owner for owner in found.metadata.owner_references if owner.kind == POD.kind]
+        ours = any(owner.uid == pod.metadata.uid for owner in owners)
+        earlier = any(owner.name == pod.metadata.name for owner in owners) and all(map(_KEY.fullmatch, found.data))
         return Barrier(
             uid=found.metadata.uid,
             version=found.metadata.resource_version,
             keys=frozenset(found.data),
-            foreign=bool(owners) and pod.metadata.uid not in owners,
+            earlier=earlier and not ours,
+            foreign=not ours and not earlier,
             going=found.metadata.deletion_timestamp is not None,
         )

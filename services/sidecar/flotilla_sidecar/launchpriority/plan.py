@@ -13,7 +13,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import LAUNCH_COMPLETED
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP, POD
-from flotilla_common.control.plan import Action, Chain, Frozen, Json, Patch, Plan, Stage
+from flotilla_common.control.plan import Action, Chain, Event, Frozen, Json, Patch, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
@@ -55,6 +55,8 @@ def plan(snapshot: LaunchSnapshot, now: datetime) -> Plan:
         return Plan()
     if snapshot.barrier.going:
         return Plan(wake_at=now + timedelta(seconds=GOING_SECONDS))
+    if snapshot.barrier.foreign:
+        return _in_the_way(pod, key_of(ranks[-1]) in snapshot.barrier.keys, now)
     # A container that is about to be created is looked after: its ConfigMap may be deleted by hand.
     again = now + timedelta(seconds=GOOD_SECONDS) if pod.spec.node_name else None
     if _is_there(snapshot, ranks[-1]):
@@ -65,12 +67,26 @@ def plan(snapshot: LaunchSnapshot, now: datetime) -> Plan:
 
 def _is_there(snapshot: LaunchSnapshot, rank: int) -> bool:
     barrier = snapshot.barrier
-    told = barrier is not None and not barrier.foreign and key_of(rank) in barrier.keys
+    told = barrier is not None and not (barrier.earlier or barrier.foreign) and key_of(rank) in barrier.keys
     return told or is_proven(snapshot.pod, rank)
 
 
 def _doing(chain: Chain, wake_at: datetime | None = None) -> Plan:
     return Plan(stages=(Stage(chains=(chain,)),), wake_at=wake_at)
+
+
+def _in_the_way(pod: Pod, has_key: bool, now: datetime) -> Plan:
+    """Write nothing to somebody else's ConfigMap, and tell the pod's owner that its containers wait until it is gone.
+    One that has the key by chance starts them."""
+    wake_at = now + timedelta(seconds=GOOD_SECONDS)
+    if has_key:
+        return Plan(wake_at=wake_at)
+    message = (
+        f"containers wait: ConfigMap {barrier_name(pod)}, whose keys start them in order, was not made for this pod. "
+        "Delete it, or give it another name"
+    )
+    event = Event(reason="BarrierNameTaken", message=message, warning=True)
+    return Plan(events=(event,), wake_at=wake_at)
 
 
 def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
@@ -83,7 +99,7 @@ def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
         return create_of(CONFIG_MAP, body | {"data": {key: "true"}}, cause=cause, tells_if_taken=False)
     data: dict[str, str | None] = {key: "true"}
     meta = ObjectMeta(name=name, namespace=namespace, uid=barrier.uid, resource_version=barrier.version)
-    if not barrier.foreign:
+    if not barrier.earlier:
         return patch_of(CONFIG_MAP, meta, cause=cause, body={"data": data})
     # The keys of an earlier pod would let this one start in any order. Owned by this pod, it is not collected.
     body = {"metadata": owned, "data": dict.fromkeys(sorted(barrier.keys)) | data}
