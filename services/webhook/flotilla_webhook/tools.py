@@ -1,8 +1,11 @@
 """What the admission of kinds may look at, answered by the apiserver itself."""
 
+from collections.abc import Collection, Mapping
+
 import msgspec
 
 from flotilla_common.api.documents import Json
+from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
@@ -10,8 +13,12 @@ from flotilla_common.kube.interface import Api
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.templates import DryRunValidator, dry_run
 
-PAGE = 500
-"""Objects per answer."""
+PAGE, METADATA_PAGE = 500, 10_000
+"""Objects per answer; of their metadata more fits into one."""
+
+
+class _Named(Model):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class LiveTools:
@@ -33,6 +40,20 @@ class LiveTools:
     async def read_all(self, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
         """All of them, page by page."""
         return await read_all(self._api, resource, namespace)
+
+    async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
+        """See `Tools`."""
+        wanted, found, token = set(names), dict[str, ObjectMeta](), ""
+        one = f"metadata.name={next(iter(wanted))}" if len(wanted) == 1 else ""
+        while True:
+            page = await self._api.list(
+                resource, namespace, field_selector=one, limit=METADATA_PAGE, token=token, metadata_only=True
+            )
+            each = (msgspec.json.decode(item, type=_Named).metadata for item in page.items)
+            found |= {metadata.name: metadata for metadata in each if metadata.name in wanted}
+            token = page.next_token
+            if not token:
+                return found
 
 
 async def read_all(api: Api, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:

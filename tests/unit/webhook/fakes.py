@@ -28,6 +28,8 @@ class FakeApi:
         self.refuse: Callable[[Json], None] = lambda _: None
         self.fail_lists: ApiError | None = None
         self.sent: list[Json] = []
+        self.gets: list[tuple[str, str]] = []
+        """Plural and name of what was read by itself."""
         self._version = 0
 
     @property
@@ -48,6 +50,7 @@ class FakeApi:
             raise ApiError(404, "NotFound", f'{resource.plural} "{name}" not found') from None
 
     async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
+        self.gets.append((resource.plural, name))
         return msgspec.json.encode(self.named(resource, namespace, name))
 
     async def list(

@@ -190,6 +190,23 @@ async def test_pods_to_delete(metadata: Json | None, expected: str) -> None:
     assert expected in answer.message
 
 
+async def test_many_pods_to_delete_cost_no_read_each() -> None:
+    case, names = Case(), [f"p{number}" for number in range(100)]
+    owners = [{"uid": "1", "controller": True}]
+    for name in names[1:]:
+        case.cluster.put(POD, {"metadata": {"name": name, "namespace": "n", "ownerReferences": owners}})
+    case.cluster.put(POD, {"metadata": {"name": "p0", "namespace": "n"}})
+    case.cluster.put(POD, {"metadata": {"name": "p0", "namespace": "other", "ownerReferences": owners}})
+    strategy = {"type": "ReCreate", "maxUnavailable": 1}
+    document = cloneset("v1alpha1", updateStrategy=strategy, scaleStrategy={"podsToDelete": [*names, "gone"]})
+    answer = await case.validate(update(document, cloneset("v1alpha1", updateStrategy=strategy)))
+    assert [fault.partition(': "')[2] for fault in answer.message.strip("[]").split(", ")] == [
+        'p0": find pod p0 owner is not this CloneSet',
+        'gone": find pod gone failed: pods "gone" not found',
+    ]
+    assert "pods" not in {plural for plural, _ in case.cluster.gets}
+
+
 @pytest.mark.parametrize(("replicas", "allowed"), [(3, False), (0, True)])
 async def test_deletion_protection(replicas: int, allowed: bool) -> None:
     old = cloneset(metadata={"labels": {LABEL: "Cascading"}}, replicas=replicas)

@@ -1,6 +1,6 @@
 """What the admission of a kind may look at besides the request. The webhook service provides it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -9,6 +9,7 @@ import msgspec
 from flotilla_common.api.admission.fields import Fault
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.documents import Json
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.gates import Gates
 
@@ -44,6 +45,11 @@ class Tools(Protocol):
 
     async def read_all(self, resource: Resource, namespace: str = "") -> Sequence[bytes | msgspec.Raw]:
         """All objects of a namespace, or of all, as they are stored."""
+        ...
+
+    async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
+        """The metadata of those of these objects that there are, by name, however many names there are: it is listed,
+        and nothing else of the objects."""
         ...
 
     async def template_verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:

@@ -1,8 +1,5 @@
 """Admission of CloneSets: defaults, validation, deletion protection (cloneset.md §3)."""
 
-from collections.abc import AsyncIterator
-
-import msgspec
 
 from flotilla_common.api.admission.fields import Fault, aggregate, invalid
 from flotilla_common.api.admission.patch import operations
@@ -10,12 +7,11 @@ from flotilla_common.api.admission.plain import document_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
-from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.errors import ApiError, Unreachable
 from flotilla_common.api.kinds.cloneset import validation as rules
 from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
-from flotilla_common.api.meta import controller_of
+from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.api.resources import POD
 
 
@@ -35,7 +31,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
     namespace, name = identity(document, request)
     try:
         template = await template_verdict(tools, namespace, document, old)
-        pods = [fault async for fault in _pod_faults(tools, namespace, document, old)]
+        pods = await _pod_faults(tools, namespace, document, old)
     except (ApiError, Unreachable) as failure:
         return error(500, f"cannot check the CloneSet, the apiserver says: {failure}")
     if faults := rules.validate(document, old, template.faults, pods):
@@ -46,20 +42,19 @@ async def validate(request: Request, tools: Tools) -> Answer:
     return Answer(warnings=warnings)
 
 
-async def _pod_faults(tools: Tools, namespace: str, document: Json, old: Json | None) -> AsyncIterator[Fault]:
+async def _pod_faults(tools: Tools, namespace: str, document: Json, old: Json | None) -> list[Fault]:
     uid = text(member(document, "metadata").get("uid"))
-    for name in rules.newly_to_delete(document, old):
-        if reason := await _unfit(tools, namespace, name, uid):
-            yield invalid(rules.PODS_TO_DELETE, name, reason)
+    names = rules.newly_to_delete(document, old)
+    found = await tools.metadata_of(POD, namespace, names) if names else {}
+    reasons = {name: _unfit(name, found.get(name), uid) for name in names}
+    return [invalid(rules.PODS_TO_DELETE, name, reason) for name, reason in reasons.items() if reason]
 
 
-async def _unfit(tools: Tools, namespace: str, name: str, uid: str) -> str:
+def _unfit(name: str, pod: ObjectMeta | None, uid: str) -> str:
     """Why the pod cannot be deleted by the CloneSet with this uid; empty if it can."""
-    try:
-        pod = msgspec.json.decode(await tools.read(POD, namespace, name), type=Pod)
-    except ApiError as failure:
-        return f"find pod {name} failed: {failure.message}"
-    if pod.metadata.deletion_timestamp is not None:
+    if pod is None:
+        return f'find pod {name} failed: pods "{name}" not found'
+    if pod.deletion_timestamp is not None:
         return f"find pod {name} already terminating"
-    owner = controller_of(pod.metadata)
+    owner = controller_of(pod)
     return "" if owner is not None and owner.uid == uid else f"find pod {name} owner is not this CloneSet"
