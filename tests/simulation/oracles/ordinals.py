@@ -70,10 +70,12 @@ def highest_one_first(scene: Scene, step: Step) -> Iterator[str]:
 
 
 class Descending:
-    """In order, a pod is updated only when all above it are, and are available. What is new is known for long."""
+    """In order, a pod is updated only when all above it are, and are available, unless it was broken before we took it.
+    What is new is known for long."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, float]] = {}  # by workload: the update revision, and since when
+        self._broken: set[str] = set()  # uids of pods that do not serve, for no update
 
     def __call__(self, scene: Scene, step: Step) -> Iterator[str]:
         workload = step.workload
@@ -82,7 +84,7 @@ class Descending:
         if step.version.resource == REVISION:
             self._remember(scene, workload)
         newest, since = self._newest.get(workload.uid, ("", 0.0))
-        if since >= scene.since or not _updates(step, newest):
+        if self._is_broken(scene, workload, step) or since >= scene.since or not _updates(step, newest):
             return
         name, texts = step.version.name, list[str]()
         for one in workload.numbered_lately(scene.since):
@@ -91,6 +93,16 @@ class Descending:
                 return
             texts.append(f"updates {name}, though not all above it are available on {newest}")
         yield from texts[-1:]
+
+    def _is_broken(self, scene: Scene, workload: Workload, step: Step) -> bool:
+        if step.before is None:
+            return False
+        uid, gate = step.before.metadata.uid, step.before.conditions.get(keys.IN_PLACE_READY)
+        if workload.available(step.before, scene.now):
+            self._broken.discard(uid)
+        elif gate is None or gate.status != "False":
+            self._broken.add(uid)
+        return uid in self._broken
 
     def _remember(self, scene: Scene, workload: Workload) -> None:
         revisions = scene.revisions_of(workload)
@@ -110,9 +122,18 @@ def lowest_ones_kept(scene: Scene, step: Step) -> Iterator[str]:
 
 
 def _unavailable(scene: Scene, workload: Workload, one: Numbered, ordinals: tuple[int, ...] | list[int]) -> int:
-    """How many of the ordinals have no available pod, as far as it can be known yet."""
+    """How many of the ordinals have no available pod, as far as it can be known yet. Of pods that are not of the
+    revision that is wanted for them nobody waits for those that only users may delete."""
     there = {one.of(pod.metadata.name) for pod in workload.pods.values() if workload.available(pod, scene.now)}
-    return max(len({*ordinals} - there) - workload.losses_lately(scene.since), 0)
+    return max(len({*ordinals} - there - _left(scene, workload, one)) - workload.losses_lately(scene.since), 0)
+
+
+def _left(scene: Scene, workload: Workload, one: Numbered) -> set[int]:
+    """Ordinals of old pods under OnDelete, and of new ones that a partition was raised above."""
+    revisions = scene.revisions_of(workload)
+    newest = str(revisions[-1]["metadata"]["name"]) if len(revisions) > 1 else ""
+    numbers = {one.of(pod.metadata.name): pod.revision == newest for pod in workload.active() if newest}
+    return {number for number, new in numbers.items() if (new and number in one.kept) or (not new and one.by_hand)}
 
 
 def _behind(scene: Scene, workload: Workload, one: Numbered, ordinals: list[int], newest: str) -> bool:

@@ -235,8 +235,8 @@ def instance_of(document: Json | Pod) -> str:
 
 
 def _claims(workload: Workload, name: str) -> bool:
-    numbered = workload.terms.numbered
-    return numbered is not None and numbered.of_claim(name) >= 0
+    """The claim is of a template that the workload has, or had."""
+    return any(numbered.of_claim(name) >= 0 for numbered in workload.numbered_lately(0.0))
 
 
 def _convert(document: Json | None) -> Pod | None:

@@ -22,6 +22,7 @@ class Numbered(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # what they begin with, but for a dash
     ordinals: tuple[int, ...]  # that should be there, ascending
     in_order: bool = False  # one thing at a time
+    by_hand: bool = False  # old pods are replaced when users delete them
     waiting: int | None = None  # a pod is made only while fewer of those below it are not available; None: at any time
     kept: frozenset[int] = frozenset()  # ordinals that stay on the current revision
     claims: tuple[str, ...] = ()  # what the names of their claims begin with

@@ -64,6 +64,7 @@ def _numbered(document: Json, spec: StatefulSetSpec, partition: int) -> Numbered
         name=name,
         ordinals=wanted,
         in_order=in_order,
+        by_hand=spec.update_strategy.type == "OnDelete",
         waiting=1 if in_order else None if limit is None else _at_least_one(limit, spec.replicas),
         kept=frozenset(wanted[:partition]),
         claims=tuple(claim["metadata"]["name"] for claim in claims),

@@ -5,7 +5,7 @@ from tests.simulation.scenarios.manifests import answer, image, label, rolling, 
 from tests.simulation.scenarios.predownload import GATE
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.statefulset import in_sets
-from tests.simulation.scenarios.steps import Remove, Sleep, Wait
+from tests.simulation.scenarios.steps import BreakImage, Create, Remove, Sleep, Wait
 
 IN_PLACE = "InPlaceIfPossible"
 CHOSEN = {"apps.kruise.io/specified-delete": "true"}
@@ -77,6 +77,25 @@ SCENARIOS = in_sets(
         when=(image("two"), Wait(image="two"), image("one")),
         then=End(pods={"one": 3}, revisions=2, status=DONE),
         exact=False,
+    ),
+    Scenario(
+        name="set-broken-update-rolled-back",
+        given=(BreakImage(image="two"), *running(statefulset(3))),
+        when=(image("two"), Wait(image="two"), image("one")),
+        then=End(pods={"one": 3}, revisions=2, status=DONE),
+        exact=False,  # as it falls, the pod is made of the old template at once
+    ),
+    Scenario(
+        name="set-broken-from-the-start",
+        given=(BreakImage(image="one"), Create(document=statefulset(3)), Wait(pods=1)),
+        when=(image("two"),),
+        then=End(pods={"two": 3}, revisions=2, status=DONE),
+    ),
+    Scenario(
+        name="set-broken-at-once-and-mended",
+        given=(BreakImage(image="one"), Create(document=statefulset(4, ordered=False)), Wait(pods=4)),
+        when=(image("two"),),
+        then=End(pods={"two": 4}, revisions=2),
     ),
     Scenario(
         name="set-changed-twice-in-mid-recreation",

@@ -91,6 +91,17 @@ BROKEN: dict[str, tuple[Json, Story, str]] = {
         ),
         "updates web-1, though not all above it are available",
     ),
+    "in place though it serves and the one above does not": (
+        {},
+        lambda t: (
+            update(t, "web-2"),
+            t.pod("web-2", by="kubelet", ready=False, revision="web-b", image="two"),
+            t.pod("web-1", by="kubelet", ready=False, revision="web-a"),
+            t.pod("web-1", by="kubelet", revision="web-a"),
+            t.delete("web-1"),
+        ),
+        "updates web-1, though not all above it are available",
+    ),
     "one too many unavailable": (
         PARALLEL,
         lambda t: (t.revision("web-b", 2, "two"), t.delete("web-2"), t.delete("web-1")),
@@ -209,6 +220,20 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
     "a failed one is replaced out of turn": (
         {},
         lambda t: (t.revision("web-b", 2, "two"), fail(t, "web-0"), t.delete("web-0")),
+    ),
+    "a broken one is updated out of turn": (
+        {},
+        lambda t: (
+            *(t.revision("web-b", 2, "two"), t.pod("web-0", by="kubelet", ready=False, revision="web-a")),
+            t.delete("web-0"),
+        ),
+    ),
+    "made beside an old one that only users delete": (
+        {"replicas": 4, "top": {"updateStrategy": {"type": "OnDelete"}}},
+        lambda t: (
+            *(t.revision("web-b", 2, "two"), t.pod("web-1", by="kubelet", ready=False, revision="web-a")),
+            t.pods("web-3", revision="web-b", image="two"),
+        ),
     ),
     "a chosen one goes out of turn": (
         {},

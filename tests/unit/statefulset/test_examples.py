@@ -52,11 +52,11 @@ UPDATES: list[tuple[str, Builder, str, list[str], set[str]]] = [
     ("20", sts(5).m("30%"), "0A 1A 2A 3A 4A", ["delete 4"], set()),
     ("20-50", sts(5).m("50%"), "0A 1A 2A 3A 4A", ["delete 4", "delete 3"], set()),
     ("20-10", sts(3).m("10%"), "0A 1A 2A", ["delete 2"], set()),
-    ("21", sts(6).m(2), "0A 1A! 2A 3A 4A 5A", ["delete 5"], {"WaitingForMaxUnavailable"}),
-    ("22", sts(5).m(2), "0A! 1A! 2A 3A 4A", [], {"WaitingForMaxUnavailable"}),
+    ("21", sts(6).m(2), "0A 1A! 2A 3A 4A 5A", ["delete 5", "delete 1"], {"WaitingForMaxUnavailable"}),
+    ("22", sts(5).m(2), "0A! 1A! 2A 3A 4A", ["delete 1", "delete 0"], {"WaitingForMaxUnavailable"}),
     ("23", sts(5).m("100%"), "0A! 1A! 2A 3A 4A", [f"delete {n}" for n in (4, 3, 2, 1, 0)], set()),
     ("24", sts(3, "C"), "0A 1A 2B!", ["delete 2"], {"WaitingForMaxUnavailable"}),
-    ("25", sts(3).ordered(), "0A 1A! 2A", [], {"WaitingForPod"}),
+    ("25", sts(3).ordered(), "0A 1A! 2A", ["delete 1"], {"Updating"}),
     ("25-then", sts(3).ordered(), "0A 1A 2A", ["delete 2"], set()),
     ("25-next", sts(3).ordered(), "0A 1A 2B!", [], {"WaitingForPod"}),
     ("27", sts(3).rolling(minReadySeconds=10), "0A 1A 2B@4", [], {"WaitingForMaxUnavailable"}),
@@ -69,7 +69,13 @@ UPDATES: list[tuple[str, Builder, str, list[str], set[str]]] = [
     ("31-specified", sts(3).rolling(paused=True), "0A 1A 2A*", [], {"PausedByUser"}),
     ("33", sts(10).p(6).m(2).unordered(), "0A 1A 2A 3A 4A 5A 6B 7B 8A 9A", ["delete 9", "delete 8"], set()),
     ("33-done", sts(10).p(6).m(2).unordered(), "0A 1A 2A 3A 4A 5A 6B 7B 8B 9B", [], {"PartitionReached"}),
-    ("given-back", sts(5).m(2).in_place(), "0A 1AG 2AG 3A 4A", [], {"WaitingForMaxUnavailable"}),
+    (
+        "given-back",
+        sts(5).m(2).in_place(),
+        "0A 1AG 2AG 3A 4A",
+        ["update 2B", "update 1B"],
+        {"WaitingForMaxUnavailable"},
+    ),
     ("given-back-first", sts(5).m(2).in_place(), "0A 1A 2A 3AG 4AG", ["update 4B", "update 3B"], set()),
     ("36", sts(1).in_place(), "0C", ["delete 0"], set()),
     ("56", sts(6).m(3).p(3).in_place(), "0A* 1A 2A 3A 4A 5A", ["delete 0", "update 5B", "update 4B"], set()),
@@ -91,8 +97,19 @@ SCALING: list[tuple[str, Builder, str, list[str]]] = [
         [f"create {n}A" for n in (5, 6, 7)],
     ),
     ("41", sts(5, "A").set(scaleStrategy={"maxUnavailable": 2}), "0AP 1A", ["create 2A"]),
-    ("42", sts(5).m(3).set(scaleStrategy={"maxUnavailable": 1}), "0A! 1A 2A 3A 4A", ["delete 4", "delete 3"]),
-    ("43", sts(0, "A").ordered(), "0A! 1A! 2A!", []),
+    (
+        "42",
+        sts(5).m(3).set(scaleStrategy={"maxUnavailable": 1}),
+        "0A! 1A 2A 3A 4A",
+        ["delete 4", "delete 3", "delete 0"],
+    ),
+    ("43", sts(0, "A").ordered(), "0A! 1A! 2A!", ["delete 2"]),
+    ("43-two-unready", sts(0, "A").ordered(), "0A 1A! 2A!", ["delete 2"]),
+    ("43-the-next-unready", sts(0, "A").ordered(), "0A 1A!", ["delete 1"]),
+    ("43-ready-above-unready", sts(1, "A").ordered(), "0A 1A! 2A", ["delete 2"]),
+    ("43-a-wanted-one-is-waited-for", sts(1, "A").ordered(), "0A! 1A!", []),
+    ("43-min-ready", sts(1, "A").ordered().rolling(minReadySeconds=300), "0A 1A@3", ["delete 1"]),
+    ("43-min-ready-above-unready", sts(0, "A").ordered().rolling(minReadySeconds=300), "0A! 1A! 2A@3", ["delete 2"]),
     ("43-then", sts(0, "A").ordered(), "0A 1A 2A", ["delete 2"]),
     ("43-gone", sts(0, "A").ordered(), "0A 1A 2AT", []),
     ("44", sts(2, "A").ordered(), "0A 1A 2A!", ["delete 2"]),
@@ -109,6 +126,73 @@ SCALING: list[tuple[str, Builder, str, list[str]]] = [
     ("terminating-is-charged-once", sts(4, "A").set(scaleStrategy={"maxUnavailable": 2}), "0A!T 1A", ["create 2A"]),
     ("nothing-to-do", sts(3, "A"), "0A 1A 2A", []),
 ]
+
+WAITS = "WaitingForMaxUnavailable"
+BROKEN: list[tuple[str, Builder, str, list[str], set[str]]] = [
+    ("rolled-back", sts(2, "A").ordered(), "0A 1B!", ["delete 1"], {"Updating"}),
+    ("rolled-back-in-place", sts(2, "A").ordered().in_place(), "0A 1B!", ["update 1A"], {"Updating"}),
+    ("never-started", sts(2, "A").ordered(), "0A 1BP", ["delete 1"], set()),
+    ("on-its-way-out", sts(2, "A").ordered(), "0A 1B!T", [], {"WaitingForPod"}),
+    ("the-lowest-first", sts(3, "C").ordered(), "0A 1B! 2B!", ["delete 1"], set()),
+    ("before-others-are-made", sts(3, "C").ordered(), "0B!", ["delete 0"], set()),
+    ("new-ones-fail", sts(3).ordered(), "0A! 1A 2B!", [], {"WaitingForPod"}),
+    ("new-ones-fail-at-once", sts(5), "0A! 1A 2A 3A 4B!", [], {WAITS}),
+    ("new-ones-work", sts(5, "A"), "0A! 1B! 2A 3A 4B", ["delete 1"], {WAITS}),
+    ("kept-by-the-partition", sts(3).p(2).ordered(), "0A! 1A 2A", [], {"WaitingForPod"}),
+    ("partition-raised", sts(4).p(3).ordered(), "0A 1A 2B!", ["create 3B"], set()),
+    ("partition-raised-and-rolled-back", sts(3, "A").p(3).ordered(), "0A 1A 2B!", ["delete 2"], set()),
+    ("partition-of-any", sts(4, "A").p(2).unordered(), "0A 1A 2A 3B!", ["delete 3"], set()),
+    ("any-are-broken-ones-first", sts(5).p(3).unordered(), "0A! 1A! 2A 3A 4A", ["delete 1", "delete 0"], set()),
+    ("in-place-only-and-partition", sts(3, "A").p(3).in_place(only=True), "0A 1A 2B!", [], set()),
+    ("on-delete", sts(3).ordered().on_delete(), "0A! 2A", ["create 1B"], {"OnDelete"}),
+    ("on-delete-scaled-in", sts(1).ordered().on_delete(), "0A! 1A", ["delete 1"], {"OnDelete"}),
+    ("on-delete-of-the-new-revision", sts(3).ordered().on_delete(), "0B! 2A", [], {"WaitingForPod"}),
+    ("paused", sts(3).ordered().rolling(paused=True), "0A! 1A", [], {"PausedByUser", "WaitingForPod"}),
+]
+"""A broken pod that is not of the revision that is wanted for it holds nobody up."""
+
+SOON: list[tuple[str, Builder, str, list[str]]] = [
+    ("one-of-all", sts(5).rolling(minReadySeconds=300), "0A@9 1A@9 2A@9 3A@9 4A@9", ["delete 4"]),
+    ("two-of-all", sts(5).m(2).rolling(minReadySeconds=300), "0A@9 1A@9 2A@9 3A@9 4A@9", ["delete 4", "delete 3"]),
+    ("it-is-missing", sts(5).rolling(minReadySeconds=300), "0A@9 1A@9 2A@9 3A@9", ["create 4B"]),
+    ("it-is-new", sts(5).rolling(minReadySeconds=300), "0A@9 1A@9 2A@9 3A@9 4B@2", []),
+    ("others-are-available", sts(5).rolling(minReadySeconds=300), "0A 1A 2A 3A 4B@299", []),
+    ("overtaken", sts(3, "C").rolling(minReadySeconds=10), "0A 1A 2B@4", ["delete 2"]),
+    ("a-broken-one-beside", sts(5).rolling(minReadySeconds=300), "0A@9 1A! 2A@9 3A@9 4A@9", ["delete 1"]),
+    ("chosen", sts(5, "A").rolling(minReadySeconds=300), "0A*@9 1A*@9 2A@9 3A@9 4A@9", ["delete 1"]),
+    ("in-place", sts(5).in_place().rolling(minReadySeconds=300), "0A@9 1A@9 2A@9 3A@9 4A@9", ["update 4B"]),
+]
+"""Pods that serve, but not for minReadySeconds, are not all taken down at once."""
+
+
+@pytest.mark.parametrize(
+    ("builder", "there", "writes", "reasons"), [pytest.param(*row[1:], id=row[0]) for row in BROKEN]
+)
+def test_broken_pods_of_other_revisions(builder: Builder, there: str, writes: list[str], reasons: set[str]) -> None:
+    result = planned(builder, there)
+    assert summary(result) == writes
+    assert reasons <= codes(result)
+
+
+@pytest.mark.parametrize(("builder", "there", "writes"), [pytest.param(*row[1:], id=row[0]) for row in SOON])
+def test_pods_within_min_ready_seconds(builder: Builder, there: str, writes: list[str]) -> None:
+    assert summary(planned(builder, there)) == writes
+
+
+def test_a_pod_that_is_recalled_under_a_hook_is_deleted_when_it_lets_go() -> None:
+    builder = sts(3, "A").p(3).hook("preDelete")
+    asked = planned(builder, pods("0A 1A 2B!", labels={2: {"hold": "preDelete"}}))
+    assert summary(asked) == ["PreparingDelete 2"]
+    assert summary(planned(builder, "0A 1A 2B!:PreparingDelete")) == ["delete 2"]
+
+
+@pytest.mark.parametrize(
+    ("there", "current"), [("0B 1B", "w-B"), ("0A 1B", "w-A"), ("0B 1B!", "w-A"), ("0B", "w-A"), ("", "w-A")]
+)
+def test_the_current_revision_follows_pods_that_were_deleted_by_hand(there: str, current: str) -> None:
+    result = planned(sts(2).on_delete(), there)
+    assert result.status is not None
+    assert result.status.body["status"]["currentRevision"] == current
 
 
 @pytest.mark.parametrize(

@@ -219,10 +219,11 @@ def test_a_pod_of_another_controller_is_nobody_of_ours() -> None:
 
 
 def test_a_half_begun_update_that_does_not_go_on_is_undone() -> None:
-    """OrderedReady waits for this very pod, so no update would ever reach it."""
+    """OrderedReady waits for this very pod, and no update reaches it while they are paused."""
     half = pod(1, "A", "!")
     half.status.conditions[0] = msgspec.structs.replace(
         half.status.conditions[0], status="False", reason="StartInPlaceUpdate"
     )
-    result = planned(sts(2).ordered().in_place(), [*pods("0A"), half])
+    result = planned(sts(2).ordered().in_place().rolling(paused=True), [*pods("0A"), half])
     assert summary(result) == ["refresh 1"]
+    assert summary(planned(sts(2).ordered().in_place(), [*pods("0A"), half])) == ["update 1B"]

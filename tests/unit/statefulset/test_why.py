@@ -76,6 +76,6 @@ def test_other_things_that_are_waited_for(there: str, code: str, text: str) -> N
 
 def test_who_uses_the_budget_up() -> None:
     result = planned(sts(6).m(2), "0A 1A! 2A 3A 4A 5A")
-    text = "waiting: w-4, w-3, w-2, w-1, w-0; maxUnavailable 2 is used: w-1: it is not Ready; 1 pod of this pass"
+    text = "waiting: w-4, w-3, w-2, w-0; maxUnavailable 2 is used: w-1: it is not Ready; 1 pod of this pass"
     assert told(result, "WaitingForMaxUnavailable") == text
     assert told(result, "NotReady") == "w-1: it is not Ready"

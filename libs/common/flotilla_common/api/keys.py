@@ -12,6 +12,7 @@ PULL_PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
 PULL_TIMEOUT_SECONDS = "apps.kruise.io/image-predownload-timeout-seconds"
 PULL_MIN_UPDATED_READY = "apps.kruise.io/image-predownload-min-updated-ready-pods"
 CLAIM_HASH_ANNOTATION = "kruise.io/cloneset-volumeclaimtemplate-hash"
+CLAIM_RECORD_ANNOTATION = "apps.kruise.io/volume-claim-templates"
 
 STATE_LABEL = "lifecycle.apps.kruise.io/state"
 STATE_TIME_ANNOTATION = "lifecycle.apps.kruise.io/timestamp"

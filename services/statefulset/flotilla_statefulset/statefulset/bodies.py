@@ -30,6 +30,7 @@ class PodFactory:
         self._owner = context.statefulset.metadata
         self._now: datetime = context.now
         self.revision = revision.metadata.name
+        self.claims = context.claim_templates(revision)
 
         def content() -> Json:
             update = self.revision == context.update_name
@@ -83,7 +84,7 @@ class PodFactory:
     def _spec(self, spec: Json, ordinal: int) -> Json:
         context = self._context
         snapshot, service = context.snapshot, context.statefulset.spec.service_name
-        volumes = [one.volume(self._owner.name, str(ordinal)) for one in context.claims.templates]
+        volumes = [one.volume(self._owner.name, str(ordinal)) for one in self.claims]
         gates = wanted_gates(snapshot.gates, self._owner.namespace, snapshot.options.system_namespace)
         body = with_volumes(with_readiness_gates(spec, gates), volumes)
         return body | {"hostname": context.pod_name(ordinal)} | ({"subdomain": service} if service else {})

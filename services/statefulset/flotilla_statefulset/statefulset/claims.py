@@ -4,17 +4,18 @@ A claim outlives its pod. Whom it is to go with is said by owner references: wit
 away, or with nobody. The apiserver's garbage collector does the rest.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
 from flotilla_common.api.meta import OwnerReference
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.plan import Create, Event, Json, Patch
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.gates import Gates
+from flotilla_common.workload.claimrecord import claims_of_revision
 from flotilla_common.workload.claims import ClaimTemplate, claim_templates
 from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claimstate import Wanted, wanted_of
@@ -49,60 +50,93 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     owner: StatefulSet
     templates: tuple[ClaimTemplate, ...]
+    former: tuple[ClaimTemplate, ...]  # that only kept revisions have
     wanted: Mapping[str, Wanted]  # by template
     retention: Retention
     by_ordinal: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by template
+    of_former: Mapping[int, Mapping[str, PersistentVolumeClaim]]  # then by former template
+    tied: frozenset[int]  # ordinals of claims that are to go with a pod
 
     def of(self, ordinal: int) -> Mapping[str, PersistentVolumeClaim]:
         """The claims of one ordinal, by template."""
         return self.by_ordinal.get(ordinal, {})
 
-    def missing(self, ordinal: int) -> list[ClaimTemplate]:
-        """Templates that the ordinal has no claim of."""
-        there = self.of(ordinal)
-        return [template for template in self.templates if template.name not in there]
+    def missing(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[ClaimTemplate]:
+        """Those of these templates that the ordinal has no claim of."""
+        there = self._all(ordinal)
+        return [template for template in templates if template.name not in there]
 
-    def terminating(self, ordinal: int) -> list[str]:
-        """Names of the ordinal's claims that are on their way out."""
-        return [one.metadata.name for one in self.of(ordinal).values() if one.metadata.deletion_timestamp is not None]
+    def used_by(self, pod: Pod, ordinal: int) -> list[ClaimTemplate]:
+        """The templates whose claims the pod has volumes of."""
+        mounted = _mounted(pod)
+        name = self.owner.metadata.name
+        every = (*self.templates, *self.former)
+        return [one for one in every if mounted.get(one.name) == one.claim_name(name, str(ordinal))]
 
-    def stale(self, ordinal: int, pod_name: str) -> list[str]:
-        """Names of the ordinal's claims that are still to go with an earlier pod of that name, which is gone."""
-        if not self.retention.with_scaled:
+    def terminating(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
+        """Names of the ordinal's claims of these templates that are on their way out."""
+        there = self._of(ordinal, templates)
+        return [one.metadata.name for one in there if one.metadata.deletion_timestamp is not None]
+
+    def stale(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
+        """Names of the ordinal's claims of these templates that are still to go with an earlier pod, which is gone."""
+        if ordinal not in self.tied:
             return []
-        return [
-            claim.metadata.name
-            for claim in self.of(ordinal).values()
-            if any(_is_pod(one, pod_name) for one in claim.metadata.owner_references)
-        ]
+        return [one.metadata.name for one in self._of(ordinal, templates) if self._is_tied(one, ordinal)]
 
     def misfits(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
-        """The ordinal's claims whose owner references are not as the policy says."""
-        there = self.by_ordinal.get(ordinal)
-        if there is None or not self.retention.enforced:
+        """The ordinal's claims whose owner references are not as the policy says, but for those that `untied` has."""
+        if not self.retention.enforced:
             return []
         wanted = self._wanted(scaled_away=scaled_away)
         return [
             claim
-            for claim in there.values()
+            for claim in self._all(ordinal).values()
             if (claim.metadata.owner_references or wanted != _NOBODY)
             and self._references(claim, pod.metadata.uid) != wanted
+            and (scaled_away or not self._is_tied(claim, ordinal))
         ]
 
     def tie(self, claim: PersistentVolumeClaim, pod: Pod, *, scaled_away: bool) -> Patch:
         """Put the owner references of a claim right, on exactly the claim that was read."""
-        mine = {self.owner.metadata.uid, pod.metadata.uid}
-        others = [msgspec.to_builtins(one) for one in claim.metadata.owner_references if one.uid not in mine]
         with_set, with_pod = self._wanted(scaled_away=scaled_away)
         kept = [self._set_reference()] if with_set else []
         kept += [_reference(POD.api_version, POD.kind, pod.metadata.name, pod.metadata.uid)] if with_pod else []
-        return patch_of(
-            CLAIM,
-            claim.metadata,
-            cause="claim retention policy",
-            body={"metadata": {"ownerReferences": [*others, *kept] or None}},
-            on_version=True,
-        )
+        mine = {self.owner.metadata.uid, pod.metadata.uid}
+        return _owned_by(claim, [one for one in claim.metadata.owner_references if one.uid not in mine], kept)
+
+    def untied(self, ordinals: Container[int]) -> list[Patch]:
+        """Keep the claims of these ordinals, which are wanted, from going with a pod. Not those that go already."""
+        return [
+            self._untie(claim, ordinal)
+            for ordinal in sorted(self.tied)
+            if ordinal in ordinals
+            for claim in self._all(ordinal).values()
+            if self._is_tied(claim, ordinal) and claim.metadata.deletion_timestamp is None
+        ]
+
+    def _untie(self, claim: PersistentVolumeClaim, ordinal: int) -> Patch:
+        others = [
+            one
+            for one in claim.metadata.owner_references
+            if one.uid != self.owner.metadata.uid and not _is_pod(one, self._pod_name(ordinal))
+        ]
+        return _owned_by(claim, others, [self._set_reference()] if self.retention.with_set else [])
+
+    def _is_tied(self, claim: PersistentVolumeClaim, ordinal: int) -> bool:
+        return any(_is_pod(one, self._pod_name(ordinal)) for one in claim.metadata.owner_references)
+
+    def _pod_name(self, ordinal: int) -> str:
+        return f"{self.owner.metadata.name}-{ordinal}"
+
+    def _all(self, ordinal: int) -> Mapping[str, PersistentVolumeClaim]:
+        """The claims of one ordinal, those of former templates as well."""
+        former = self.of_former.get(ordinal)
+        return {**self.of(ordinal), **former} if former else self.of(ordinal)
+
+    def _of(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[PersistentVolumeClaim]:
+        there = self._all(ordinal)
+        return [there[template.name] for template in templates if template.name in there]
 
     def create(self, template: ClaimTemplate, ordinal: int, *, before_pod: bool = False) -> Create:
         """A claim that is missing. `before_pod`: its failure keeps the pod from being made, which is told as well."""
@@ -151,22 +185,39 @@ def pod_not_created(owner: str, pod: str, error: str) -> Event:
     return _failed_create(f"create Pod {pod} in StatefulSet {owner} failed error: {error}")
 
 
-def own_claims(statefulset: StatefulSet, found: Mapping[str, PersistentVolumeClaim], gates: Gates) -> Claims:
-    """Sort what may be the set's claims by ordinal and template."""
+def own_claims(
+    statefulset: StatefulSet,
+    found: Mapping[str, PersistentVolumeClaim],
+    gates: Gates,
+    kept: Iterable[ControllerRevision] = (),
+) -> Claims:
+    """Sort what may be the set's claims by ordinal and template. `kept`: revisions that pods are on, or come back on,
+    beside the newest one."""
     templates = claim_templates(statefulset.spec.volume_claim_templates)
+    names = {template.name for template in templates}
+    recorded = {one.name: one for revision in kept for one in claims_of_revision(revision, templates)}
+    former = tuple(one for name, one in recorded.items() if name not in names)
+    retention = Retention.of(statefulset, gates)
     by_ordinal: dict[int, dict[str, PersistentVolumeClaim]] = {}
-    question = (statefulset.metadata.name, tuple(template.name for template in templates))
-    for claim in found.values() if templates else ():
+    of_former: dict[int, dict[str, PersistentVolumeClaim]] = {}
+    tied: set[int] = set()
+    question = (statefulset.metadata.name, tuple(one.name for one in (*templates, *former)))
+    for claim in found.values() if question[1] else ():
         template, ordinal = _place(claim, question)
         if ordinal >= 0:
-            by_ordinal.setdefault(ordinal, {})[template] = claim
-    retention = Retention.of(statefulset, gates)
+            (by_ordinal if template in names else of_former).setdefault(ordinal, {})[template] = claim
+            owners = claim.metadata.owner_references
+            if owners and any(_is_pod(one, f"{statefulset.metadata.name}-{ordinal}") for one in owners):
+                tied.add(ordinal)
     return Claims(
         owner=statefulset,
         templates=templates,
+        former=former,
         wanted={template.name: wanted_of(template) for template in templates},
         retention=retention,
         by_ordinal=by_ordinal,
+        of_former=of_former,
+        tied=frozenset(tied) if retention.enforced else frozenset(),
     )
 
 
@@ -180,13 +231,14 @@ def volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
 
 
 def _volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
-    name = claims.owner.metadata.name
-    mounted = {one.name: one.persistent_volume_claim for one in pod.spec.volumes if one.persistent_volume_claim}
-    return all(
-        (source := mounted.get(template.name)) is not None
-        and source.claim_name == template.claim_name(name, str(ordinal))
-        for template in claims.templates
-    )
+    name, mounted = claims.owner.metadata.name, _mounted(pod)
+    return all(mounted.get(one.name) == one.claim_name(name, str(ordinal)) for one in claims.templates)
+
+
+def _mounted(pod: Pod) -> dict[str, str]:
+    """The names of claims by volume."""
+    volumes = ((one.name, one.persistent_volume_claim) for one in pod.spec.volumes)
+    return {name: source.claim_name for name, source in volumes if source}
 
 
 def _place(claim: PersistentVolumeClaim, question: tuple[str, Sequence[str]]) -> tuple[str, int]:
@@ -210,6 +262,17 @@ def _find(claim_name: str, set_name: str, templates: Collection[str]) -> tuple[s
 
 def _is_pod(reference: OwnerReference, name: str) -> bool:
     return reference.kind == POD.kind and reference.api_version == POD.api_version and reference.name == name
+
+
+def _owned_by(claim: PersistentVolumeClaim, others: Iterable[OwnerReference], kept: Iterable[Json]) -> Patch:
+    owners = [*(msgspec.to_builtins(one) for one in others), *kept]
+    return patch_of(
+        CLAIM,
+        claim.metadata,
+        cause="claim retention policy",
+        body={"metadata": {"ownerReferences": owners or None}},
+        on_version=True,
+    )
 
 
 def _failed_create(message: str) -> Event:

@@ -7,7 +7,6 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain
 from flotilla_common.control.wording import named
-from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held
 from flotilla_statefulset.statefulset.pods import traits
@@ -30,20 +29,12 @@ def plan_condemned(context: PlanContext, draft: Draft) -> bool:
 
 
 def _one(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> None:
-    """OrderedReady: the highest, once the one before it is gone and all that stay are available. A pod that failed or
-    ran to its end is not waited for: it never becomes available."""
+    """OrderedReady: the highest, once the one before it is gone and all that stay are available. Nobody waits for a
+    pod to become available that is to go anyway."""
     ordinal, pod = pods[0]
-    first_unhealthy = next((one for one, other in reversed(pods) if not traits(other).healthy), None)
-    kind = traits(pod)
-    leaving = kind.state == PREPARING_DELETE or kind.finished
-    late = context.pods.waiting.get(ordinal)
-    if kind.terminating:
+    if traits(pod).terminating:
         text = f"waiting: {state_of(context, pod)}; podManagementPolicy OrderedReady deletes one pod after the other"
         draft.reason("WaitingForTermination", text, [pod])
-    elif ordinal != first_unhealthy and not leaving and (not kind.usable or late is not None):
-        draft.waits.until(late)
-        text = f"waiting: {state_of(context, pod)}; podManagementPolicy OrderedReady deletes it when it is available"
-        draft.reason("WaitingForPod", text, [pod])
     else:
         _delete(context, [(ordinal, pod)], draft)
 

@@ -8,6 +8,8 @@ import msgspec
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.kinds.statefulset.types import RollingUpdate, StatefulSet
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.claimrecord import claims_of_revision
+from flotilla_common.workload.claims import ClaimTemplate
 from flotilla_common.workload.inplace import InPlaceContext
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.statefulset.claims import Claims
@@ -49,6 +51,15 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
     def history(self) -> Mapping[str, ControllerRevision]:
         """The stored revisions by name."""
         return {revision.metadata.name: revision for revision in self.snapshot.revisions}
+
+    def claim_templates(self, revision: ControllerRevision) -> tuple[ClaimTemplate, ...]:
+        """The claim templates of pods that are made of the revision: today's, or those that it kept."""
+        today = self.claims.templates
+        return today if revision.metadata.name == self.update_name else claims_of_revision(revision, today)
+
+    def is_updated(self, ordinal: int, pod: Pod) -> bool:
+        """Whether the pod is on the update revision, and lacks no volume."""
+        return pod.revision == self.update_name and ordinal not in self.pods.unfit
 
     def pod_name(self, ordinal: int) -> str:
         """The name of the ordinal's pod."""

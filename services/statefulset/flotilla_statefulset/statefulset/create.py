@@ -31,11 +31,17 @@ class Creator:
         """No more in this pass."""
         return len(self._chains) >= CREATES_PER_PASS
 
-    def add(self, ordinal: int) -> bool:
-        """Create the ordinal's claims and its pod. False: pods of its revision cannot be made."""
+    def factory(self, ordinal: int) -> PodFactory:
+        """What makes the ordinal's pod, if that is the next one to be made."""
         revision = self._revision_of(ordinal)
         name = revision.metadata.name
-        factory = self._factories.setdefault(name, PodFactory(self._context, revision))
+        if name not in self._factories:
+            self._factories[name] = PodFactory(self._context, revision)
+        return self._factories[name]
+
+    def add(self, ordinal: int, factory: PodFactory) -> bool:
+        """Create the ordinal's claims and its pod. False: pods of its revision cannot be made."""
+        name = factory.revision
         if not factory.fits_selector:
             text = f"the template of {name} makes pods that spec.selector does not match: none is created"
             self._draft.reason("InvalidTemplate", text)
@@ -77,7 +83,8 @@ class Creator:
             on_success=Event(reason="SuccessfulCreate", message=f"create Pod {name} in StatefulSet {owner} successful"),
             on_failure=pod_not_created(owner, name, ""),
         )
-        return (*(claims.create(template, ordinal, before_pod=True) for template in claims.missing(ordinal)), pod)
+        missing = claims.missing(ordinal, factory.claims)
+        return (*(claims.create(template, ordinal, before_pod=True) for template in missing), pod)
 
 
 def _outdated(context: PlanContext) -> int:

@@ -1,6 +1,9 @@
-"""Whether a wanted pod is to be deleted, by its user or for an update (statefulset.md §4.8, §4.10)."""
+"""Whether a wanted pod is to be deleted, by its user, for an update, or as one that is broken and of a revision that
+nobody wants (statefulset.md §4.8, §4.10)."""
 
 from flotilla_common.api.core import Pod
+from flotilla_common.workload.lifecycle import PREPARING_DELETE
+from flotilla_statefulset.statefulset.claims import volumes_fit
 from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, PlanContext
 from flotilla_statefulset.statefulset.pods import traits
 from flotilla_statefulset.statefulset.revisions import in_place_spec
@@ -13,12 +16,42 @@ def is_due(context: PlanContext, ordinal: int, pod: Pod) -> bool | None:
         return False
     if targets.paused:
         return None
-    return traits(pod).specified or (is_target(context, ordinal, pod) and must_be_recreated(context, pod))
+    if traits(pod).specified or is_astray(context, ordinal, pod):
+        return True
+    return is_target(context, ordinal, pod) and must_be_recreated(context, ordinal, pod)
+
+
+def is_broken(context: PlanContext, ordinal: int, pod: Pod) -> bool:
+    """Whether a wanted pod does not serve, though nobody has deleted it and it has not come to its end."""
+    kind = traits(pod)
+    unusable = ordinal in context.pods.unavailable and ordinal not in context.pods.waiting
+    return unusable and not kind.terminating and not kind.finished
+
+
+def is_astray(context: PlanContext, ordinal: int, pod: Pod) -> bool:
+    """Whether a broken pod that the partition keeps is of neither revision that a new one could get: it is deleted, and
+    comes back as it is wanted."""
+    known = (context.update_name, context.revisions.current.metadata.name)
+    if traits(pod).revision in known or context.targets.on_delete or context.rolling.pod_update_policy == IN_PLACE_ONLY:
+        return False
+    return is_broken(context, ordinal, pod) and not is_target(context, ordinal, pod)
+
+
+def is_left(context: PlanContext, ordinal: int, pod: Pod) -> bool:
+    """Whether a broken pod is not of the revision that is wanted for it, and only its user may delete it: the type is
+    OnDelete, or the partition was raised above it. Nobody waits for it."""
+    targets = context.targets
+    if not is_broken(context, ordinal, pod) or traits(pod).state == PREPARING_DELETE:
+        return False
+    if targets.on_delete:
+        return not context.is_updated(ordinal, pod)
+    kept = not targets.unordered_update and targets.ordinals.rank(ordinal) < targets.partition
+    return kept and traits(pod).revision != context.revisions.current.metadata.name
 
 
 def is_target(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     """Whether the pod is to get the update revision."""
-    if traits(pod).revision == context.update_name:
+    if context.is_updated(ordinal, pod):
         return False
     targets = context.targets
     if targets.unordered_update:
@@ -33,10 +66,12 @@ def may_be_updated(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     return context.targets.paused or is_target(context, ordinal, pod)
 
 
-def must_be_recreated(context: PlanContext, pod: Pod) -> bool:
-    """Whether the pod gets the update revision by another pod of its name."""
+def must_be_recreated(context: PlanContext, ordinal: int, pod: Pod) -> bool:
+    """Whether the pod gets the update revision, or a volume that it lacks, by another pod of its name."""
     policy = context.rolling.pod_update_policy or RECREATE
     if policy in (RECREATE, IN_PLACE_ONLY):
         return policy == RECREATE
+    if not volumes_fit(pod, ordinal, context.claims):
+        return True
     old = context.history.get(traits(pod).revision)
     return old is None or in_place_spec(old, context.revisions.update, context.snapshot.gates) is None

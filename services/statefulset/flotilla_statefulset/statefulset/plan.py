@@ -15,18 +15,19 @@ from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Event, Plan, Reason
 from flotilla_common.control.wording import named
+from flotilla_common.workload.claimrecord import keep_record
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.ordinals import ordinal_of
 from flotilla_statefulset.statefulset.claims import Claims, own_claims, volumes_fit
 from flotilla_statefulset.statefulset.condemned import plan_condemned
-from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, PlanContext
 from flotilla_statefulset.statefulset.numbers import targets
 from flotilla_statefulset.statefulset.pods import Criteria, Pods, sort_pods
 from flotilla_statefulset.statefulset.predownload import plan_predownload
 from flotilla_statefulset.statefulset.refresh import plan_refresh
 from flotilla_statefulset.statefulset.replicas import plan_replicas
-from flotilla_statefulset.statefulset.revisions import choose, orphans, surplus
+from flotilla_statefulset.statefulset.revisions import choose, orphans, record_of, surplus
 from flotilla_statefulset.statefulset.rollout import plan_update
 from flotilla_statefulset.statefulset.snapshot import StatefulSetSnapshot
 from flotilla_statefulset.statefulset.status import StatusPlan, is_complete, plan_status
@@ -53,11 +54,14 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
     context = _survey(snapshot, now, selector, revisions, adopted)
     for problem in context.targets.problems:
         draft.reason("InvalidNumber", problem)
+    if bare := [context.pods.by_ordinal[one] for one in sorted(context.pods.bare)]:
+        text = "no volume for each of volumeClaimTemplates, and InPlaceOnly makes no pod anew: delete them by hand"
+        draft.reason("VolumesDiffer", f"{named(bare)}: {text}", bare)
     if statefulset.metadata.deletion_timestamp is None:
         _own(context, adopted, draft)
         plan_predownload(context, draft)
         _act(context, draft)
-        _forget_history(context, draft)
+        _keep_history(context, draft)
     else:
         draft.reason("Terminating", "the StatefulSet is being deleted: its pods are left to garbage collection")
     explain_unavailable(context, draft)
@@ -94,6 +98,7 @@ def _survey(
 ) -> PlanContext:
     """Work out what there is and what is wanted."""
     statefulset = snapshot.statefulset
+    rolling = statefulset.spec.update_strategy.rolling_update
     want = targets(statefulset.spec, snapshot.gates)
     criteria = Criteria(
         uid=statefulset.metadata.uid,
@@ -107,9 +112,12 @@ def _survey(
         now=now,
     )
     pods = sort_pods(snapshot.pods, adopted, criteria)
-    claims = own_claims(statefulset, snapshot.claims, snapshot.gates)
-    if claims.templates:
-        _note_claims(pods, claims, criteria)
+    kept = (pods.revisions | {criteria.current_revision}) - {criteria.update_revision}
+    held = [revision for revision in snapshot.revisions if revision.metadata.name in kept]
+    claims = own_claims(statefulset, snapshot.claims, snapshot.gates, held)
+    if claims.templates or claims.former:
+        in_place_only = rolling is not None and rolling.pod_update_policy == IN_PLACE_ONLY
+        _note_claims(pods, claims, criteria, in_place_only=in_place_only)
     return PlanContext(
         snapshot=snapshot,
         now=now,
@@ -121,18 +129,23 @@ def _survey(
     )
 
 
-def _note_claims(pods: Pods, claims: Claims, criteria: Criteria) -> None:
-    """Wanted pods whose volumes, or whose claims' owners, are not as they should be."""
-    pods.notable.update(
-        ordinal
-        for ordinal, pod in pods.by_ordinal.items()
-        if (not volumes_fit(pod, ordinal, claims) or claims.misfits(ordinal, pod, scaled_away=False))
-        and ordinal in criteria.ordinals
-    )
+def _note_claims(pods: Pods, claims: Claims, criteria: Criteria, *, in_place_only: bool) -> None:
+    """Wanted pods that lack a volume, as one whose template was added, or whose claims' owners are not as they should
+    be. Volumes of a pod never change: who lacks one is as good as outdated."""
+    for ordinal, pod in pods.by_ordinal.items():
+        if ordinal not in criteria.ordinals:
+            continue
+        if claims.misfits(ordinal, pod, scaled_away=False):
+            pods.notable.add(ordinal)
+        if pod.revision == criteria.update_revision and not volumes_fit(pod, ordinal, claims):
+            (pods.bare if in_place_only else pods.unfit).add(ordinal)
+    if pods.unfit:
+        pods.outdated = sorted({*pods.outdated, *pods.unfit}, reverse=True)
 
 
 def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
-    """Write the new revision, let go whom the labels left, take in whom nobody has."""
+    """Write the new revision, let go whom the labels left, take in whom nobody has, keep the claims of who is wanted
+    from going with a pod."""
     snapshot, meta = context.snapshot, context.statefulset.metadata
     draft.stage((context.revisions.writes,))
     raised = {write.name for write in context.revisions.writes}
@@ -142,6 +155,7 @@ def _own(context: PlanContext, adopted: list[Pod], draft: Draft) -> None:
     draft.stage(take_in(STATEFUL_SET, meta, POD, adopted))
     for pod in (*adopted, *context.pods.strays):
         draft.touch(pod)
+    draft.stage([(patch,) for patch in context.claims.untied(context.targets.ordinals)], stop_on_failure=False)
     if adopted:
         draft.reason("Adopting", f"taking in {named(adopted)}: nobody controls them", adopted)
 
@@ -155,7 +169,9 @@ def _act(context: PlanContext, draft: Draft) -> None:
     explain_progress(context, draft)
 
 
-def _forget_history(context: PlanContext, draft: Draft) -> None:
+def _keep_history(context: PlanContext, draft: Draft) -> None:
+    """Record the claim templates of the newest revision, and forget the oldest ones."""
+    draft.stage((keep_record(context.revisions, record_of(context.statefulset)),), stop_on_failure=False)
     live = context.pods.revisions | {context.revisions.current.metadata.name, context.update_name}
     deletes = surplus(context.snapshot, context.selector, live)
     draft.stage([(delete,) for delete in deletes[:MAX_CHAINS_PER_PASS]], stop_on_failure=False)
@@ -176,5 +192,5 @@ def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
         "unavailable": len(context.pods.unavailable),
         "condemned": len(context.pods.condemned),
     }
-    settled = not draft.stages and is_complete(context) and not context.pods.unsettled
+    settled = not draft.stages and is_complete(context) and not (context.pods.unsettled or context.pods.unfit)
     return draft.plan(status=status.patch, urgent_status=status.urgent, numbers=numbers, settled=settled)

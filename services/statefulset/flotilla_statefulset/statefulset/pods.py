@@ -104,7 +104,9 @@ class Pods(msgspec.Struct, kw_only=True):
     notable: set[int] = set()  # wanted ones that are not simply there, named and available
     unavailable: set[int] = set()  # wanted ones that do not serve: missing, unhealthy, updating, or not ready for long
     waiting: dict[int, datetime] = {}  # when these become available by waiting
-    outdated: list[int] = []  # wanted ones that are there and not on the update revision, descending
+    outdated: list[int] = []  # wanted ones that are there and not on the update revision, or unfit, descending
+    bare: set[int] = set()  # such ones that nobody makes anew, since pods are updated in place only
+    unfit: set[int] = set()  # wanted ones on the update revision that lack a volume which a new pod gets
     specified: list[int] = []  # wanted ones that somebody wants deleted, descending
     unsettled: list[int] = []  # that a refresh has to look at, ascending
     counts: Counts = msgspec.field(default_factory=Counts)

@@ -15,14 +15,16 @@ from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_statefulset.statefulset.bodies import identity_labels
-from flotilla_statefulset.statefulset.claims import pod_not_created, volumes_fit
+from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.create import Creator
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held, keep_chain
-from flotilla_statefulset.statefulset.due import is_due, is_target, must_be_recreated
+from flotilla_statefulset.statefulset.due import is_astray, is_broken, is_due, is_left, is_target, must_be_recreated
 from flotilla_statefulset.statefulset.inplace import in_place_chain
 from flotilla_statefulset.statefulset.pods import Traits, traits
+from flotilla_statefulset.statefulset.rollout import plan_repair
+from flotilla_statefulset.statefulset.spare import is_proven
 from flotilla_statefulset.statefulset.why import state_of
 
 REPAIR = "repair"
@@ -49,6 +51,8 @@ def plan_replicas(context: PlanContext, draft: Draft) -> bool:
         if flow is not Flow.NEXT:
             break
     walk.stage()
+    if walk.broken is not None:
+        plan_repair(context, walk.broken, draft)
     return flow is not Flow.EXIT
 
 
@@ -61,6 +65,7 @@ class _Walk:
         self._left = context.targets.scale_limit
         self._creator = Creator(context, draft)
         self._chains: list[Chain] = []
+        self.broken: int | None = None  # the pod that OrderedReady waits for, if an update is to repair it
 
     def look(self, ordinal: int) -> Flow:
         pod = self._context.pods.by_ordinal.get(ordinal)
@@ -79,23 +84,24 @@ class _Walk:
             return Flow.BREAK
         if name in context.snapshot.taken_names:
             return self._fail(CREATE, "NameTaken", f'pods "{name}" already exists', "a pod that is not of this set")
-        if stale := context.claims.stale(ordinal, name):
+        factory = self._creator.factory(ordinal)
+        if stale := context.claims.stale(ordinal, factory.claims):
             text = f"waiting: the claims {named(stale)} are still to go with an earlier pod {name}"
             self._draft.reason("WaitingForClaim", text, stale)
             self._draft.waits.until(context.now + timedelta(seconds=STALE_CLAIM_SECONDS))
             return Flow.EXIT if context.targets.ordered else Flow.NEXT
-        if going := context.claims.terminating(ordinal):
+        if going := context.claims.terminating(ordinal, factory.claims):
             error = f"pvc {going[0]} is to be deleted"
             self._draft.events.append(pod_not_created(context.statefulset.metadata.name, name, error))
             return self._fail(CREATE, "WaitingForClaim", error, "its claim")
-        if not self._creator.add(ordinal):
+        if not self._creator.add(ordinal, factory):
             return Flow.EXIT
         return self._charge()
 
     def _there(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
         if kind.finished:
             return self._replace(pod, kind)
-        if kind.phase == "Pending" and not self._claim(ordinal):
+        if kind.phase == "Pending" and not self._claim(ordinal, pod):
             return Flow.EXIT
         if kind.state == PREPARING_DELETE and not kind.terminating:
             self._settle_deletion(ordinal, pod)
@@ -104,7 +110,9 @@ class _Walk:
         if ordinal in self._context.pods.unavailable:
             self._draft.waits.until(self._context.pods.waiting.get(ordinal))
             if self._context.targets.ordered:
-                self._wait_for(pod)
+                if is_left(self._context, ordinal, pod) and pod.metadata.uid not in self._draft.touched:
+                    return Flow.NEXT
+                self._wait_for(ordinal, pod)
             if (flow := self._charge()) is not Flow.NEXT:
                 return flow
         return Flow.NEXT if kind.terminating else self._repair(ordinal, pod, kind)
@@ -133,13 +141,14 @@ class _Walk:
         self._draft.reason("ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
         return self._charge()
 
-    def _claim(self, ordinal: int) -> bool:
+    def _claim(self, ordinal: int, pod: Pod) -> bool:
         """Make claims again that vanished from under a pod that waits for them."""
         claims = self._context.claims
-        if going := claims.terminating(ordinal):
+        used = claims.used_by(pod, ordinal)
+        if going := claims.terminating(ordinal, used):
             self._fail("claims", "WaitingForClaim", f"pvc {going[0]} is to be deleted", "its claim")
             return False
-        self._chains += [(claims.create(template, ordinal),) for template in claims.missing(ordinal)]
+        self._chains += [(claims.create(template, ordinal),) for template in claims.missing(ordinal, used)]
         return True
 
     def _settle_deletion(self, ordinal: int, pod: Pod) -> None:
@@ -158,7 +167,7 @@ class _Walk:
         context, draft = self._context, self._draft
         if context.targets.paused or context.targets.on_delete or not is_target(context, ordinal, pod):
             return
-        if must_be_recreated(context, pod):
+        if must_be_recreated(context, ordinal, pod):
             chain = delete_chain(context, pod, f"recreate update to {context.update_name}")
         else:
             chain = in_place_chain(context, pod, draft.waits)
@@ -166,10 +175,8 @@ class _Walk:
             self._chains.append(chain)
 
     def _repair(self, ordinal: int, pod: Pod, kind: Traits) -> Flow:
-        """Labels of its identity, volumes, owner references of its claims (§4.5.2)."""
+        """Labels of its identity, owner references of its claims (§4.5.2)."""
         context, claims = self._context, self._context.claims
-        if claims.templates and not volumes_fit(pod, ordinal, claims):
-            return self._refuse_volumes(pod)
         misfits = claims.misfits(ordinal, pod, scaled_away=False)
         ties = [(claims.tie(claim, pod, scaled_away=False),) for claim in misfits]
         self._chains += ties
@@ -185,20 +192,20 @@ class _Walk:
             )
         return Flow.NEXT
 
-    def _refuse_volumes(self, pod: Pod) -> Flow:
-        """A claim template was added or renamed: the volumes of a pod never change, somebody has to delete it."""
-        name, owner = pod.metadata.name, self._context.statefulset.metadata.name
-        text = f"pod {name} has no volume for each of volumeClaimTemplates, and volumes of a pod cannot be changed"
-        message = f"update Pod {name} in StatefulSet {owner} failed error: {text}"
-        self._draft.events.append(Event(reason="FailedUpdate", message=message, warning=True))
-        return self._fail(REPAIR, "VolumesDiffer", text, "delete the pod, and it comes back with them")
-
     def _fail(self, phase: str, code: str, error: str, hint: str) -> Flow:
         """What stands in the way is known without asking the apiserver: the pass ends, and is tried again."""
         self._draft.errors.append((phase, error))
         self._draft.reason(code, f"{error} ({hint})")
         return Flow.EXIT
 
-    def _wait_for(self, pod: Pod) -> None:
+    def _wait_for(self, ordinal: int, pod: Pod) -> None:
+        """OrderedReady goes no further. For a broken pod that is not of the revision wanted for it, it would wait in
+        vain."""
+        context = self._context
+        is_wrong = is_target(context, ordinal, pod) or is_astray(context, ordinal, pod)
+        may_be_repaired = is_wrong and is_broken(context, ordinal, pod) and not context.targets.paused
+        if may_be_repaired and is_proven(context, missing=False):
+            self.broken = ordinal
+            return
         text = f"waiting: {state_of(self._context, pod)}; podManagementPolicy OrderedReady goes on when it is available"
         self._draft.reason("WaitingForPod", text, [pod])

@@ -35,17 +35,17 @@ class Growth:
             and not context.targets.on_delete
         )
         self.unready: set[int] = set()  # a claim has less capacity than it asks for
-        self.incompatible: list[int] = []  # a claim asks for less than its template
+        self.incompatible: list[int] = []  # a claim asks for less than its template, and there is a pod to grow it for
         if self.on:
             self._survey()
 
     def _survey(self) -> None:
-        ordinals = self._context.targets.ordinals
+        ordinals, pods = self._context.targets.ordinals, self._context.pods.by_ordinal
         for ordinal in self._context.claims.by_ordinal:
             states = [claim_state(claim, self._context.claims.wanted[name]) for name, claim in self._living(ordinal)]
             if ordinal in ordinals and not all(state.ready for state in states):
                 self.unready.add(ordinal)
-            if ordinal in ordinals and not all(state.compatible for state in states):
+            if ordinal in ordinals and ordinal in pods and not all(state.compatible for state in states):
                 self.incompatible.append(ordinal)
 
     def is_complete(self, ordinal: int) -> bool:

@@ -3,11 +3,12 @@
 from collections.abc import Collection
 
 from flotilla_common.api.core import ControllerRevision
-from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Delete
 from flotilla_common.gates import Gates
+from flotilla_common.workload.claimrecord import claim_record
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.recipe import (
     RevisionOwner,
@@ -32,8 +33,14 @@ def choose(snapshot: StatefulSetSnapshot, selector: Selector) -> RevisionChoice:
         selector=selector,
         current_name=status.current_revision,
         collision_count=status.collision_count,
+        annotations=record_of(snapshot.statefulset),
     )
     return choose_revisions(RECIPE, owner, template_data(spec.template), tuple(snapshot.revisions))
+
+
+def record_of(statefulset: StatefulSet) -> dict[str, str]:
+    """The record of the set's claim templates that goes with its newest revision."""
+    return claim_record(statefulset.spec.volume_claim_templates, statefulset.metadata.annotations)
 
 
 def orphans(snapshot: StatefulSetSnapshot, selector: Selector) -> list[ControllerRevision]:

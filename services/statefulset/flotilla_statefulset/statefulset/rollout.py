@@ -1,8 +1,8 @@
 """The update phase: pods that somebody wants deleted, then those that are to get the update revision (statefulset.md
 §4.8).
 
-Both draw on one budget: at most maxUnavailable of the wanted pods may be unavailable. Pods that are unavailable anyway
-cost nothing, whatever their ordinal; so a broken pod can always be updated, once the walk reaches it.
+Both draw on one budget: at most maxUnavailable of the wanted pods may be unavailable. Broken pods cost nothing,
+whatever their ordinal, and are updated also where the budget is used up (`spare.py`).
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,13 @@ from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.inplace.state import in_grace
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.ordering import sort_by_priority
-from flotilla_statefulset.statefulset.context import IN_PLACE_ONLY, RECREATE, PlanContext
+from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held
+from flotilla_statefulset.statefulset.due import is_astray, is_broken, must_be_recreated
 from flotilla_statefulset.statefulset.inplace import hindrance, in_place_chain
 from flotilla_statefulset.statefulset.pods import traits
 from flotilla_statefulset.statefulset.resize import Growth, ResizeRefused
+from flotilla_statefulset.statefulset.spare import Serving, is_proven
 from flotilla_statefulset.statefulset.why import state_of
 
 
@@ -30,6 +32,13 @@ def plan_update(context: PlanContext, draft: Draft) -> None:
     walk = _Update(context, draft)
     walk.delete_specified()
     walk.update()
+    walk.stage()
+
+
+def plan_repair(context: PlanContext, ordinal: int, draft: Draft) -> None:
+    """Bring the broken pod that OrderedReady waits for to the revision that is wanted for it."""
+    walk = _Update(context, draft)
+    walk.repair(ordinal)
     walk.stage()
 
 
@@ -56,6 +65,8 @@ def _unordered(context: PlanContext, growth: Growth) -> list[int]:
     unordered = context.rolling.unordered_update
     strategy = unordered.priority_strategy if unordered else None
     numbers = {pods.by_ordinal[one].metadata.uid: one for one in waiting}
+    if strategy is None:  # any will do, so those that serve nobody come first
+        waiting.sort(key=lambda one: not is_broken(context, one, pods.by_ordinal[one]))
     ordered = sort_by_priority([pods.by_ordinal[one] for one in waiting], strategy)
     places = max(targets.expected_updated - done, 0)
     preparing = [one for one in pods.outdated if is_done(one) and not traits(pods.by_ordinal[one]).terminating]
@@ -78,6 +89,7 @@ class _Update:
         self._growth = Growth(context)
         self._unavailable = context.pods.unavailable | self._growth.unready
         self._used = set(self._unavailable)  # before this pass took anything
+        self._serving = Serving(context)
         self._deleting: set[int] = set()
         self._chains: list[Chain] = []
         self._updated: list[Pod] = []
@@ -94,32 +106,36 @@ class _Update:
                 blocked.append(pod)
                 continue
             self._deleting.add(ordinal)
-            self._unavailable.add(ordinal)
+            self._use(ordinal)
             if not kind.terminating and kind.state != PREPARING_DELETE:
                 self._delete(pod, "specified for deletion")
         if blocked:
             self._explain_budget(f"{named(blocked)} (specified for deletion)", blocked)
 
     def update(self) -> None:
-        """Take targets in order, as long as the budget allows."""
-        targets = targets_of(self._context, self._growth)
-        for position, ordinal in enumerate(targets):
+        """Take targets in order, as long as the budget allows; behind the first that it does not, broken ones only."""
+        context, rest = self._context, list[Pod]()
+        proven = is_proven(context, missing=True)
+        for ordinal in targets_of(context, self._growth):
             if len(self._chains) >= MAX_CHAINS_PER_PASS:
+                break
+            pod = context.pods.by_ordinal[ordinal]
+            if not (self._may(ordinal) if not rest else proven and is_broken(context, ordinal, pod)):
+                rest.append(pod)
+            elif not self._attempt(ordinal):
                 return
-            if not self._may(ordinal):
-                rest = [self._context.pods.by_ordinal[one] for one in targets[position:]]
-                self._explain_budget(named(rest), rest)
-                return
-            try:
-                self._take(ordinal)
-            except UpdateRefused as error:
-                self._draft.errors.append(("update", str(error)))
-                self._draft.reason("InPlaceImpossible", error.explained, error.pods)
-                return
-            except ResizeRefused as error:
-                self._draft.events += [error.event] if error.event else []
-                self._fail("resize", "ResizeImpossible", str(error), [self._context.pods.by_ordinal[ordinal]])
-                return
+        if rest:
+            self._explain_budget(named(rest), rest)
+        for ordinal in context.pods.outdated:
+            if is_astray(context, ordinal, context.pods.by_ordinal[ordinal]):
+                self._recall(ordinal)
+
+    def repair(self, ordinal: int) -> None:
+        """Take one broken pod, whatever comes first in order."""
+        if is_astray(self._context, ordinal, self._context.pods.by_ordinal[ordinal]):
+            self._recall(ordinal)
+        else:
+            self._attempt(ordinal)
 
     def stage(self) -> None:
         """Put it all into the plan."""
@@ -132,8 +148,38 @@ class _Update:
             self._draft.reason("WaitingForHook", text, self._held)
 
     def _may(self, ordinal: int) -> bool:
-        """Whether the pod may become unavailable, or is so anyway."""
-        return ordinal in self._unavailable or len(self._unavailable) < self._context.targets.max_unavailable
+        """Whether the pod may become unavailable, or does not serve anyway."""
+        if len(self._unavailable) < self._context.targets.max_unavailable:
+            return True
+        if ordinal not in self._unavailable:
+            return False
+        return not self._serving.is_late(ordinal) or self._serving.can_spare(ordinal)
+
+    def _use(self, ordinal: int) -> None:
+        """Count the pod as unavailable from now on."""
+        if ordinal not in self._unavailable or self._serving.is_late(ordinal):
+            self._serving.take(self._context.pods.by_ordinal[ordinal])
+        self._unavailable.add(ordinal)
+
+    def _attempt(self, ordinal: int) -> bool:
+        """Bring one target forward. False: the phase stops at it."""
+        try:
+            self._take(ordinal)
+        except UpdateRefused as error:
+            self._draft.errors.append(("update", str(error)))
+            self._draft.reason("InPlaceImpossible", error.explained, error.pods)
+            return False
+        except ResizeRefused as error:
+            self._draft.events += [error.event] if error.event else []
+            self._fail("resize", "ResizeImpossible", str(error), [self._context.pods.by_ordinal[ordinal]])
+            return False
+        return True
+
+    def _recall(self, ordinal: int) -> None:
+        """Delete a pod that is of neither revision that a new one could get."""
+        pod = self._context.pods.by_ordinal[ordinal]
+        if pod.metadata.uid not in self._draft.touched and traits(pod).state != PREPARING_DELETE:
+            self._delete(pod, f"broken, and neither of {self._context.update_name} nor of the current revision")
 
     def _take(self, ordinal: int) -> None:
         """Bring one target forward. Raises UpdateRefused or ResizeRefused."""
@@ -143,27 +189,27 @@ class _Update:
             grown = self._growth.grow(ordinal)
             self._chains += grown
             if grown or not self._growth.is_complete(ordinal):
-                self._unavailable.add(ordinal)
+                self._use(ordinal)
                 self._draft.reason("WaitingForVolume", f"waiting: the volumes of {pod.metadata.name} grow", [pod])
                 return
-        if kind.revision == self._context.update_name:
+        if self._context.is_updated(ordinal, pod):
             return  # only its claims had to grow
-        self._unavailable.add(ordinal)
+        self._use(ordinal)
         busy = kind.terminating or kind.state == PREPARING_DELETE or ordinal in self._deleting or in_grace(pod)
         if not busy and pod.metadata.uid not in self._draft.touched:
-            self._change(pod)
+            self._change(ordinal, pod)
 
-    def _change(self, pod: Pod) -> None:
+    def _change(self, ordinal: int, pod: Pod) -> None:
         """In place if that is wanted and possible, else by another pod. Raises UpdateRefused."""
-        policy = self._context.rolling.pod_update_policy or RECREATE
-        chain = in_place_chain(self._context, pod, self._draft.waits) if policy != RECREATE else None
-        if chain is None:
-            if policy == IN_PLACE_ONLY:
-                text = f"find strategy is InPlaceOnly but Pod {pod.metadata.name} can not update in-place"
-                raise UpdateRefused(text, [pod], hindrance(self._context, pod))
+        if must_be_recreated(self._context, ordinal, pod):
             self._delete(pod, f"recreate update to {self._context.update_name}")
             self._updated.append(pod)
-        elif chain:
+            return
+        chain = in_place_chain(self._context, pod, self._draft.waits)
+        if chain is None:
+            text = f"find strategy is InPlaceOnly but Pod {pod.metadata.name} can not update in-place"
+            raise UpdateRefused(text, [pod], hindrance(self._context, pod))
+        if chain:
             self._draft.touch(pod)
             self._chains.append(chain)
             self._updated.append(pod)

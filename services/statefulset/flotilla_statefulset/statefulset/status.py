@@ -50,7 +50,7 @@ def is_complete(context: PlanContext) -> bool:
     """All pods are there, ready and on the update revision (§5.2). Measured by what is wanted, not by what is there:
     when all pods are gone for a moment, nothing is complete."""
     counts, wanted = context.pods.counts, context.targets.replicas
-    return not context.targets.on_delete and counts.replicas == counts.updated == counts.ready == wanted
+    return counts.replicas == counts.updated == counts.ready == wanted
 
 
 def _status(context: PlanContext, failures: Mapping[str, str]) -> StatefulSetStatus:

@@ -1,0 +1,58 @@
+"""Which pods an update may take though maxUnavailable is used up (statefulset.md §4.8).
+
+Broken old pods, for they serve nobody. But when it is the *new* pods that use the budget up, because they do not become
+available, old ones are left alone: each that fails for a moment would be replaced by one that is known not to work.
+And pods that serve, but not for minReadySeconds yet, as long as enough others have done so for at least as long.
+"""
+
+from bisect import bisect_right
+from datetime import datetime
+
+from flotilla_common.api.core import Pod
+from flotilla_statefulset.statefulset.context import PlanContext
+from flotilla_statefulset.statefulset.pods import traits
+
+
+def is_proven(context: PlanContext, *, missing: bool) -> bool:
+    """Whether new pods work, as far as can be seen: fewer than maxUnavailable of them do not serve, or more do.
+    `missing`: pods that are not there come back as new ones, and count."""
+    pods, fresh = context.pods, 0
+    for ordinal in pods.unavailable - pods.waiting.keys():
+        pod = pods.by_ordinal.get(ordinal)
+        fresh += missing if pod is None else context.is_updated(ordinal, pod) or traits(pod).terminating
+    return fresh < context.targets.max_unavailable or pods.counts.updated_available > fresh
+
+
+class Serving:
+    """When the wanted pods that serve became Ready."""
+
+    def __init__(self, context: PlanContext) -> None:
+        self._context = context
+        pods = context.pods
+        serving = (
+            pod
+            for one, pod in (pods.by_ordinal.items() if pods.waiting else ())
+            if one in context.targets.ordinals and (one not in pods.unavailable or self.is_late(one))
+        )
+        self._since = sorted(self._ready(pod) for pod in serving)
+
+    def is_late(self, ordinal: int) -> bool:
+        """Whether the pod serves, but has not done so for minReadySeconds."""
+        pods = self._context.pods
+        return ordinal in pods.waiting and not traits(pods.by_ordinal[ordinal]).terminating
+
+    def can_spare(self, ordinal: int) -> bool:
+        """Whether enough others have been Ready for at least as long as this pod."""
+        targets = self._context.targets
+        others = bisect_right(self._since, self._ready(self._context.pods.by_ordinal[ordinal])) - 1
+        return others >= targets.replicas - targets.max_unavailable
+
+    def take(self, pod: Pod) -> None:
+        """Count on the pod no longer."""
+        since = self._ready(pod)
+        at = bisect_right(self._since, since) - 1
+        if at >= 0 and self._since[at] == since:
+            del self._since[at]
+
+    def _ready(self, pod: Pod) -> datetime:
+        return pod.ready_since or self._context.now
