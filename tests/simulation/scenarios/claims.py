@@ -1,6 +1,6 @@
 """Claims: made with pods, kept, reused, and removed by the rules (cloneset.md §4.9)."""
 
-from tests.simulation.scenarios.manifests import cloneset, running, spec
+from tests.simulation.scenarios.manifests import cloneset, container, running, spec
 from tests.simulation.scenarios.scenario import End, Scenario
 from tests.simulation.scenarios.steps import RemovePod, Wait
 
@@ -12,6 +12,20 @@ SCENARIOS = (
         given=running(cloneset(1, claims=True)),
         when=(spec(replicas=3),),
         then=End(pods={"one": 3}, claims=3),
+        exact=False,  # a claim without a pod is cleaned up, or goes with its pod, as the fault falls
+    ),
+    Scenario(
+        name="claim-taken-away-behind-a-partition",
+        given=running(cloneset(2, claims=True)),
+        when=(
+            spec(
+                replicas=3,
+                volumeClaimTemplates=[],
+                template={"spec": {"containers": [container("two")]}},
+                updateStrategy={"rollingUpdate": {"partition": 3}},
+            ),
+        ),
+        then=End(pods={"one": 3}, claims=3, revisions=2),
         exact=False,  # a claim without a pod is cleaned up, or goes with its pod, as the fault falls
     ),
     Scenario(

@@ -3,15 +3,17 @@
 from itertools import islice
 from typing import Any
 
+import msgspec
 import pytest
 
 from flotilla_cloneset.cloneset.identity import fresh_ids
 from flotilla_cloneset.cloneset.snapshot import Options
-from flotilla_common.api.core import PersistentVolumeClaim, Pod
+from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod
 from flotilla_common.api.meta import ObjectMeta
-from flotilla_common.control.plan import Create
+from flotilla_common.control.plan import Create, Patch
+from flotilla_common.workload.claimrecord import claim_record
 from flotilla_common.workload.podnames import ALPHABET
-from tests.unit.cloneset.build import CloneSetBuilder, actions, claim, cloneset, planned, pod, template
+from tests.unit.cloneset.build import CloneSetBuilder, actions, claim, cloneset, planned, pod, revisions, template
 
 
 def created(builder: CloneSetBuilder, **members: Any) -> list[Create]:
@@ -104,6 +106,46 @@ def test_claims_come_before_their_pod() -> None:
     assert [volume["name"] for volume in pod_create.body["spec"]["volumes"]] == ["data", "logs", "tmp"]
     assert data.on_failure is not None
     assert data.on_failure.text("no").startswith("failed to create pvc: no, pvc: {")
+
+
+def recorded(*names: str) -> tuple[ControllerRevision, ...]:
+    """The revisions, the old one with these claim templates."""
+    before, after = revisions(template("nginx:1"), template())
+    before.metadata.annotations.update(claim_record(cloneset().claims(*names).build().spec.volume_claim_templates, {}))
+    return before, after
+
+
+@pytest.mark.parametrize(
+    ("partition", "before", "today", "made"),
+    [
+        pytest.param(3, ["data", "logs"], ["data"], ["data", "logs"], id="lost-one"),
+        pytest.param(3, ["data"], [], ["data"], id="lost-all"),
+        pytest.param(3, ["data"], ["data", "logs"], ["data"], id="got-one"),
+        pytest.param(3, ["data"], ["disk"], ["data"], id="renamed"),
+        pytest.param(0, ["data", "logs"], ["data"], ["data"], id="updated"),
+    ],
+)
+def test_pods_of_a_kept_revision_get_its_claims(
+    partition: int, before: list[str], today: list[str], made: list[str]
+) -> None:
+    builder = cloneset().replicas(1).partition(partition).claims(*today)
+    *claims, pod_create = actions(planned(builder, revisions=recorded(*before)))
+    assert isinstance(pod_create, Create)
+    assert [one.name.partition("-")[0] for one in claims] == made
+    assert [volume["name"] for volume in pod_create.body["spec"].get("volumes", [])] == made
+
+
+def test_a_revision_records_its_claim_templates() -> None:
+    (created_revision, *_) = actions(planned(cloneset().replicas(0).claims("data"), revisions=[]))
+    assert isinstance(created_revision, Create)
+    record = created_revision.body["metadata"]["annotations"]["apps.kruise.io/volume-claim-templates"]
+    assert [one["metadata"]["name"] for one in msgspec.json.decode(record)] == ["data"]
+    (newest,) = recorded("data")[:1]
+    builder = cloneset().replicas(0).template(template("nginx:1"))
+    assert actions(planned(builder.claims("data"), revisions=[newest])) == []
+    (renewed,) = actions(planned(builder.claims("data", "logs"), revisions=[newest]))
+    assert isinstance(renewed, Patch)
+    assert renewed.body["metadata"]["annotations"].keys() == {"apps.kruise.io/volume-claim-templates"}
 
 
 FREE = [claim("aaaaa"), claim("bbbbb")]

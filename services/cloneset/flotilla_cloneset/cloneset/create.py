@@ -16,6 +16,7 @@ from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Chain, Create, Event, Json
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of
+from flotilla_common.workload.claimrecord import claims_of_revision
 from flotilla_common.workload.claims import claim_templates
 from flotilla_common.workload.newpods import decode_template, revision_template, wanted_gates
 from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
@@ -84,11 +85,12 @@ def _factory(context: PlanContext, revision: ControllerRevision) -> PodFactory:
     snapshot = context.snapshot
     meta = snapshot.cloneset.metadata
     update = revision.metadata.name == context.revisions.update.metadata.name
+    claims = claim_templates(snapshot.cloneset.spec.volume_claim_templates)
     return PodFactory(
         cloneset=snapshot.cloneset,
         template=decode_template(snapshot.cloneset.spec.template) if update else revision_template(revision.data),
         revision=revision.metadata.name,
-        claims=claim_templates(snapshot.cloneset.spec.volume_claim_templates),
+        claims=claims if update else claims_of_revision(revision, claims),
         short_label=snapshot.gates.on("CloneSetShortHash"),
         ready_gate=bool(wanted_gates(snapshot.gates, meta.namespace, snapshot.options.system_namespace)),
         now=context.now,

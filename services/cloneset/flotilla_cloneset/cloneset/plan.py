@@ -14,7 +14,7 @@ from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_cloneset.cloneset.numbers import targets
 from flotilla_cloneset.cloneset.predownload import plan_predownload
 from flotilla_cloneset.cloneset.refresh import plan_refresh
-from flotilla_cloneset.cloneset.revisions import choose, surplus
+from flotilla_cloneset.cloneset.revisions import choose, record_of, surplus
 from flotilla_cloneset.cloneset.rollout import direction, plan_update, update_numbers
 from flotilla_cloneset.cloneset.scale import plan_scale
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
@@ -27,6 +27,7 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Event, Plan, Reason, Stage
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.causes import Group, root_cause
+from flotilla_common.workload.claimrecord import keep_record
 from flotilla_common.workload.ownership import adopt, owner_reference, release
 from flotilla_common.workload.revisions import RevisionChoice
 
@@ -51,7 +52,7 @@ def plan(snapshot: CloneSetSnapshot, now: datetime) -> Plan:
     if cloneset.metadata.deletion_timestamp is None:
         plan_predownload(context, draft)
         _act(context, draft)
-        _forget_history(context, draft)
+        _keep_history(context, draft)
     else:
         draft.reason("Terminating", "the CloneSet is being deleted: its pods are left to garbage collection")
     causes = explain_unavailable(context, draft)
@@ -122,8 +123,10 @@ def _act(context: PlanContext, draft: Draft) -> None:
         plan_update(context, numbers, draft)
 
 
-def _forget_history(context: PlanContext, draft: Draft) -> None:
+def _keep_history(context: PlanContext, draft: Draft) -> None:
+    """Record the claim templates of the newest revision, and forget the oldest ones."""
     revisions = context.revisions
+    draft.stage((keep_record(revisions, record_of(context.snapshot.cloneset)),), stop_on_failure=False)
     live = {pod.revision for pod in context.snapshot.pods}
     live |= {revisions.current.metadata.name, revisions.update.metadata.name}
     deletes = surplus(context.snapshot, context.selector, live)

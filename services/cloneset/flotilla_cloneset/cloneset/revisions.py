@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from flotilla_cloneset.cloneset.snapshot import CloneSetSnapshot
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.keys import CLAIM_HASH_ANNOTATION
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.plan import Delete
 from flotilla_common.gates import Gates
+from flotilla_common.workload.claimrecord import claim_record
 from flotilla_common.workload.hashing import claim_templates_hash
 from flotilla_common.workload.inplace import UpdateSpec, calculate
 from flotilla_common.workload.recipe import (
@@ -39,9 +40,17 @@ def choose(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
         selector=selector,
         current_name=status.current_revision,
         collision_count=status.collision_count,
-        annotations={CLAIM_HASH_ANNOTATION: claim_templates_hash(spec.volume_claim_templates)},
+        annotations={
+            CLAIM_HASH_ANNOTATION: claim_templates_hash(spec.volume_claim_templates),
+            **record_of(snapshot.cloneset),
+        },
     )
     return choose_revisions(RECIPE, owner, template_data(spec.template), tuple(snapshot.revisions))
+
+
+def record_of(cloneset: CloneSet) -> dict[str, str]:
+    """The record of the CloneSet's claim templates that goes with its newest revision."""
+    return claim_record(cloneset.spec.volume_claim_templates, cloneset.metadata.annotations)
 
 
 def surplus(snapshot: CloneSetSnapshot, selector: Selector, live_labels: Iterable[str]) -> tuple[Delete, ...]:
