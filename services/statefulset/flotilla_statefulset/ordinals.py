@@ -10,6 +10,8 @@ from itertools import chain
 
 import msgspec
 
+from flotilla_common.api.numbers import integer
+
 MAX_ORDINAL = 2**31 - 1
 
 
@@ -70,7 +72,5 @@ class Ordinals:
 def ordinal_of(pod_name: str, set_name: str) -> int:
     """The ordinal in the name of a pod of the set; -1 if it is no such name."""
     prefix, dash, digits = pod_name.rpartition("-")
-    if not dash or prefix != set_name or not (digits.isascii() and digits.isdigit()):
-        return -1
-    ordinal = int(digits)
-    return ordinal if ordinal <= MAX_ORDINAL and str(ordinal) == digits else -1
+    ordinal = integer(digits) if dash and prefix == set_name else None
+    return ordinal if ordinal is not None and ordinal <= MAX_ORDINAL and str(ordinal) == digits else -1

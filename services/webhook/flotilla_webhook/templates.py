@@ -72,7 +72,8 @@ def _judged(template: Json, claims: list[Json]) -> Json:
     spec = mapping(judged.get("spec"))
     if spec.get("hostNetwork") is True:
         fill_host_ports(spec)
-    names = [name for claim in claims if (name := member(claim, "metadata").get("name"))]  # one without is refused
+    named = (text(member(claim, "metadata").get("name")) for claim in claims)  # one without a name is refused
+    names = dict.fromkeys(name for name in named if name)
     if names:
         others = [volume for volume in mappings(spec.get("volumes")) if volume.get("name") not in names]
         spec["volumes"] = others + [{"name": name, "emptyDir": {}} for name in names]

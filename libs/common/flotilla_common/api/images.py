@@ -87,14 +87,14 @@ def _familiar(registry: str, path: str) -> str:
 
 
 def _check_name(registry: str, path: str) -> None:
+    if len(registry) + 1 + len(path) > _NAME_LIMIT:
+        raise ValueError(f"repository name must not be more than {_NAME_LIMIT} characters")
     if not _REGISTRY.fullmatch(registry):
         raise ValueError("invalid reference format: bad registry")
     if path != path.lower():
         raise ValueError("invalid reference format: repository name must be lowercase")
     if not _PATH.fullmatch(path):
         raise ValueError("invalid reference format")
-    if len(registry) + 1 + len(path) > _NAME_LIMIT:
-        raise ValueError(f"repository name must not be more than {_NAME_LIMIT} characters")
     if len(path) == _DIGEST_LENGTHS["sha256"] and _HEX.fullmatch(path) and registry == DEFAULT_REGISTRY:
         raise ValueError("invalid repository name: cannot be 64 hexadecimal digits")
 

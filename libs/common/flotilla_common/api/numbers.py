@@ -5,26 +5,34 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from flotilla_common.api.meta import IntOrString
 
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
+LONGEST = 20
+"""Characters of a number that is written as text: enough for 64 bits. Longer ones are none, and are not looked at."""
 
-
+_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_LEAST, _MOST = -(1 << 31), (1 << 31) - 1
+
+
+def integer(text: str) -> int | None:
+    """The integer that the text is in decimal digits; None if it is none, or needs more than 64 bits."""
+    return int(text) if len(text) <= LONGEST and _WHOLE.fullmatch(text) else None
 
 
 def whole_number(value: IntOrString) -> int:
     """A 32-bit integer, or a string that is one. Raises ValueError."""
-    if isinstance(value, str) and not _WHOLE.fullmatch(value):
+    number = integer(value) if isinstance(value, str) else value
+    if number is None:
         raise ValueError(f"{value!r} is not an integer")
-    number = int(value)
-    if not -(1 << 31) <= number < 1 << 31:
+    if not _LEAST <= number <= _MOST:
         raise ValueError(f"{number} is not a 32-bit integer")
     return number
 
 
 def strict_value(value: IntOrString, total: int, round_up: bool) -> int:
-    """The number that `value` means of `total`; a string must be a decimal percentage. Raises ValueError."""
+    """The number that `value` means of `total`, as a 32-bit integer holds it; a string must be a decimal percentage.
+    Raises ValueError."""
     if isinstance(value, int):
-        return value
+        return _held(value)
     if not value.endswith("%"):
         raise ValueError(f"invalid value {value!r}: a string must end with %")
     return _percent(value, value[:-1], total, round_up)
@@ -33,7 +41,7 @@ def strict_value(value: IntOrString, total: int, round_up: bool) -> int:
 def lenient_value(value: IntOrString, total: int, round_up: bool) -> int:
     """As `strict_value`, but a string without % is a percentage too ("5" is 5 %). Raises ValueError."""
     if isinstance(value, int):
-        return value
+        return _held(value)
     return _percent(value, value.replace("%", ""), total, round_up)
 
 
@@ -52,7 +60,11 @@ def partition_value(partition: IntOrString | None, replicas: int | None) -> int:
 
 
 def _percent(value: str, digits: str, total: int, round_up: bool) -> int:
-    if not _DECIMAL.fullmatch(digits):
+    if len(digits) > LONGEST or not _DECIMAL.fullmatch(digits):
         raise ValueError(f"invalid value {value!r}: not a percentage")
     share = Decimal(digits) * total / 100
-    return int(share.to_integral_value(ROUND_CEILING if round_up else ROUND_FLOOR))
+    return _held(int(share.to_integral_value(ROUND_CEILING if round_up else ROUND_FLOOR)))
+
+
+def _held(number: int) -> int:
+    return max(_LEAST, min(number, _MOST))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from flotilla_common.api.meta import IntOrString
 
-_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
 
 def interval(item: IntOrString) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from decimal import ROUND_UP, Context, Decimal, localcontext
 from functools import lru_cache
 
 _QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|(?P<exponent>[eE][+-]?[0-9]+))?"
 )
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -18,6 +18,9 @@ _BINARY_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _NANO = Decimal("1e-9")
 _MAX_EXPONENT = 100  # far beyond anything that can be counted; keeps hostile input cheap
 _EXACT = Context(prec=1000)
+
+LONGEST = 200
+"""Characters. What is longer is no quantity, and is not looked at: a number of 1,000 digits counts nothing."""
 
 
 def parse(text: str | float) -> Decimal:
@@ -45,7 +48,7 @@ def equal(left: str | float, right: str | float) -> bool:
 
 def _read(text: str) -> tuple[Decimal, str]:
     """The number and the style it was written in: decimal, binary, exponent."""
-    match = _QUANTITY.fullmatch(text.strip())
+    match = _QUANTITY.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if match is None:
         raise ValueError(f"{text!r} is no quantity")
     suffix, exponent = match["suffix"] or "", match["exponent"]

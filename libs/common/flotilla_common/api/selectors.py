@@ -5,7 +5,7 @@ has nothing else) is kept apart from the expressions and is a subset test on the
 """
 
 import re
-from collections.abc import ItemsView, Mapping
+from collections.abc import ItemsView, Mapping, Set
 
 from flotilla_common.api.meta import LabelSelector, LabelSelectorRequirement
 
@@ -41,11 +41,12 @@ def value_problem(value: str) -> str:
 class Selector:
     """A compiled label query. One without requirements matches everything."""
 
-    __slots__ = ("_equal", "_requirements", "_text")
+    __slots__ = ("_equal", "_requirements", "_terms", "_text")
 
     def __init__(self, equal: Mapping[str, str], requirements: tuple[LabelSelectorRequirement, ...]) -> None:
         self._equal: ItemsView[str, str] = dict(equal).items()
         self._requirements = requirements
+        self._terms = [(one.key, one.operator, frozenset(one.values)) for one in requirements]
         self._text = _canonical(equal, requirements)
 
     @classmethod
@@ -72,19 +73,18 @@ class Selector:
         """Whether all requirements hold."""
         if not self._equal <= labels.items():
             return False
-        return not self._requirements or all(_holds(requirement, labels) for requirement in self._requirements)
+        return all(_holds(operator, labels.get(key), values) for key, operator, values in self._terms)
 
     def __str__(self) -> str:
         return self._text
 
 
-def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
+def _holds(operator: str, value: str | None, values: Set[str]) -> bool:
+    match operator:
         case "In":
-            return value is not None and value in requirement.values
+            return value in values
         case "NotIn":
-            return value is None or value not in requirement.values
+            return value not in values
         case "Exists":
             return value is not None
         case _:

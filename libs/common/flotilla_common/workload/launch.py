@@ -5,6 +5,7 @@ import re
 
 from flotilla_common.api.core import Container
 from flotilla_common.api.keys import CONTAINER_BARRIER_ENV
+from flotilla_common.api.numbers import integer
 
 _BARRIER_KEY = re.compile(r"p_(-?\d+)")
 
@@ -20,4 +21,4 @@ def barrier_key(container: Container) -> str | None:
 def launch_priority(container: Container) -> int | None:
     """The integer in the container's barrier env; higher is earlier. None without a (readable) barrier."""
     match = _BARRIER_KEY.fullmatch(barrier_key(container) or "")
-    return int(match[1]) if match else None
+    return integer(match[1]) if match else None

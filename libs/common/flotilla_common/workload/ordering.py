@@ -3,16 +3,16 @@
 All of them rearrange a list that is already in default order, anew in every pass.
 """
 
-import re
 from collections.abc import Sequence
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.numbers import integer
 from flotilla_common.api.rollout import PriorityStrategy, ScatterTerm, WeightTerm
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.predicates import default_order_key
 
-_TRAILING_DIGITS = re.compile(r"[0-9]*\Z")
+_DIGITS = "0123456789"
 _MAX_ORDER = 2**63 - 1  # what the reference can hold; anything larger counts as 0
 
 
@@ -79,8 +79,8 @@ def _level(pod: Pod, keys: Sequence[str]) -> tuple[int, int]:
 
 
 def _trailing_number(value: str) -> int:
-    match = _TRAILING_DIGITS.search(value)
-    number = int(match[0]) if match is not None and match[0] else 0
+    digits = value[len(value.rstrip(_DIGITS)) :]
+    number = integer(digits.lstrip("0")) or 0
     return number if number <= _MAX_ORDER else 0
 
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.numbers import integer
 from flotilla_common.workload.predicates import max_restarts, newest_first, phase_rank
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -46,10 +47,9 @@ def choose(
 def deletion_cost(pod: Pod) -> int:
     """The pod's deletion cost; 0 unless the annotation is a canonical int32."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or digits[0] == "0":
+    cost = integer(text)
+    if cost is None or str(cost) != text:
         return 0
-    cost = int(text)
     return cost if -_COST_LIMIT <= cost < _COST_LIMIT else 0
 
 

@@ -2,7 +2,7 @@
 
 from flotilla_common.api import keys
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, RollingUpdate
-from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.numbers import integer, strict_value
 from flotilla_common.control.draft import Draft
 from flotilla_common.workload.predownload import ImagePulls, is_decided, plan_no_pulls, plan_pulls, plan_removal
 from flotilla_daemonset.daemonset.context import PlanContext
@@ -51,7 +51,4 @@ def _pulls(context: PlanContext) -> ImagePulls:
 
 def _whole(text: str | None) -> int | None:
     """The number of an annotation; None if it says none."""
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        return None
+    return None if text is None else integer(text)

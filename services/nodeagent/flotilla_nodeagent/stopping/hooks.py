@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerPort, HttpGetAction, PreStop
+from flotilla_common.api.numbers import integer
 from flotilla_common.clock import Clock
 from flotilla_nodeagent.cri.errors import CriError
 from flotilla_nodeagent.cri.runtime import Runtime
@@ -93,7 +94,7 @@ async def _request(
 
 def port_of(port: int | str, ports: Sequence[ContainerPort]) -> int:
     """A port by number or by name. Raises ValueError when there is none."""
-    number = port if isinstance(port, int) else int(port) if port.isdigit() else 0
+    number = port if isinstance(port, int) else integer(port)
     if not number:
         number = next((one.container_port for one in ports if one.name == port), 0)
     if not 0 < number < 65536:

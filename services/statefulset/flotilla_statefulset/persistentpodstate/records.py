@@ -6,6 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodStateSpec, PodState
+from flotilla_common.api.numbers import integer
 from flotilla_statefulset.ordinals import Ordinals
 from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
 from flotilla_statefulset.persistentpodstate.workloads import Workload
@@ -77,4 +78,7 @@ def _kept(
 def _is_wanted(pod: str, ordinals: Ordinals) -> bool:
     """What has no number in its name is none of the workload's pods, and stays."""
     digits = pod.rpartition("-")[2] if "-" in pod else ""
-    return not (digits.isascii() and digits.isdigit()) or int(digits) in ordinals
+    if not (digits.isascii() and digits.isdigit()):
+        return True
+    number = integer(digits)
+    return number is not None and number in ordinals

@@ -2,7 +2,7 @@
 
 from flotilla_common.api import keys
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
-from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.numbers import integer, strict_value
 from flotilla_common.control.draft import Draft
 from flotilla_common.workload.predownload import ImagePulls, plan_ahead
 from flotilla_statefulset.statefulset.context import RECREATE, PlanContext
@@ -32,8 +32,8 @@ def plan_predownload(context: PlanContext, draft: Draft) -> None:
 
 def _number(context: PlanContext, annotation: str) -> int | None:
     """The annotation's number; None if there is none that can be read."""
-    text = context.statefulset.metadata.annotations.get(annotation, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    number = integer(context.statefulset.metadata.annotations.get(annotation, ""))
+    return number if number is not None and number >= 0 else None
 
 
 def _is_time(context: PlanContext) -> bool:
@@ -42,7 +42,8 @@ def _is_time(context: PlanContext) -> bool:
     ready = status.updated_ready_replicas if status.update_revision == context.update_name else 0
     text = context.statefulset.metadata.annotations.get(keys.PULL_MIN_UPDATED_READY, "")
     try:
-        return (int(text) if text.isdigit() else strict_value(text, replicas, round_up=True)) <= ready
+        number = integer(text)
+        return (strict_value(text, replicas, round_up=True) if number is None else number) <= ready
     except ValueError:
         return True
 

@@ -24,7 +24,7 @@ LABEL_TOO_LONG = "the pods' label controller-revision-hash gets too long"
 
 _MAX_WEIGHT = 100
 _IMAGE = re.compile(r"/containers/\d+/image")
-_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT = re.compile(r"[0-9]{1,18}%")
 
 
 def selector_faults(spec: Json, kind: str) -> Iterator[Fault]:

@@ -53,12 +53,17 @@ def apply_batch(edit: PodEdit, spec: UpdateSpec, state: InPlaceState, now: datet
 def _closed(batch: set[str], candidates: Collection[str], spec: UpdateSpec) -> set[str]:
     """A container that reads a key which changes now has to be restarted now, too."""
     keys = {name: _keys(spec.ref_metadata.get(name, ContainerMeta())) for name in candidates}
-    while True:
-        changing = {key for name in batch for key in keys[name]}
-        pulled = {name for name in candidates if name not in batch and keys[name] & changing}
-        if not pulled:
-            return batch
-        batch = batch | pulled
+    readers: dict[tuple[str, str], list[str]] = {}
+    for name, read in keys.items():
+        for key in read:
+            readers.setdefault(key, []).append(name)
+    closed, waiting = set(batch), list(batch)
+    while waiting:
+        for key in keys[waiting.pop()]:
+            pulled = [name for name in readers.pop(key, ()) if name not in closed]
+            closed.update(pulled)
+            waiting += pulled
+    return closed
 
 
 def _keys(meta: ContainerMeta) -> set[tuple[str, str]]:

@@ -12,6 +12,7 @@ import msgspec
 from flotilla_common.api.core import Node
 from flotilla_common.api.documents import Json, mapping
 from flotilla_common.api.meta import Model
+from flotilla_common.api.numbers import integer
 from flotilla_common.api.scheduling import (
     Affinity,
     NodeRequirement,
@@ -138,9 +139,8 @@ def _meets(requirement: NodeRequirement, values: Mapping[str, str]) -> bool:
 
 
 def _compares(requirement: NodeRequirement, value: str | None) -> bool:
-    try:
-        (bound,) = requirement.values
-        number, limit = int(value or ""), int(bound)
-    except ValueError:
+    """Compare as Kubernetes does: both must be 64-bit integers, and there must be one bound."""
+    number, limit = integer(value or ""), integer("".join(requirement.values[:1]))
+    if number is None or limit is None or len(requirement.values) != 1:
         return False
     return number > limit if requirement.operator == "Gt" else number < limit

@@ -15,7 +15,7 @@ _NANOSECONDS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_TERM = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_TERM = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _DURATION = re.compile(rf"[-+]?({_TERM.pattern})+|[-+]?0")
 _MOST_CHARACTERS = 100
 _MOST = 2**63 - 1  # nanoseconds that Go can count: 292 years

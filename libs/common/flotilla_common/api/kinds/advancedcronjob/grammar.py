@@ -19,6 +19,9 @@ MACROS: Mapping[str, str] = {
     "@hourly": "0 * * * *",
 }
 
+LONGEST = 1000
+"""Characters: all numbers of all fields take half as many."""
+
 _STARS = ("*", "?")
 _PART = re.compile(r"(?P<low>[^-/]+)(-(?P<high>[^-/]+))?(/(?P<step>[^-/]+))?")
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -81,6 +84,8 @@ FIELDS = (
 
 def rewritten(text: str) -> str:
     """The schedule, a macro included, in five fields of stars and numbers. Raises ValueError with what is wrong."""
+    if len(text) > LONGEST:
+        raise ValueError(f"a schedule must be no more than {LONGEST} characters")
     if text.startswith("@") and text not in MACROS:
         raise ValueError(f"unrecognized descriptor: {text}")
     fields = MACROS.get(text, text).split()

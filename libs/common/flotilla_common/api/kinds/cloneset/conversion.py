@@ -6,6 +6,7 @@ label.
 """
 
 from flotilla_common.api.documents import Json, mapping, member, strings
+from flotilla_common.api.numbers import integer
 from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1BETA1, annotate, converted
 
@@ -110,8 +111,5 @@ def _in_place_to_alpha(in_place: Json, document: Json) -> Json | None:
 
 
 def _int32(value: str) -> int | None:
-    try:
-        number = int(value)
-    except ValueError:
-        return None
+    number = integer(value)
     return number if number in _INT32 else None

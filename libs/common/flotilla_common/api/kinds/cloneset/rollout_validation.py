@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid, required
 from flotilla_common.api.admission.workload import priority_problem, scatter_problem
 from flotilla_common.api.documents import Json, mapping, mappings, member
-from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.numbers import integer, strict_value
 from flotilla_common.api.rollout import POLICIES
 from flotilla_common.api.versions import V1ALPHA1
 
@@ -99,9 +99,8 @@ def _pre_download_faults(path: str, strategy: Json) -> Iterator[Fault]:
 
 
 def _parallelism_problem(parallelism: int | str) -> str:
-    try:
-        number = int(parallelism)
-    except ValueError:
+    number = integer(parallelism) if isinstance(parallelism, str) else parallelism
+    if number is None:
         return "must be an integer, not a percentage"
     return "" if number >= 0 else NON_NEGATIVE
 

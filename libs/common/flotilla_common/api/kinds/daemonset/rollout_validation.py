@@ -7,6 +7,7 @@ from flotilla_common.api.admission.workload import is_percent, share_problem
 from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.kinds.daemonset.conversion import IN_PLACE, STANDARD, SURGING
 from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.numbers import integer
 from flotilla_common.api.versions import V1ALPHA1
 
 _STRATEGY = "spec.updateStrategy"
@@ -61,5 +62,4 @@ def _number(value: IntOrString | None) -> int:
     """The literal number, of whatever; text that is none counts as 0."""
     if value is None or isinstance(value, int):
         return value or 0
-    digits = value.removesuffix("%")
-    return int(digits) if digits.isdecimal() else 0
+    return max(integer(value.removesuffix("%")) or 0, 0)

@@ -4,7 +4,7 @@ What ephemeral containers share with others is judged by the apiserver. It takes
 template, so it gets ordinary ones with the same members.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
@@ -58,16 +58,17 @@ def own_faults(faults: Iterable[Fault]) -> list[Fault]:
 def validate(document: Json, shared: Iterable[Fault] = ()) -> list[Fault]:
     """All faults of an EphemeralJob. `shared`: what is wrong with its containers as it would be with any."""
     containers = containers_of(document)
-    names = [text(container.get("name")) for container in containers]
     faults: list[Fault] = []
+    before: set[str] = set()
     for index, container in enumerate(containers):
         path = f"ephemeralContainers[{index}]"
-        faults += _name_faults(f"{path}.name", names[index], names[:index])
+        faults += _name_faults(f"{path}.name", text(container.get("name")), before)
+        before.add(text(container.get("name")))
         faults += _container_faults(path, container)
     return [*faults, *shared]
 
 
-def _name_faults(path: str, name: str, before: list[str]) -> Iterator[Fault]:
+def _name_faults(path: str, name: str, before: Set[str]) -> Iterator[Fault]:
     if not name:
         yield required(path)
         return

@@ -16,8 +16,11 @@ from flotilla_common.api import quantity
 MAX_DEPTH = 50
 """How deep brackets may be nested, far beyond anything that somebody writes."""
 
+MAX_LENGTH = 1000
+"""Characters of an expression, likewise."""
+
 _LARGEST = 2**63
-_DIGITS = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+_DIGITS = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _TOKEN = re.compile(
     rf"\s*(?:(?P<quantity>{_DIGITS}(?:[KMGTP]i|[mkMGTP]))(?![\w.%])"
     rf"|(?P<number>{_DIGITS}(?:[eE][+-]?[0-9]+)?)(?P<percent>%?)(?![\w.%])"
@@ -61,6 +64,8 @@ Value = float | Quantity
 def evaluate(expression: str, name: str, value: Value) -> Value:
     """What the expression gives with this variable. Raises ValueError for one that cannot be read, that uses another
     variable, or whose result is negative."""
+    if len(expression) > MAX_LENGTH:
+        raise ValueError(f"an expression must be no more than {MAX_LENGTH} characters")
     result = _Reading(expression, name, value).result()
     if (result.amount if isinstance(result, Quantity) else result) < 0:
         raise ValueError(f"the result of {expression!r} is negative")

@@ -15,7 +15,7 @@ from flotilla_common.api.selectors import Selector
 ROLLING_UPDATE = "RollingUpdate"
 
 _STRATEGY = "spec.updateStrategy"
-_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT = re.compile(r"[0-9]{1,18}%")
 
 
 def selector_faults(spec: Json) -> Iterator[Fault]:
