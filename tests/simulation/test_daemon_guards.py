@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Node, Pod
-from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.workload.placement import FITS, Fit, Placement
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset import rollout, specified, work
@@ -75,24 +74,14 @@ def nothing(*arguments: object) -> int:
     return 0
 
 
-def no_count_of_the_begun(patch: pytest.MonkeyPatch) -> None:
-    """Nor do those whose update in place was overtaken by another template."""
+def no_look_at_availability(patch: pytest.MonkeyPatch) -> None:
+    """Every pod counts as available, whatever an update has made of it."""
 
-    def is_taken(pod: Pod) -> bool:
-        del pod
-        return False
+    def is_available(criteria: Criteria, pod: Pod) -> bool:
+        del criteria, pod
+        return True
 
-    patch.setattr(rollout, "is_taken", is_taken)
-
-
-def gates_for_readiness(patch: pytest.MonkeyPatch) -> None:
-    """Whose gate was opened counts as given back, whether or not anybody has seen it Ready."""
-
-    def is_taken(pod: Pod) -> bool:
-        condition = pod.conditions.get(IN_PLACE_READY)
-        return condition is not None and condition.status == "False"
-
-    patch.setattr(rollout, "is_taken", is_taken)
+    patch.setattr(Criteria, "is_available", is_available)
 
 
 def no_time_to_become_available(patch: pytest.MonkeyPatch) -> None:
@@ -135,12 +124,7 @@ GUARDS: dict[str, tuple[Removal, str, list[list[str]]]] = {
     "nobody is deleted twice": (no_look_at_deletions, "nodes-tainted", [[]]),
     "names are derived": (no_derived_names, "daemons-made-on-all-nodes", each("straggler@daemonset-0:{}", points=3)),
     "the unavailable count": (no_count_of_the_unavailable, "daemons-replaced-by-share", [[]]),
-    "an overtaken update in place counts": (no_count_of_the_begun, "daemons-rolled-back-in-mid-roll", [[]]),
-    "what is given back counts until it is Ready": (
-        gates_for_readiness,
-        "daemons-many-interrupted-at-once",
-        each("half-begun@daemonset-0:{}", points=4, first=1),
-    ),
+    "who does not serve counts": (no_look_at_availability, "daemons-rolled-back-in-mid-roll", [[]]),
     "minReadySeconds pass": (no_time_to_become_available, "daemons-surged-and-available-after-a-while", [[]]),
     "failed pods wait": (no_back_off, "daemons-that-fail", [[]]),
     "pods that are chosen wait for their turn": (no_turn_for_the_chosen, "daemons-chosen-by-the-user", [[]]),

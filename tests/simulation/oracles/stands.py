@@ -46,7 +46,6 @@ class Stand(msgspec.Struct, frozen=True):
     new: bool = False  # there is one of the newest
     up: bool = False  # one of them is available
     renewed: bool = False  # a new one is
-    begun: bool = False  # one of them has been taken out of service to be updated in place
 
     @property
     def stays(self) -> bool:
@@ -55,8 +54,8 @@ class Stand(msgspec.Struct, frozen=True):
 
 
 def is_down(stand: Stand) -> bool:
-    """No pod is available. An old one that is not available by itself may be replaced at any time."""
-    return not stand.up and (stand.begun or not stand.stays)
+    """No pod is available, for whatever reason."""
+    return not stand.up
 
 
 def is_doubled(stand: Stand) -> bool:
@@ -133,7 +132,7 @@ class Course:
         new = [self.is_new(pod) for pod in pods]
         up = [self.workload.available(pod, scene.now) for pod in pods]
         renewed = any(map(all, zip(new, up, strict=True)))
-        return Stand(old=not all(new), new=any(new), up=any(up), renewed=renewed, begun=any(map(is_begun, pods)))
+        return Stand(old=not all(new), new=any(new), up=any(up), renewed=renewed)
 
     def _was_ours(self, node: str, at: float) -> bool:
         return (node, at) in self._ours

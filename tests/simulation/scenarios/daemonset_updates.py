@@ -5,7 +5,7 @@ from tests.simulation.scenarios.daemonset import everywhere, in_daemons, on
 from tests.simulation.scenarios.manifests import daemonset, image, relabelled, rolling, spec
 from tests.simulation.scenarios.node_steps import AddNode
 from tests.simulation.scenarios.scenario import Scenario
-from tests.simulation.scenarios.steps import RemovePod, Sleep, Wait
+from tests.simulation.scenarios.steps import BreakImage, RemovePod, Sleep, Wait
 
 IN_PLACE = "InPlaceIfPossible"
 CANARY: Json = {"matchLabels": {"ring": "canary"}}
@@ -28,6 +28,13 @@ SCENARIOS = in_daemons(
         given=(AddNode(name="node-4"), *everywhere(daemonset(maxUnavailable="30%"), 4)),
         when=(image("two"),),
         then=on(two="1234", revisions=2),
+    ),
+    Scenario(
+        name="daemons-broken-by-one-image-after-the-other",
+        given=(BreakImage(image="two"), BreakImage(image="three"), *everywhere(daemonset(maxUnavailable=1))),
+        when=(image("two"), Wait(image="two"), image("three"), Wait(image="three"), image("four")),
+        then=on(four="123", revisions=4),
+        exact=False,  # as it falls, a broken pod is not made any more
     ),
     Scenario(
         name="daemons-updated-in-place",

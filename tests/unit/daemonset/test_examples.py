@@ -25,6 +25,10 @@ from tests.unit.daemonset.build import (
 ALL_OLD = "1A 2A 3A 4A 5A"
 
 
+def slow() -> Builder:
+    return ds().set(minReadySeconds=300)
+
+
 @pytest.mark.parametrize(
     ("number", "builder", "pods", "expected"),
     [
@@ -47,10 +51,16 @@ ALL_OLD = "1A 2A 3A 4A 5A"
         (9, ds().p(5), ALL_OLD, ""),
         (10, ds().nodes(**{"kubernetes.io/hostname": "n1"}), ALL_OLD, "-1A"),
         (10, ds().nodes(**{"kubernetes.io/hostname": "n1"}), "1B 2A 3A 4A 5A", ""),
-        (14, ds(), "1A 2A! 3A 4A 5A", "-2A -5A"),
+        (14, ds(), "1A 2A! 3A 4A 5A", "-2A"),
+        (14, ds().m(2), "1A 2A! 3A 4A 5A", "-2A -5A"),
         (15, ds(), "1A 2A 3A 4A 5B!", ""),
         (15, ds(), "1A 2A! 3A 4A 5B!", "-2A"),
-        (16, ds("C"), "1A 2A 3A 4A 5B!", "-5B -4A"),
+        (16, ds("C"), "1A 2A 3A 4A 5B!", "-5B"),
+        (16, ds("C"), "1A 2A 3A 4A", "+n5"),
+        (16, ds("C"), "1A 2A! 3B! 4A 5A", "-3B -2A"),  # whatever broke first
+        (16, ds("C").m(2), "1A 2A 3A 4A 5B!", "-5B -4A"),
+        (16, ds("C").p(4), "1A 2A 3A 4A 5B!", "-5B"),
+        (16, ds("C").in_place(), "1A 2A 3A 4A 5B!", "~5B"),
         (17, ds().rolling(paused=True), "1A 2A 4A 5A", "+n3"),
         (17, ds().rolling(paused=True), ALL_OLD, ""),
         (18, ds().on_delete(), "1A 2A 4A 5A", "+n3"),
@@ -81,6 +91,15 @@ ALL_OLD = "1A 2A 3A 4A 5A"
         (29, ds().hooked(), "1AH 2AH 3AH 4AH 5AD", "-5A"),
         (29, ds().hooked(), "1AH 2AH 3AH 4AH", "+n5"),
         (29, ds().hooked(), "1AH 2AH 3AH 4AH 5B", "hold:4A"),
+        (5, slow(), "1A@9 2A@9 3A@9 4A@9 5A@9", "-5A"),
+        (5, slow().m(2), "1A@9 2A@9 3A@9 4A@9 5A@9", "-5A -4A"),
+        (5, slow(), "1A@9 2A@9 3A@9 4A@9", "+n5"),
+        (5, slow(), "1A@9 2A@9 3A@9 4A@9 5B@2", ""),
+        (5, slow(), "1A@9 2A@8 3A@2 4A@9 5A@9", "-3A"),  # the others have been Ready for longer
+        (5, slow(), "1A@9 2A! 3A@9 4A@9 5A@9", "-2A"),
+        (5, slow(), "1A 2A 3A 4A 5B@299", ""),
+        (5, slow().in_place(), "1A@9 2A@9 3A@9 4A@9 5A@9", "~5A"),
+        (22, slow().surge(), "1A@9 2A@9 3A@9 4A@9 5A@9", "+n5"),
         (31, ds("A"), "1AF 2A 3A 4A 5A", "-1A"),
         (40, ds("A"), "1A 1A 2A 3A 4A 5A", "-1A"),
         (40, ds(), "1A 1A 2A 3A 4A 5A", "-1A"),

@@ -119,7 +119,7 @@ def test_what_may_be_serving_is_deleted_only_at_the_version_that_said_it_is_not(
         found = [action for action in actions(planned(builder, pods, on=2)) if isinstance(action, Delete)]
         return {action.name: action.resource_version for action in found}
 
-    assert deletes(ds(), "1A! 2A") == {"d-1A0": "5", "d-2A1": ""}
+    assert deletes(ds().m(2), "1A! 2A") == {"d-1A0": "5", "d-2A1": ""}
 
 
 @pytest.mark.parametrize("flags", ["", "!"])
@@ -192,9 +192,9 @@ def test_a_surging_update_makes_no_pod_where_none_would_be_scheduled() -> None:
     assert writes(ds().surge(2), "1A 2A", on=on) == "+n2"
 
 
-def specified(name: str, flags: str = "", letter: str = "B") -> Pod:
+def specified(name: str, flags: str = "", letter: str = "B", *, since: str | None = None) -> Pod:
     labels = {"app": "d", "controller-revision-hash": letter, "apps.kruise.io/specified-delete": "true"}
-    return pod(name, letter, flags, labels=labels)
+    return pod(name, letter, flags, since, labels=labels)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,12 @@ def specified(name: str, flags: str = "", letter: str = "B") -> Pod:
         (ds(), [specified("n1"), pod("n2", "A"), pod("n3", "A")], "-n1B"),  # which uses maxUnavailable up
         (ds().m(2), [specified("n1"), pod("n2", "A"), pod("n3", "A")], "-n1B -n3A"),
         (ds(), [specified("n1", letter="A"), pod("n2", "A"), pod("n3", "A")], "-n1A"),
+        (ds().set(minReadySeconds=300), [specified("n1"), pod("n2", since="9"), pod("n3")], ""),
+        (
+            ds().set(minReadySeconds=300),
+            [specified("n1", since="9"), specified("n2", since="9"), pod("n3", since="9")],
+            "-n2B",
+        ),
         (ds().hooked(), [specified("n1", "H"), pod("n2"), pod("n3")], "hold:n1B"),
         (ds(), [specified("n1", "T"), pod("n2"), pod("n3")], ""),
     ],

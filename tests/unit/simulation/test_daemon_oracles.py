@@ -117,6 +117,11 @@ BROKEN: dict[str, tuple[Json, Story, str]] = {
         lambda t: (newer(t), t.gone("n3-a"), t.pod("n3-b", ready=False), t.delete("n2-a")),
         "takes n2 out of service: n2, n3 are, 1 may be",
     ),
+    "while a broken old one is replaced": (
+        ONE,
+        lambda t: (not_ready(t, "n2-a"), newer(t), t.delete("n2-a"), t.delete("n3-a", after=0.002)),
+        "takes n3 out of service: n2, n3 are, 1 may be",
+    ),
     "one too many in place": (
         IN_PLACE,
         lambda t: (newer(t), in_place(t, "n3-a"), in_place(t, "n2-a", after=0.002)),
@@ -199,9 +204,9 @@ INNOCENT: dict[str, tuple[Json, Story]] = {
         ONE,
         lambda t: (t.remove(NODE, "n3", by="user"), t.delete("n3-a")),
     ),
-    "one that is not available costs nothing": (
+    "broken ones are replaced at once": (
         ONE,
-        lambda t: (not_ready(t, "n2-a"), newer(t), t.delete("n2-a"), t.delete("n3-a", after=0.002)),
+        lambda t: (*(not_ready(t, name) for name in ("n2-a", "n3-a")), newer(t), t.delete("n2-a"), t.delete("n3-a")),
     ),
     "another was lost a moment ago": (
         ONE,

@@ -51,20 +51,6 @@ def is_serving(pod: Pod) -> bool:
 
 
 @_remembered
-def is_taken(pod: Pod) -> bool:
-    """An update in place has taken the pod out of service, and nobody has seen it Ready since: its gate is closed, or
-    it was opened and the kubelet has not looked. One that other readiness gates or its containers keep from being Ready
-    is not among them once its own gate is open."""
-    condition = pod.conditions.get(IN_PLACE_READY)
-    if condition is None:
-        return False
-    if condition.status != "True":
-        return True
-    needed = (*pod.gates, "ContainersReady")
-    return not pod.ready and all((one := pod.conditions.get(name)) and one.status == "True" for name in needed)
-
-
-@_remembered
 def is_settled(pod: Pod) -> bool:
     """The in-place engine and the lifecycle surely have nothing to do on the pod: state Normal, own readiness gates
     open, no grace period. False only means that a closer look is needed."""

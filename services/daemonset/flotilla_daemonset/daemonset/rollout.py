@@ -1,7 +1,8 @@
 """Rolling update: which nodes get the template's revision in this pass, and how (daemonset.md §4.8).
 
-Nodes are walked by name, from the last to the first. A pod that is unavailable anyway costs no budget, unless it is of
-the newest revision: so broken old pods are replaced first, and a broken new revision stops the rollout.
+Nodes are walked by name, from the last to the first. Broken old pods are replaced at once, since they serve nobody. But
+every node without an available pod uses the budget up, so that no number of broken revisions takes more than
+maxUnavailable nodes out of service.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +14,11 @@ from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
-from flotilla_common.workload.predicates import is_serving, is_taken
+from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.podupdate import Updater
+from flotilla_daemonset.daemonset.spare import spared
 from flotilla_daemonset.daemonset.work import Work
 
 
@@ -77,31 +79,28 @@ def _mapped(context: PlanContext) -> Iterator[NodeState]:
 def _plan_replacements(
     context: PlanContext, kept: Sequence[NodeState], work: Work, updater: Updater, draft: Draft
 ) -> None:
-    """Step D: old pods are updated in place or deleted, as far as maxUnavailable reaches. One whose update in place was
-    overtaken by another template, or undone, is free, too, but it is we who took it out of service, until it is Ready
-    again for long enough."""
+    """Step D: old pods are updated in place or deleted: broken ones at once, those that serve as far as maxUnavailable
+    reaches."""
     unavailable: list[str] = []
     free: list[Pod] = []
+    late: list[Pod] = []
     candidates: list[Pod] = []
     for state in kept:
         if state.done:
             continue
         if state.old is not None and _is_outdated(state, work):
-            (candidates if context.is_available(state.old) else free).append(state.old)
-            unavailable += [state.name] * (is_taken(state.old) or _is_too_young(context, state.old))
+            available = context.is_available(state.old)
+            (candidates if available else late if is_serving(state.old) else free).append(state.old)
+            unavailable += [state.name] * (not available)
         else:
             unavailable += [state.name] * _lost(context, state, work)
     budget = max(context.targets.max_unavailable - len(unavailable), 0)
-    for pod in (*free, *islice(candidates, budget)):
+    young, too_young = spared(context, kept, late, work, needed=len(kept) - context.targets.max_unavailable)
+    for pod in (*free, *young, *islice(candidates, budget)):
         updater.update(pod)
-    waiting = candidates[budget:]
+    waiting = [*candidates[budget:], *too_young]
     if waiting:
         _explain_budget(context, waiting, unavailable, min(budget, len(candidates)), draft)
-
-
-def _is_too_young(context: PlanContext, pod: Pod) -> bool:
-    """It serves, but has not been ready for long enough."""
-    return is_serving(pod) and not context.is_available(pod)
 
 
 def _lost(context: PlanContext, state: NodeState, work: Work) -> int:
@@ -139,7 +138,7 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, dra
         elif new is None and not state.fit.should_run:
             continue  # a new pod would not be scheduled there
         elif new is None:
-            (candidates if context.is_available(old) else free).append(state)
+            (candidates if is_serving(old) else free).append(state)
         elif not context.is_available(new) or _is_leaving(new, work):
             surging.append(state.name)
             draft.waits.until(context.criteria.available_at(new))

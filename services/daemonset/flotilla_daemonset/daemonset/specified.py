@@ -7,9 +7,11 @@ Deleting a pod oneself does the same at once, and asks neither the hook nor how 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.wording import named, nodes_word
+from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset.context import PlanContext
 from flotilla_daemonset.daemonset.nodes import NodeState
 from flotilla_daemonset.daemonset.pods import is_specified
+from flotilla_daemonset.daemonset.spare import spared
 from flotilla_daemonset.daemonset.work import Work
 
 
@@ -21,9 +23,15 @@ def plan_specified(context: PlanContext, work: Work, draft: Draft) -> None:
     most = max(context.targets.max_unavailable, 1)  # there may be none to spare: maxSurge, OnDelete
     served = sum(_keeps_a_pod(context, state, work) for state in context.nodes)
     budget = max(most - (context.targets.desired - served), 0)
+    late = [pod for pod in wanted if is_serving(pod) and not context.is_available(pod)]
+    _, too_young = spared(context, context.nodes, late, work, needed=context.targets.desired - most)
+    kept = {pod.metadata.uid for pod in too_young}
     waiting: list[Pod] = []
     for pod in wanted:
         if work.takes(pod):
+            continue
+        if pod.metadata.uid in kept:
+            waiting.append(pod)
             continue
         if context.is_available(pod):
             if budget <= 0:

@@ -21,7 +21,7 @@ from flotilla_statefulset.statefulset.due import is_astray, is_broken, must_be_r
 from flotilla_statefulset.statefulset.inplace import hindrance, in_place_chain
 from flotilla_statefulset.statefulset.pods import traits
 from flotilla_statefulset.statefulset.resize import Growth, ResizeRefused
-from flotilla_statefulset.statefulset.spare import Serving, is_proven
+from flotilla_statefulset.statefulset.spare import Spare, is_proven
 from flotilla_statefulset.statefulset.why import state_of
 
 
@@ -89,7 +89,7 @@ class _Update:
         self._growth = Growth(context)
         self._unavailable = context.pods.unavailable | self._growth.unready
         self._used = set(self._unavailable)  # before this pass took anything
-        self._serving = Serving(context)
+        self._spare = Spare(context)
         self._deleting: set[int] = set()
         self._chains: list[Chain] = []
         self._updated: list[Pod] = []
@@ -153,12 +153,12 @@ class _Update:
             return True
         if ordinal not in self._unavailable:
             return False
-        return not self._serving.is_late(ordinal) or self._serving.can_spare(ordinal)
+        return not self._spare.is_late(ordinal) or self._spare.has(ordinal)
 
     def _use(self, ordinal: int) -> None:
         """Count the pod as unavailable from now on."""
-        if ordinal not in self._unavailable or self._serving.is_late(ordinal):
-            self._serving.take(self._context.pods.by_ordinal[ordinal])
+        if ordinal not in self._unavailable or self._spare.is_late(ordinal):
+            self._spare.take(self._context.pods.by_ordinal[ordinal])
         self._unavailable.add(ordinal)
 
     def _attempt(self, ordinal: int) -> bool:

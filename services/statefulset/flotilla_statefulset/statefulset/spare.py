@@ -5,10 +5,10 @@ available, old ones are left alone: each that fails for a moment would be replac
 And pods that serve, but not for minReadySeconds yet, as long as enough others have done so for at least as long.
 """
 
-from bisect import bisect_right
 from datetime import datetime
 
 from flotilla_common.api.core import Pod
+from flotilla_common.workload.serving import Serving
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.pods import traits
 
@@ -23,36 +23,31 @@ def is_proven(context: PlanContext, *, missing: bool) -> bool:
     return fresh < context.targets.max_unavailable or pods.counts.updated_available > fresh
 
 
-class Serving:
-    """When the wanted pods that serve became Ready."""
+class Spare:
+    """The wanted pods that serve, of which an update may take some before they are available."""
 
     def __init__(self, context: PlanContext) -> None:
         self._context = context
-        pods = context.pods
+        pods, targets = context.pods, context.targets
         serving = (
             pod
             for one, pod in (pods.by_ordinal.items() if pods.waiting else ())
-            if one in context.targets.ordinals and (one not in pods.unavailable or self.is_late(one))
+            if one in targets.ordinals and (one not in pods.unavailable or self.is_late(one))
         )
-        self._since = sorted(self._ready(pod) for pod in serving)
+        self._serving = Serving(map(self._ready, serving), targets.replicas - targets.max_unavailable)
 
     def is_late(self, ordinal: int) -> bool:
         """Whether the pod serves, but has not done so for minReadySeconds."""
         pods = self._context.pods
         return ordinal in pods.waiting and not traits(pods.by_ordinal[ordinal]).terminating
 
-    def can_spare(self, ordinal: int) -> bool:
-        """Whether enough others have been Ready for at least as long as this pod."""
-        targets = self._context.targets
-        others = bisect_right(self._since, self._ready(self._context.pods.by_ordinal[ordinal])) - 1
-        return others >= targets.replicas - targets.max_unavailable
+    def has(self, ordinal: int) -> bool:
+        """Whether this late pod can be spared."""
+        return self._serving.can_spare(self._ready(self._context.pods.by_ordinal[ordinal]))
 
     def take(self, pod: Pod) -> None:
         """Count on the pod no longer."""
-        since = self._ready(pod)
-        at = bisect_right(self._since, since) - 1
-        if at >= 0 and self._since[at] == since:
-            del self._since[at]
+        self._serving.take(self._ready(pod))
 
     def _ready(self, pod: Pod) -> datetime:
         return pod.ready_since or self._context.now
