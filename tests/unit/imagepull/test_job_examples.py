@@ -357,3 +357,17 @@ def test_what_cannot_be_selected_is_said():
     plan = planned(job(), problem="matchLabels: bad")
     assert (codes(plan), plan.errors) == ({"InvalidSelector"}, (("plan", "matchLabels: bad"),))
     assert plan.stages == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        pytest.param({"image": "nginx:Bad tag"}, "spec.image: invalid reference format", id="image"),
+        pytest.param({"parallelism": "many"}, "spec.parallelism: 'many' is not an integer", id="parallelism"),
+    ],
+)
+def test_what_was_written_past_admission_is_said(spec: Json, told: str):
+    plan = planned(job(status=begun(), **spec), fresh("n1"))
+    assert codes(plan) == {"InvalidSpec"}
+    assert plan.errors[0][1].startswith(told)
+    assert plan.stages == ()

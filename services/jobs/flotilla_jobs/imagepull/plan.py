@@ -31,10 +31,28 @@ def plan(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     if job.status.completion_time is not None:
         return _completed(snapshot, job.status.completion_time, now)
     if snapshot.problem:
-        return Plan(
-            reasons=(Reason(code="InvalidSelector", message=snapshot.problem),), errors=(("plan", snapshot.problem),)
-        )
+        return _refused("InvalidSelector", snapshot.problem)
+    if problem := _problem(job):
+        return _refused("InvalidSpec", problem)
     return _running(snapshot, now)
+
+
+def _refused(code: str, problem: str) -> Plan:
+    """Nothing can be planned until the spec changes."""
+    return Plan(reasons=(Reason(code=code, message=problem),), errors=(("plan", problem),))
+
+
+def _problem(job: ImagePullJob) -> str:
+    """Return why the job cannot run; empty if it can. Admission refuses such a job: it was stored without."""
+    try:
+        ImageName.parse(job.spec.image)
+    except ValueError as fault:
+        return f"spec.image: {fault}"
+    try:
+        parallelism_of(job)
+    except ValueError as fault:
+        return f"spec.parallelism: {fault}"
+    return ""
 
 
 def _let_go(snapshot: PullJobSnapshot, draft: Draft) -> None:
