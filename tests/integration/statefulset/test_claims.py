@@ -88,14 +88,29 @@ def test_a_changed_policy_reaches_the_claims_of_running_pods(space: Workspace):
     until(space, lambda: owners(space), {"data-web-0": [], "data-web-1": []})
 
 
-def test_an_added_template_is_told_until_the_pods_are_deleted(space: Workspace):
+def test_an_added_template_reaches_the_pods_by_a_rolling_update(space: Workspace):
     space.apply(statefulset(2, claims=["data"]))
     space.settled("web", readyReplicas=2)
+    before = {pod["metadata"]["uid"] for pod in space.pods.values()}
     templates = [claim_template("data"), claim_template("log")]
     space.patch({"spec": {"volumeClaimTemplates": templates}}, "web")
-    assert any("volumes of a pod cannot be changed" in text for text in space.warnings("FailedUpdate"))
-    until(space, lambda: [one["type"] for one in space.status("web").get("conditions", [])], ["FailedUpdatePod"])
-    space.kubectl("delete", "pod", "web-0", "web-1")
+    until(space, lambda: claims(space).keys(), {"data-web-0", "data-web-1", "log-web-0", "log-web-1"})
+    space.settled("web", readyReplicas=2, replicas=2)
+    assert not before & {pod["metadata"]["uid"] for pod in space.pods.values()}
+    assert space.warnings_so_far("FailedUpdate") == []
+    assert "conditions" not in space.status("web")
+
+
+def test_a_claim_stays_when_its_ordinal_is_wanted_again(space: Workspace):
+    """Scaled in and out while the pod ends: garbage collection must not take the claim with the pod."""
+    space.apply(statefulset(2, claims=["data"], **retention("Retain", "Delete")))
     space.settled("web", readyReplicas=2)
-    until(space, lambda: len(claims(space)), 4)
-    until(space, lambda: space.status("web").get("conditions"), None)
+    before = claims(space)["data-web-1"]["metadata"]["uid"]
+    space.kubectl("patch", "pod", "web-1", "-p", '{"metadata":{"finalizers":["example.com/hold"]}}')
+    space.scale(1, "web")
+    until(space, lambda: owners(space)["data-web-1"], ["Pod"])
+    space.scale(2, "web")
+    until(space, lambda: owners(space)["data-web-1"], [])
+    space.kubectl("patch", "pod", "web-1", "-p", '{"metadata":{"finalizers":null}}')
+    space.settled("web", readyReplicas=2)
+    assert claims(space)["data-web-1"]["metadata"]["uid"] == before

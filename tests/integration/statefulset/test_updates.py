@@ -128,6 +128,19 @@ def test_on_delete_updates_what_users_delete(space: Workspace):
     space.kubectl("delete", "pod", "web-1")
     space.settled("web", updatedReadyReplicas=1, readyReplicas=3)
     assert [image(space.pod(f"web-{number}")) for number in range(3)] == ["nginx:alpine", NEW, "nginx:alpine"]
+    space.kubectl("delete", "pod", "web-0", "web-2")
+    status = space.settled("web", updatedReadyReplicas=3, readyReplicas=3, currentReplicas=3)
+    assert status["currentRevision"] == status["updateRevision"]
+
+
+def test_a_template_that_is_rolled_back_repairs_an_ordered_set(space: Workspace):
+    started(space, 2, {}, parallel=False)
+    first = space.status("web")["updateRevision"]
+    gates = "/spec/template/spec/readinessGates"
+    space.json_patch({"op": "add", "path": f"{gates}/-", "value": {"conditionType": "example.com/no"}}, name="web")
+    space.settled("web", updatedReplicas=1, readyReplicas=1)
+    space.json_patch({"op": "remove", "path": f"{gates}/1"}, name="web")
+    space.settled("web", updateRevision=first, updatedReadyReplicas=2, readyReplicas=2)
 
 
 def test_priorities_decide_an_unordered_update(space: Workspace):
