@@ -91,11 +91,18 @@ async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 60) 
 
 
 @asynccontextmanager
-async def webhook(folder: Path, *, external: bool = False) -> AsyncIterator[Running]:
+async def webhook(
+    folder: Path,
+    *,
+    external: bool = False,
+    apiserver_flags: tuple[str, ...] = (),
+    client_authority: Path | None = None,
+    client_names: str = "",
+) -> AsyncIterator[Running]:
     """A control plane with one node, its state in `folder`, and the service, which is ready; with `external` it waits
-    for certificates from outside."""
+    for certificates from outside. With `client_authority` it asks clients for a certificate."""
     (port,) = free_ports(1)
-    async with control_plane(folder / "plane", nodes=1) as cluster:
+    async with control_plane(folder / "plane", nodes=1, apiserver_flags=apiserver_flags) as cluster:
         url = f"https://127.0.0.1:{port}"
         settings = Settings(
             kubeconfig=str(cluster.kubeconfig),
@@ -103,6 +110,8 @@ async def webhook(folder: Path, *, external: bool = False) -> AsyncIterator[Runn
             webhook_port=port,
             webhook_cert_dir=str(folder / "certs"),
             protection_log_path=str(folder),
+            webhook_client_ca=str(client_authority or ""),
+            webhook_client_names=client_names,
             feature_gates="EnableExternalCerts=true" if external else GATES,
         )
         # The installation knows nothing of the gates that arm the pod rule, nor of the URL: the service sees to both,

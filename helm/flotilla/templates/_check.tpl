@@ -4,6 +4,14 @@
 {{- include "flotilla.checkServices" . }}
 {{- include "flotilla.checkSettings" (dict "root" . "where" "settings" "given" .Values.settings) }}
 {{- include "flotilla.checkGates" . }}
+{{- with .Values.webhookConfiguration.clientAuthority }}
+{{- if and .configMap .secret }}
+{{- fail "webhookConfiguration.clientAuthority: the authority is in a ConfigMap or in a Secret; give one of configMap and secret" }}
+{{- end }}
+{{- if and .names (not (or .configMap .secret)) }}
+{{- fail "webhookConfiguration.clientAuthority.names: nobody is asked for a certificate without an authority; give configMap or secret, too" }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "flotilla.checkServices" -}}
@@ -51,6 +59,8 @@ system-namespace: installation.namespace
 metrics-port: manager.metrics.port
 health-port: manager.healthProbe.port
 webhook-port: manager.webhook.port
+webhook-client-ca: webhookConfiguration.clientAuthority.configMap
+webhook-client-names: webhookConfiguration.clientAuthority.names
 log-level: manager.log.level
 log-format: manager.loggingFormat
 nats: nats.url

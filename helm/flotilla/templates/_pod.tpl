@@ -7,6 +7,8 @@ process runs), own (services.<name>), facts, resources.
 {{- $own := .own }}
 {{- $manager := $.Values.manager }}
 {{- $placement := include "flotilla.placement" $ | fromYaml }}
+{{- $callers := $.Values.webhookConfiguration.clientAuthority }}
+{{- $believes := and .facts.called (or $callers.configMap $callers.secret) }}
 metadata:
   labels:
     {{- include "flotilla.selector" .component | nindent 4 }}
@@ -77,6 +79,12 @@ spec:
         {{- if and (has "watcher" .services) (or (not $.Values.nats.url) (include "flotilla.agents" $)) }}
         - --nats-issuer=/var/run/flotilla/bus/issuer.seed
         {{- end }}
+        {{- if $believes }}
+        - --webhook-client-ca=/var/run/flotilla/callers/ca.crt
+        {{- with $callers.names }}
+        - --webhook-client-names={{ join "," . }}
+        {{- end }}
+        {{- end }}
         {{- if $own.shards }}
         - --shards={{ $own.shards }}
         {{- end }}
@@ -117,6 +125,9 @@ spec:
         - {name: settings, mountPath: /etc/flotilla, readOnly: true}
         - {name: bus, mountPath: /var/run/flotilla/bus, readOnly: true}
         - {name: tmp, mountPath: /tmp}
+        {{- if $believes }}
+        - {name: callers, mountPath: /var/run/flotilla/callers, readOnly: true}
+        {{- end }}
   volumes:
     - name: settings
       configMap: {name: flotilla-settings}
@@ -129,6 +140,15 @@ spec:
           {{- end }}
     - name: tmp
       emptyDir: {medium: Memory, sizeLimit: 16Mi}
+    {{- if $believes }}
+    - name: callers
+      {{- $items := list (dict "key" $callers.key "path" "ca.crt") }}
+      {{- if $callers.secret }}
+      secret: {{ dict "secretName" $callers.secret "items" $items | toYaml | nindent 8 }}
+      {{- else }}
+      configMap: {{ dict "name" $callers.configMap "items" $items | toYaml | nindent 8 }}
+      {{- end }}
+    {{- end }}
 {{- end }}
 
 {{- /* The settings file that all services share. */ -}}

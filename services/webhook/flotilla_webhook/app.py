@@ -78,7 +78,9 @@ async def run(context: Context) -> None:
         use=_using(certificate, metrics, context.vitals),
         clock=clock,
     )
-    app = build(handlers, convert, metrics, clock)
+    context.vitals["checksCallers"] = lambda: bool(settings.webhook_client_ca)
+    callers = {name.strip() for name in settings.webhook_client_names.split(",")} - {""}
+    app = build(handlers, convert, metrics, clock, callers=callers)
     sock = tls.listen(settings.webhook_port)
     async with asyncio.TaskGroup() as group:
         group.create_task(rotator.run())
@@ -91,7 +93,7 @@ async def run(context: Context) -> None:
         await _in_time(settings, rotator, rotator.certified)
         context.health.ready("webhook-ready", ok=False, why="not serving yet")
         group.create_task(tls.serve(app, certificate, sock))
-        group.create_task(_report(context, rotator, sock.getsockname()[1], directory / CA_FILE))
+        group.create_task(_report(context, rotator, certificate, sock.getsockname()[1]))
         await _in_time(settings, rotator, rotator.initialised)
         gc.freeze()  # the application is there to stay: looking through it would keep calls waiting
         context.started()
@@ -166,13 +168,23 @@ async def _in_time(settings: Settings, rotator: CertificateRotator, event: async
         raise RuntimeError(f"webhook not initialised within {seconds:g} s: {rotator.failure}") from late
 
 
-async def _report(context: Context, rotator: CertificateRotator, port: int, ca_file: Path) -> None:
+async def _report(context: Context, rotator: CertificateRotator, certificate: tls.Certificate, port: int) -> None:
     """Readiness: everything has been right once, and the server answers over TLS."""
+    ca_file = Path(context.settings.webhook_cert_dir) / CA_FILE
     while True:
         why = "" if rotator.initialised.is_set() else rotator.failure
-        why = why or await tls.probe(port, ca_file)
+        why = why or _believed(certificate) or await tls.probe(port, ca_file)
         context.health.ready("webhook-ready", not why, why)
         await context.clock.sleep(_PROBE_SECONDS if not why else 1.0)
+
+
+def _believed(certificate: tls.Certificate) -> str:
+    """Take new authorities of clients into use; why that cannot be."""
+    try:
+        certificate.believe()
+    except OSError as fault:
+        return f"the authority of the apiserver's client certificate: {fault}"
+    return ""
 
 
 def service() -> Service:

@@ -87,8 +87,8 @@ class Arming(msgspec.Struct, frozen=True, kw_only=True):
         by_standing: dict[PodRule, set[PodRule]] = {}
         for rule in rules:
             by_standing.setdefault(self.standing.standing_for(rule), set()).add(rule)
-        unused = [these for standing, these in by_standing.items() if not await self._is_used(standing)]
-        return set().union(*unused)
+        used = {standing for standing in by_standing if await self._is_used(standing)}
+        return {rule for standing, these in by_standing.items() if standing not in used for rule in these}
 
     async def _is_used(self, rule: PodRule) -> bool:
         template: Json = {

@@ -7,6 +7,7 @@ answer.
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -19,8 +20,17 @@ MAX_CONNECTIONS = 512
 """At once: an apiserver keeps a few, and a large control plane has five of them."""
 
 
-CERTIFIED = "certified"
-"""In the state of a request: whether its sender may ask for admission."""
+CALLER = "caller"
+"""In the state of a request: the common names of the certificate that its sender has shown and that we believe; none
+without such a certificate. It is not there where nobody is asked for one."""
+
+
+def common_names(certificate: Mapping[str, Any] | None) -> frozenset[str]:
+    """Return the names in a certificate as Python describes it, an empty one if it has none; none without one."""
+    if not certificate:
+        return frozenset()
+    parts = [part for name in certificate.get("subject", ()) for part in name]
+    return frozenset(value for key, value in parts if key == "commonName") or frozenset({""})
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -44,17 +54,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._start_limit()
         super().on_message_begin()
-        self.scope.setdefault("state", {})[CERTIFIED] = self._is_certified()
+        context: ssl.SSLContext | None = self.transport.get_extra_info("sslcontext")
+        if context is not None and context.verify_mode is not ssl.CERT_NONE:
+            self.scope.setdefault("state", {})[CALLER] = common_names(self.transport.get_extra_info("peercert"))
 
     def on_message_complete(self) -> None:
         self._end_limit()
         super().on_message_complete()
-
-    def _is_certified(self) -> bool:
-        """The client has shown a certificate that we believe, or none is asked for."""
-        context: ssl.SSLContext | None = self.transport.get_extra_info("sslcontext")
-        asked = context is not None and context.verify_mode is not ssl.CERT_NONE
-        return not asked or bool(self.transport.get_extra_info("peercert"))
 
     def _start_limit(self) -> None:
         self._end_limit()

@@ -4,7 +4,7 @@ Bodies are read raw and bounded (`bodies.py`); what an answer is, the handlers d
 request and nothing else: the process goes on.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 
 import structlog
@@ -15,7 +15,7 @@ from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import Clock
 from flotilla_webhook import wire
 from flotilla_webhook.bodies import Bodies
-from flotilla_webhook.bounded import CERTIFIED
+from flotilla_webhook.bounded import CALLER
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.wire import Handler
 
@@ -26,9 +26,16 @@ _log = structlog.get_logger()
 
 
 def build(
-    handlers: Mapping[str, Handler], convert: Converter, metrics: Metrics, clock: Clock, bodies: Bodies | None = None
+    handlers: Mapping[str, Handler],
+    convert: Converter,
+    metrics: Metrics,
+    clock: Clock,
+    bodies: Bodies | None = None,
+    *,
+    callers: Collection[str] = (),
 ) -> FastAPI:
-    """The application that answers the given paths; `bodies` bounds what it keeps in memory."""
+    """The application that answers the given paths; `bodies` bounds what it keeps in memory. Where clients are asked
+    for a certificate, `callers` are the common names that count; empty: all."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     held = bodies or Bodies()
 
@@ -36,7 +43,7 @@ def build(
         async def endpoint(request: Request) -> Response:
             started = clock.monotonic()
             with metrics.in_flight.labels(path).track_inprogress():
-                stranger = guarded and not request.scope.get("state", {}).get(CERTIFIED, True)
+                stranger = guarded and _is_stranger(request, callers)
                 response = _STRANGER if stranger else await _respond(request, held, answer)
             metrics.latency.labels(path).observe(clock.monotonic() - started)
             metrics.requests.labels(path, str(response.status_code)).inc()
@@ -53,6 +60,12 @@ def build(
     serve(CONVERT_PATH, partial(_convert, convert), guarded=False)
     app.add_route("/healthz", healthz, methods=["GET"])
     return app
+
+
+def _is_stranger(request: Request, callers: Collection[str]) -> bool:
+    """Return whether its sender could show a certificate of the apiserver, and has not."""
+    shown: frozenset[str] | None = request.scope.get("state", {}).get(CALLER)
+    return shown is not None and not (shown.intersection(callers) if callers else shown)
 
 
 async def _respond(request: Request, bodies: Bodies, answer: Callable[[bytes], Awaitable[bytes]]) -> Response:

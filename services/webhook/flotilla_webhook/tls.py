@@ -31,10 +31,22 @@ class Certificate:
         Raises OSError (ssl.SSLError) for a file that holds none."""
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if client_authority:  # who shows none may still ask for /healthz, and for conversions
+        self._authority = Path(client_authority) if client_authority else None
+        self._believed = b""
+        if self._authority is not None:  # who shows none may still ask for /healthz, and for conversions
             self.context.verify_mode = ssl.CERT_OPTIONAL
-            self.context.load_verify_locations(client_authority)
+            self.believe()
         self.context.num_tickets = 0  # the apiserver resumes no session
+
+    def believe(self) -> None:
+        """Believe what is in the file of authorities by now; one that was there before is believed until the process
+        ends. Raises OSError (ssl.SSLError) for a file that holds none."""
+        if self._authority is None:
+            return
+        held = self._authority.read_bytes()
+        if held != self._believed:
+            self.context.load_verify_locations(cadata=held.decode(errors="replace"))
+            self._believed = held
 
     def use(self, directory: Path) -> None:
         """Serve tls.crt and tls.key of the directory from now on. Raises OSError (ssl.SSLError) if they do not fit."""

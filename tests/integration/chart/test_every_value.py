@@ -15,6 +15,8 @@ NEEDS = {
     "compact.": "profile=compact",
     "daemon.credentialProvider.": "daemon.credentialProvider.enable=true",
     "externalCerts.": r"featureGates=EnableExternalCerts=true",
+    "webhookConfiguration.clientAuthority.key": "webhookConfiguration.clientAuthority.configMap=x",
+    "webhookConfiguration.clientAuthority.names": "webhookConfiguration.clientAuthority.configMap=x",
     "monitoring.": "monitoring.enabled=true,monitoring.dashboards=true",
 }
 """What has to be switched on for values that begin so."""
@@ -33,6 +35,7 @@ OTHER = {
     "networkPolicy.nodes": ["10.0.0.0/16"],
     "services": {"jobs": {"replicas": 7}},
     "settings": {"kube-max-writes": 7},
+    "webhookConfiguration.clientAuthority.names": ["kube-apiserver"],
 }
 """Values that have a form of their own."""
 BY_TYPE = {"string": "/other", "object": {"a": "b"}, "array": [{"a": "b"}]}

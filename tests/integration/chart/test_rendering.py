@@ -152,6 +152,15 @@ def _named(document: object, name: str) -> object:
         ("settings.kube-max-write=2", "settings.kube-max-write: there is no such setting"),
         ("services.jobs.settings.x=2", "services.jobs.settings.x: there is no such setting"),
         ("settings.metrics-port=1", "settings.metrics-port: the chart sets it; give manager.metrics.port"),
+        (
+            "webhookConfiguration.clientAuthority.configMap=a,webhookConfiguration.clientAuthority.secret=b",
+            "webhookConfiguration.clientAuthority: the authority is in a ConfigMap or in a Secret",
+        ),
+        ("webhookConfiguration.clientAuthority.names={a}", "nobody is asked for a certificate without an authority"),
+        (
+            "settings.webhook-client-ca=/a",
+            "settings.webhook-client-ca: the chart sets it; give webhookConfiguration.clientAuthority.configMap",
+        ),
         ("featureGates=NoSuchGate=true", "featureGates: there is no gate NoSuchGate"),
         ("featureGates=PodWebhook", "featureGates: PodWebhook has no value; write PodWebhook=true"),
         ("featureGates=PodWebhook=maybe", "featureGates: PodWebhook=maybe is neither true nor false"),
@@ -254,6 +263,37 @@ def test_containers_of_one_pod_hold_their_leases_one_after_the_other(chart: Helm
         assert env["POD_UID"]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.uid"}}
         assert env["FLOTILLA_LEASE_HOLDER"]["value"] == "$(POD_NAME)-$(POD_UID)"
         assert list(env).index("POD_UID") < list(env).index("FLOTILLA_LEASE_HOLDER")
+
+
+@pytest.mark.parametrize("profile", ["split", "compact"])
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        (
+            "configMap=front-proxy",
+            {"configMap": {"name": "front-proxy", "items": [{"key": "ca.pem", "path": "ca.crt"}]}},
+        ),
+        (
+            "secret=front-proxy",
+            {"secret": {"secretName": "front-proxy", "items": [{"key": "ca.pem", "path": "ca.crt"}]}},
+        ),
+    ],
+    ids=["ConfigMap", "Secret"],
+)
+def test_only_the_apiserver_is_answered_where_its_authority_is_named(
+    chart: Helm, given: str, source: dict[str, object], profile: str
+) -> None:
+    where = "webhookConfiguration.clientAuthority"
+    made = rendered(chart, NO_CRDS, f"profile={profile}", f"{where}.{given},{where}.key=ca.pem,{where}.names={{a,b}}")
+    name = "flotilla-compact" if profile == "compact" else "flotilla-webhook"
+    pod = at(made.one("Deployment", name), "spec.template.spec")
+    flags = [flag for flag in pod["containers"][0]["args"] if "webhook-client" in flag]
+    assert flags == ["--webhook-client-ca=/var/run/flotilla/callers/ca.crt", "--webhook-client-names=a,b"]
+    assert [one for one in pod["volumes"] if one["name"] == "callers"] == [{"name": "callers"} | source]
+    (mount,) = (one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "callers")
+    assert (mount["mountPath"], mount["readOnly"]) == ("/var/run/flotilla/callers", True)
+    others = [one for other, one in made.of("Deployment").items() if other != name]
+    assert "callers" not in json.dumps(others)
 
 
 @pytest.mark.parametrize("namespace", ["default", "elsewhere"])

@@ -12,6 +12,7 @@ from flotilla_cli.doctor.facts import (
     Facts,
     Leases,
 )
+from flotilla_cli.install import rbac
 from flotilla_common.control.leases import micro_time
 from tests.unit.doctor import build
 from tests.unit.doctor.build import NOW, codes, found, heard, lease, pod, well, workload
@@ -113,6 +114,23 @@ HEALTHY: dict[str, Facts] = {
 def test_what_is_meant_so_is_no_fault(name: str) -> None:
     allowed = {"an upgrade of the chart": set[str](), "short certificates from outside": {"GatesDiffer"}}
     assert set(codes(HEALTHY[name])) <= allowed.get(name, set()), "\n".join(map(str, found(HEALTHY[name])))
+
+
+@pytest.mark.parametrize(
+    ("checks", "said"),
+    [(False, "answers whoever reaches its port"), (True, "answers nobody but the apiserver"), (None, "answered")],
+)
+def test_whether_the_webhook_can_tell_who_asks_is_said(checks: bool | None, said: str) -> None:
+    facts = well(heard=instead(heard("webhook", checks_callers=checks)))
+    (outcome,) = (one for one in build.outcomes(facts) if one.check == "webhook")
+    assert said in outcome.seen
+    assert not outcome.findings
+
+
+def test_without_the_right_to_distribute_secrets_nothing_is_wrong() -> None:
+    """The chart makes it only where its values name the gate."""
+    kept = [one for one in rbac.objects() if one["metadata"]["name"] != rbac.DISTRIBUTION]
+    assert codes(well(rights=Fact(build.rights(kept)))) == []
 
 
 def test_a_right_that_is_missing_is_said_and_passes_nothing() -> None:

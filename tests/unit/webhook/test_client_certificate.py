@@ -21,13 +21,18 @@ async def allow(_: Request) -> Answer:
     return ALLOWED
 
 
-async def test_only_who_shows_a_certificate_is_asked_for_admission(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("callers", "code"), [((), 200), ((HOST, "other"), 200), (("kube-apiserver",), 403)], ids=["any", "its", "another"]
+)
+async def test_only_who_shows_a_certificate_is_asked_for_admission(
+    tmp_path: Path, callers: tuple[str, ...], code: int
+) -> None:
     """The apiserver's, where it is configured; probes and conversions are answered without."""
     ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
     certificate = tls.Certificate(str(theirs.file))
     certificate.context.load_cert_chain(ours.pair())
     sock = tls.listen(0, HOST)
-    app = build({"/allow": allow}, lambda body: b"{}", Metrics(CollectorRegistry()), SystemClock())
+    app = build({"/allow": allow}, lambda body: b"{}", Metrics(CollectorRegistry()), SystemClock(), callers=callers)
     server = asyncio.create_task(tls.serve(app, certificate, sock))
 
     async def ask(path: str, pair: Path | None = None) -> int:
@@ -49,10 +54,13 @@ async def test_only_who_shows_a_certificate_is_asked_for_admission(tmp_path: Pat
     try:
         while not await serves():
             assert not server.done()
-        assert await ask("/allow", theirs.pair()) == 200
+        assert await ask("/allow", theirs.pair()) == code
         assert [await ask(path) for path in ("/allow", "/convert", "/healthz")] == [403, 200, 200]
         with pytest.raises(aiohttp.ClientError):
             await ask("/allow", ours.pair())
+        theirs.file.write_bytes(theirs.file.read_bytes() + ours.file.read_bytes())
+        certificate.believe()
+        assert await ask("/allow", ours.pair()) == code, "their authority was renewed"
     finally:
         server.cancel()
         await asyncio.gather(server, return_exceptions=True)

@@ -15,12 +15,19 @@ _ADVICE = (
     "does it run (`flotilla status`, its pods, its log)? is the address right (`kubectl get "
     "mutatingwebhookconfiguration kruise-mutating-webhook-configuration -o yaml`)? may the apiserver connect there?"
 )
+_CALLERS = "--webhook-client-ca"
 _TRUST = "the caBundle is not that of the webhook: restart the webhook, which writes it anew; or see who else writes it"
 
 
 def seen(facts: Facts) -> str:
     """What was looked at."""
-    return f"{len(facts.probes.get())} dry runs that the webhook answered"
+    answered = f"{len(facts.probes.get())} dry runs that the webhook answered"
+    checks = {one.beat.checks_callers for one in facts.heard.found or () if one.beat.service == "webhook"}
+    if False in checks:
+        return (
+            f"{answered}; it cannot tell the apiserver from others, and answers whoever reaches its port ({_CALLERS})"
+        )
+    return f"{answered}, and it answers nobody but the apiserver" if checks == {True} else answered
 
 
 def check(facts: Facts) -> Iterator[Finding]:

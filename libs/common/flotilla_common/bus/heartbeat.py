@@ -37,4 +37,5 @@ class Heartbeat(Model):
     direct: list[str] = []  # resources that it watches by itself, because the bus is away
     undecodable: dict[str, int] = {}  # objects that are set aside, by resource
     certificate_end: datetime | None = None  # of the certificate that it serves with
+    checks_callers: bool | None = None  # it answers the apiserver only; None: it does not say
     planning: Json = {}  # what decides about plans besides objects, by the plural of the kind

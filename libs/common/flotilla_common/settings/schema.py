@@ -194,6 +194,11 @@ class Settings:
         "A file with the authority of the apiserver's client certificate: admission is then refused to everybody else."
         " The apiserver shows one where its AdmissionConfiguration says so.",
     )
+    webhook_client_names: str = _webhook(
+        "",
+        "The common names, separated by commas, of the apiserver's client certificate, where its authority has others"
+        " than the apiserver; empty: any.",
+    )
     webhook_cert_dir: str = _webhook(
         f"/tmp/{_CERTIFICATES}",  # noqa: S108 - the path that existing manifests mount
         "Where certificates lie as files.",

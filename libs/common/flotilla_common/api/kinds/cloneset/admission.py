@@ -45,7 +45,9 @@ async def validate(request: Request, tools: Tools) -> Answer:
 async def _pod_faults(tools: Tools, namespace: str, document: Json, old: Json | None) -> list[Fault]:
     uid = text(member(document, "metadata").get("uid"))
     names = rules.newly_to_delete(document, old)
-    found = await tools.metadata_of(POD, namespace, names) if names else {}
+    if not names:
+        return []
+    found = await tools.metadata_of(POD, namespace, names)
     reasons = {name: _unfit(name, found.get(name), uid) for name in names}
     return [invalid(rules.PODS_TO_DELETE, name, reason) for name, reason in reasons.items() if reason]
 
