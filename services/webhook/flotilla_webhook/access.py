@@ -50,7 +50,9 @@ def access() -> tuple[Access, ...]:
         # whether another PersistentPodState is about the same workload.
         *(Access(Resource(group, "v1", "*", ""), ("list",)) for group in sorted(GROUPS)),
         Access(CLAIM, ("list",)),  # and of namespaces, with their pods
-        Access(NODE, ("get",)),  # where the containers run that a ContainerRecreateRequest means
+        # Where the containers run that a ContainerRecreateRequest means, and whether there are nodes that pods of a
+        # PersistentPodState have to go back to.
+        Access(NODE, ("get", "list")),
         Access(POD, ("get", "list")),  # these containers, pods that are named for deletion, and as for claims
         Access(POD_TEMPLATE, ("create",)),  # dry runs: validation of templates, and whether pod rules are in use
         Access(STORAGE_CLASS, ("get", "list")),  # whether the volumes of a claim template may grow

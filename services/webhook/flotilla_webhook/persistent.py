@@ -23,6 +23,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
 from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, supported
 from flotilla_common.api.meta import metadata_of
 from flotilla_common.api.podrules import PodRule
+from flotilla_common.api.resources import NODE
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api
 from flotilla_webhook.cache import Cache
@@ -87,7 +88,7 @@ class PersistentStates:
             return
         state = await self._state_of(owner, request.namespace)
         if state is not None:
-            inject(pod, state)
+            inject(pod, state, await self._existing(required_labels(pod, state)))
 
     async def _is_supported(self, owner: TargetRef) -> bool:
         if supported(owner.api_version, owner.kind, ()):
@@ -100,6 +101,24 @@ class PersistentStates:
         if not self.namespaces.known or namespace in self.namespaces.needed:
             return True
         return self._admitted.get(namespace, 0.0) > self._clock.monotonic()
+
+    async def _existing(self, labels: dict[str, str]) -> dict[str, str]:
+        """Return what can still be required: a pod must not wait for ever for a node that is gone for good. Where no
+        node has all of the labels, those stay that some node has."""
+        if not labels or await self._is_there(labels):
+            return labels
+        kept = {key: value for key, value in labels.items() if await self._is_there({key: value})}
+        return kept if kept and await self._is_there(kept) else {}
+
+    async def _is_there(self, labels: dict[str, str]) -> bool:
+        """Return whether a node has the labels; where that cannot be found out, it is supposed to."""
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        try:
+            page = await self.api.list(NODE, label_selector=selector, limit=1, metadata_only=True)
+        except (ApiError, Unreachable) as failure:
+            _log.warning("cannot list nodes", labels=selector, error=str(failure))
+            return True
+        return bool(page.items)
 
     async def _state_of(self, owner: TargetRef, namespace: str) -> PersistentPodState | None:
         """The first one that is about the workload and stays. What cannot be read counts as none (§6)."""
@@ -129,13 +148,16 @@ def controlled_by(kinds: Iterable[tuple[str, str]]) -> str:
     return f"has({owners}) && {owners}.exists(r, has(r.controller) && r.controller && ({these}))"
 
 
-def inject(pod: Json, state: PersistentPodState) -> None:
-    """Bind the pod to the place that is recorded under its name, as far as the spec asks for it still."""
-    record = state.status.pod_states.get(text(member(pod, "metadata").get("name")))
-    labels = record.node_topology_labels if record is not None else {}
-    required = state.spec.required_persistent_topology
-    selector = {key: labels[key] for key in (required.keys if required is not None else ()) if key in labels}
-    preferences = list(_preferences(state.spec, labels))
+def required_labels(pod: Json, state: PersistentPodState) -> dict[str, str]:
+    """Return the labels of the node that is recorded under the pod's name, as far as the spec still requires them."""
+    required, labels = state.spec.required_persistent_topology, _recorded(pod, state)
+    return {key: labels[key] for key in (required.keys if required is not None else ()) if key in labels}
+
+
+def inject(pod: Json, state: PersistentPodState, selector: dict[str, str]) -> None:
+    """Bind the pod to nodes with the labels of the selector, and have it prefer the place that is recorded under its
+    name, as far as the spec asks for that still."""
+    preferences = list(_preferences(state.spec, _recorded(pod, state)))
     if not selector and not preferences:
         return
     ensured(ensured(pod, "metadata"), "annotations")[INJECTED] = state.metadata.name
@@ -144,6 +166,11 @@ def inject(pod: Json, state: PersistentPodState) -> None:
     if preferences:
         affinity = ensured(ensured(ensured(pod, "spec"), "affinity"), "nodeAffinity")
         affinity[_PREFERRED] = mappings(affinity.get(_PREFERRED)) + preferences
+
+
+def _recorded(pod: Json, state: PersistentPodState) -> dict[str, str]:
+    record = state.status.pod_states.get(text(member(pod, "metadata").get("name")))
+    return record.node_topology_labels if record is not None else {}
 
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -6,7 +6,7 @@ import pytest
 
 from flotilla_common.api.admission.review import ALLOWED, Named, Request
 from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE
-from flotilla_common.api.resources import CONFIG_MAP
+from flotilla_common.api.resources import CONFIG_MAP, NODE
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import ApiError
 from flotilla_webhook.persistent import UNSEEN_SECONDS, PersistentStates
@@ -29,6 +29,7 @@ class World:
 
     def __init__(self, gates: str = "") -> None:
         self.cluster, self.clock = FakeApi(), FakeClock()
+        self.node("n2", **{O: "linux", H: "n2"})
         self.states = PersistentStates(self.cluster.api, self.clock, WhiteList(self.cluster.api, "kruise-system"))
         steps = [readiness_step(Gates.parse(gates)), self.states.step()]
         self.pods = PodAdmission(steps, Standing(self.clock))
@@ -46,6 +47,9 @@ class World:
             "status": {"podStates": {"s-0": record or RECORD}},
         }
         self.cluster.put(PERSISTENT_POD_STATE, document)
+
+    def node(self, name: str, **labels: str) -> None:
+        self.cluster.put(NODE, {"metadata": {"name": name, "labels": labels}})
 
     def configure(self, white_list: str) -> None:
         metadata = {"name": "kruise-configuration", "namespace": "kruise-system"}
@@ -150,10 +154,31 @@ async def test_row_17_versions_do_not_matter() -> None:
     assert "nodeSelector" in (await world.admit(pod(api=OURS)))["spec"]
 
 
+PLACE = {Z: "z1", H: "n1"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param({"n1": PLACE}, PLACE, id="it is there"),
+        pytest.param({"n3": {Z: "z1", H: "n3"}}, {Z: "z1"}, id="the host is gone, the zone is not"),
+        pytest.param({"n3": {Z: "z2", H: "n3"}}, None, id="all is gone"),
+        pytest.param({"n3": {Z: "z1", H: "n3"}, "n4": {Z: "z2", H: "n1"}}, None, id="never together"),
+    ],
+)
+async def test_what_no_node_has_any_more_is_not_required(nodes: dict[str, Json], expected: Json | None) -> None:
+    world = World()
+    record = {"nodeName": "n1", "nodeTopologyLabels": PLACE}
+    world.state(record=record, requiredPersistentTopology={"keys": [Z, H]})
+    for name, labels in nodes.items():
+        world.node(name, **labels)
+    assert (await world.admit(pod()))["spec"].get("nodeSelector") == expected
+
+
 async def test_one_that_is_being_deleted_injects_nothing() -> None:
     world = World()
     world.state()
-    (document,) = world.cluster.objects.values()
+    document = world.cluster.named(PERSISTENT_POD_STATE, "n", "p")
     document["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
     assert await world.admit(pod()) == pod()
 
