@@ -34,7 +34,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     PAUSE: SLEEPER,
     **{f"nginx:{tag}": SERVER for tag in ("latest", "alpine", "mainline", "stable", "perl", "1.7.9", "1.25", "1.27")},
     **{f"httpd:{tag}": SERVER for tag in ("latest", "2.4")},
-    **{f"busybox:{tag}": SHELL for tag in ("latest", "1.36", "1.37", "stable")},
+    **{f"busybox:{tag}": SHELL for tag in ("latest", "1.35", "1.36", "1.37", "stable")},
     "alpine:latest": SHELL,
     "centos:6.7": SHELL,
 }
