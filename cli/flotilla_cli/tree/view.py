@@ -1,7 +1,7 @@
 """The tree as data: a pure function from what was read to what is shown."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -12,6 +12,7 @@ from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, mappings, member, text
 from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.moments import later
 from flotilla_common.workload.causes import grouped
 from flotilla_common.workload.placement import node_of
 from flotilla_common.workload.predicates import is_serving, max_restarts
@@ -153,7 +154,7 @@ def _pod_view(facts: PodFacts, min_ready_seconds: int) -> PodView:
         node=node_of(pod),
         images=tuple(container.image for container in pod.spec.containers),
         waiting_for=pod_waits_for(facts),
-        available_at=None if since is None else since + timedelta(seconds=min_ready_seconds),
+        available_at=None if since is None else later(since, min_ready_seconds),
     )
 
 

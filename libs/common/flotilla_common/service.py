@@ -24,6 +24,7 @@ from prometheus_client import Gauge
 from structlog.contextvars import bind_contextvars
 
 from flotilla_common import health, logs
+from flotilla_common.api.jsontext import read_as_deep_as_the_apiserver
 from flotilla_common.bus import subjects
 from flotilla_common.bus.connection import OpenBusError
 from flotilla_common.bus.heartbeat import HEARTBEAT_SECONDS, VERSION
@@ -209,6 +210,7 @@ def run_process(services: Sequence[Service], settings: Settings, cluster: ApiCon
     """Run the services as this process: logs, signals, event loop; `cluster` as for `run_services`. Returns the exit
     code."""
     logs.configure(settings.log_level, settings.log_format)
+    read_as_deep_as_the_apiserver()
     if not settings.replica:
         settings = dataclasses.replace(settings, replica=SystemEntropy().token())
     bind_contextvars(service="+".join(service.name for service in services), replica=settings.replica)

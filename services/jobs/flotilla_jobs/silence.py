@@ -8,6 +8,7 @@ of its work, is given up when the time for that work is over.)
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Reason
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names, named, nodes_word
@@ -21,7 +22,7 @@ TO_DO = "see that it runs there and reaches the bus"
 def silent(asked: Mapping[str, datetime], now: datetime, waits: Waits) -> dict[str, datetime]:
     """Those nodes, each with the time when it was asked, that should have answered by now. `waits` gets the moment when
     the next one should have."""
-    return {name: since for name, since in asked.items() if waits.passed(since + ANSWERS_WITHIN, now)}
+    return {name: since for name, since in asked.items() if waits.passed(later(since, ANSWERS_WITHIN), now)}
 
 
 def no_agent(nodes: Mapping[str, datetime]) -> Reason:

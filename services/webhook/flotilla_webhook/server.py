@@ -11,6 +11,7 @@ import structlog
 from fastapi import FastAPI, HTTPException, Request, Response
 
 from flotilla_common.api.admission import review
+from flotilla_common.api.jsontext import TOO_DEEP, is_too_deep
 from flotilla_common.api.webhooks import CONVERT_PATH
 from flotilla_common.clock import Clock
 from flotilla_webhook import wire
@@ -79,8 +80,10 @@ async def _respond(request: Request, bodies: Bodies, answer: Callable[[bytes], A
 async def _admit(path: str, handler: Handler, body: bytes) -> bytes:
     try:
         version, request = wire.decode(body)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise HTTPException(400, f"couldn't decode the AdmissionReview: {fault}") from fault
+    if is_too_deep(request.object):
+        return wire.encode(version, request.uid, review.error(400, f"the object is {TOO_DEEP}"))
     try:
         answer = await handler(request)
     except Exception as fault:  # noqa: BLE001 - a broken handler must refuse, not take the server down
@@ -92,5 +95,5 @@ async def _admit(path: str, handler: Handler, body: bytes) -> bytes:
 async def _convert(convert: Converter, body: bytes) -> bytes:
     try:
         return convert(body)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise HTTPException(400, f"couldn't decode the ConversionReview: {fault}") from fault

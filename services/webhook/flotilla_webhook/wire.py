@@ -7,6 +7,7 @@ import msgspec
 
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.api.documents import Json
+from flotilla_common.api.jsontext import without_depths
 
 Handler = Callable[[Request], Awaitable[Answer]]
 """Answers the requests of one path."""
@@ -23,11 +24,15 @@ _decoder = msgspec.json.Decoder(_Review)
 
 
 def decode(body: bytes) -> tuple[str, Request]:
-    """The review's version and its request. Raises ValueError for anything that is no AdmissionReview of ours."""
+    """The review's version and its request. What is stored and nested too deeply counts as absent, so that it can be
+    changed and deleted. Raises ValueError for anything that is no AdmissionReview of ours."""
     review = _decoder.decode(body)
     if review.api_version not in VERSIONS:
         raise ValueError(f"unsupported AdmissionReview version {review.api_version!r}")
-    return review.api_version, review.request
+    request = review.request
+    if request.old_object is not None:
+        request = msgspec.structs.replace(request, old_object=without_depths(request.old_object))
+    return review.api_version, request
 
 
 def encode(version: str, uid: str, answer: Answer) -> bytes:

@@ -76,6 +76,14 @@ async def test_what_is_known_already_is_not_even_decoded() -> None:
     assert bench.mirror.is_undecodable(POD, "u-a")
 
 
+async def test_what_is_nested_too_deeply_is_set_aside() -> None:
+    bench = await started()
+    deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
+    bench.mirror.written(POD, body("a", 1)[:-1] + b',"x":' + deep + b"}")
+    await bench.say("MODIFIED", body("b", 2))
+    assert bench.held == {"b": "2"}
+
+
 async def test_a_message_that_does_not_say_its_version_is_decoded() -> None:
     bench = await started()
     bench.mirror.written(POD, body("a", 1))

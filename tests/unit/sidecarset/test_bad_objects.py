@@ -30,6 +30,7 @@ from tests.unit.sidecarset.build import (
 )
 
 RUBBISH = ["", "no JSON", "null", "[]", "7", '{"side": 7}', '{"side": null}', '{"side": {"hash": 7}}', "{" * 500]
+RUBBISH += ['{"side":' * depth + "{}" + "}" * depth for depth in (200, 1_000, 20_000)]
 KEYS = [HASH, PLAIN, STATE, WORKING, "kruise.io/sidecarset-injected-list"]
 
 

@@ -16,7 +16,7 @@ from flotilla_webhook.bodies import MAX_BODY
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server import build
-from flotilla_webhook.wire import Handler
+from flotilla_webhook.wire import Handler, decode
 
 ANSWERS = {
     "/allow": review.ALLOWED,
@@ -181,3 +181,32 @@ async def test_conversion_fails_as_a_whole(desired: str, document: dict[str, Any
     assert response["result"]["status"] == "Failure"
     assert response["result"]["message"]
     assert response["convertedObjects"] == []
+
+
+def deep(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+@pytest.mark.parametrize("levels", [150, 900])
+async def test_an_object_that_is_nested_too_deeply_is_refused(levels: int) -> None:
+    request = f'{{"uid": "u-1", "object": {{"spec": {deep(levels)}}}}}'
+    body = f'{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {request}}}'
+    status, answer = await Http().send("/allow", body.encode())
+    assert status == 200
+    response = msgspec.json.decode(answer)["response"]
+    assert (response["allowed"], response["status"]["code"]) == (False, 400)
+    assert "deep" in response["status"]["message"]
+
+
+async def test_a_stored_object_that_is_nested_too_deeply_can_be_changed_and_deleted() -> None:
+    stored = f'{{"metadata": {{"labels": {{"a": "b"}}}}, "spec": {deep(300)}}}'
+    request = f'{{"uid": "u-1", "operation": "DELETE", "oldObject": {stored}}}'
+    body = f'{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {request}}}'
+    assert decode(body.encode())[1].old_object == {"metadata": {"labels": {"a": "b"}}}
+
+
+async def test_a_body_that_python_cannot_decode_is_no_review() -> None:
+    for path in ("/allow", "/convert"):
+        status, answer = await Http().send(path, deep(100_000).encode())
+        assert status == 400
+        assert b"decode" in answer

@@ -255,13 +255,28 @@ def test_grace_under_a_short_hash_label() -> None:
 
 @pytest.mark.parametrize(
     "annotations",
-    [{GRACE: "{"}, {STATE: "{"}, {STATE: ""}, {GRACE: '{"revision":"sample-new","metaDataPatch":"eyI="}'}],
-    ids=["grace", "state", "no state", "patch"],
+    [
+        {GRACE: "{"},
+        {STATE: "{"},
+        {STATE: ""},
+        {GRACE: '{"revision":"sample-new","metaDataPatch":"eyI="}'},
+        {GRACE: '{"a":' * 20_000},
+        {STATE: '{"nextContainerResources":' + '{"a":' * 1_000 + "1" + "}" * 1_001},
+        {STATE: '{"updateTimestamp":"2024-03-01T07:59:50"}'},
+        {STATE: '{"updateTimestamp":"-001-01-01T00:00:00Z"}'},
+        {GRACE: f'{{"revision":"sample-new","graceSeconds":{10**30}}}'},
+    ],
+    ids=["grace", "state", "no state", "patch", "deep grace", "deep state", "no zone", "before time", "128 bits"],
 )
 def test_what_cannot_be_read_is_left_alone_and_named(annotations: dict[str, str]) -> None:
     result = refreshed(in_grace(annotations=annotations), seconds=10)
     assert result.chain == ()
     assert result.problem
+
+
+def test_an_update_at_the_end_of_the_calendar_is_waited_for() -> None:
+    at_the_end = '{"revision":"sample-new","updateTimestamp":"9999-12-31T23:59:59Z"}'
+    assert refreshed(in_grace(annotations={STATE: at_the_end})).wait_seconds > 10**11
 
 
 PAIR = [container("a", "a:2", env=[barrier(5)]), container("b", "b:1", env=[barrier(1)])]

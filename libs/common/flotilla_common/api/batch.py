@@ -1,13 +1,12 @@
 """Partial types of batch/v1: Job."""
 
-from datetime import datetime
-
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 
 
 class JobStatus(Model):
     conditions: list[Condition] = []  # Complete, Failed and others
-    start_time: datetime | None = None
+    start_time: Moment | None = None
 
     @property
     def verdict(self) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.keys import REVISION_LABEL, STATE_LABEL
 from flotilla_common.api.meta import Condition, Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.scheduling import Affinity, Taint, Toleration
 
 
@@ -123,7 +124,7 @@ class PodSpec(Model):
 
 
 class RunningState(Model):
-    started_at: datetime | None = None
+    started_at: Moment | None = None
 
 
 class WaitingState(Model):
@@ -136,8 +137,8 @@ class TerminatedState(Model):
     signal: int = 0  # few runtimes tell; most say 128 + signal as exit code
     reason: str = ""  # Error, Completed, OOMKilled, StartError …
     message: str = ""  # what the container left in its termination message file, or why it could not be started
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
+    started_at: Moment | None = None
+    finished_at: Moment | None = None
 
 
 class ContainerState(Model):

@@ -4,11 +4,13 @@ The types are partial on purpose: only what Flotilla reads is decoded, the rest 
 datetimes. `Object` is the bound for everything that a mirror table can hold.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Protocol, dataclass_transform
 
 import msgspec
+
+from flotilla_common.api.moments import Moment, in_zone
 
 IntOrString = int | str
 
@@ -44,8 +46,8 @@ class ObjectMeta(Model):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None  # when the grace period is over
+    creation_timestamp: Moment | None = None
+    deletion_timestamp: Moment | None = None  # when the grace period is over
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -79,8 +81,8 @@ class Condition(Model):
 
     type: str = ""
     status: str = ""
-    last_update_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_update_time: Moment | None = None
+    last_transition_time: Moment | None = None
     reason: str = ""
     message: str = ""
 
@@ -113,4 +115,4 @@ def group_of(api_version: str) -> str:
 @lru_cache(maxsize=64)  # a plan writes the same few moments for every pod
 def rfc3339(moment: datetime) -> str:
     """The aware time as Kubernetes writes it: UTC, whole seconds, `Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{in_zone(moment).replace(microsecond=0, tzinfo=None).isoformat()}Z"

@@ -16,6 +16,7 @@ import msgspec
 
 from flotilla_common.api import quantity
 from flotilla_common.api.documents import Json, JsonValue
+from flotilla_common.api.jsontext import TOO_DEEP, is_too_deep
 
 Writer = Callable[[Any], JsonValue]
 """Turns a decoded value (None when absent) into what Go writes for it. Raises ValueError for a wrong type."""
@@ -58,6 +59,10 @@ class Canonical:
             value = _DECODER.decode(document)
         except msgspec.DecodeError as error:
             raise ValueError(f"not JSON: {error}") from error
+        except RecursionError as error:
+            raise ValueError(TOO_DEEP) from error
+        if is_too_deep(value):
+            raise ValueError(TOO_DEEP)
         return cast("Json", self._kind(type_name).write(value))
 
     def _kind(self, name: str) -> _Kind:

@@ -1,7 +1,8 @@
 """The versions that the kinds of apps.kruise.io are written in; v1beta1 is the hub of every conversion."""
 
-import copy
 from collections.abc import Callable
+
+import msgspec
 
 from flotilla_common.api.documents import Json, mapping, text
 
@@ -19,7 +20,7 @@ def converted(kind: str, document: Json, version: str, to_beta: Step, to_alpha: 
     steps = {(V1ALPHA1, V1BETA1): to_beta, (V1BETA1, V1ALPHA1): to_alpha}
     if (source, version) not in steps:
         raise ValueError(f"cannot convert {kind} from {source} to {version}")
-    result = copy.deepcopy(document)
+    result = msgspec.json.decode(msgspec.json.encode(document), type=Json)  # no recursion, however deep
     result["apiVersion"] = version
     steps[source, version](result)
     return result

@@ -1,13 +1,14 @@
 """Makes the writes of a plan: creation of an object, patches and deletion of exactly the one that was planned with (by
 uid), and on exactly that version of it where the decision hangs on it."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypedDict, Unpack
 
 import msgspec
 
 from flotilla_common.api.documents import merge_patch
 from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.moments import later
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Chain, Create, Delete, Event, Json, Patch, PatchType
 from flotilla_common.control.waits import Waits
@@ -89,7 +90,7 @@ def delete_finished(
     cause: str = "",
 ) -> Chain:
     """Delete an object that finished at `since`, once `ttl` seconds have passed; None keeps it for ever."""
-    if ttl is None or not waits.passed(since + timedelta(seconds=max(ttl, 0)), now):
+    if ttl is None or not waits.passed(later(since, max(ttl, 0)), now):
         return ()
     return (delete_of(resource, meta, cause=cause or f"completed {ttl} seconds ago"),)
 

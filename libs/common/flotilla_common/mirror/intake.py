@@ -65,7 +65,7 @@ class Intake(Generic[T]):
             raw = bytes(raw)
         try:
             obj = self._decoder.decode(raw)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             self._cannot_decode(raw, error)
             return None
         if self.undecodable and self._is_newer(obj):
@@ -90,10 +90,10 @@ class Intake(Generic[T]):
         aside = self.undecodable.get(obj.metadata.uid)
         return aside is not None and version_of(obj) > version_number(aside.version)
 
-    def _cannot_decode(self, raw: bytes, error: msgspec.MsgspecError) -> None:
+    def _cannot_decode(self, raw: bytes, error: Exception) -> None:
         try:
             head = decode_head(raw).metadata
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             head = HeadMeta()  # not even an object: nothing to report it under but its error
         self._set_aside(head, str(error))
 

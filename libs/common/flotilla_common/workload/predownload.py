@@ -11,6 +11,7 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import mapping, mappings, member, strings, text
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
 from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
@@ -137,7 +138,7 @@ def _secrets(template: Json) -> Json:
 
 
 def _template(recipe: RevisionRecipe, revision: ControllerRevision) -> Json:
-    return member(mapping(msgspec.json.decode(recipe.data_of(revision) or b"{}")), "spec", "template")
+    return member(mapping(read_json(recipe.data_of(revision) or b"{}", object)), "spec", "template")
 
 
 def _images(template: Json) -> Iterable[tuple[str, str]]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import msgspec
 
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.meta import Condition
 from flotilla_common.workload.podedit import PodEdit
@@ -89,8 +90,8 @@ def _holders(condition: Condition | None) -> set[Holder]:
     if condition is None or not condition.message:
         return set()
     try:
-        return set(msgspec.json.decode(condition.message, type=list[Holder]))
-    except msgspec.DecodeError:
+        return set(read_json(condition.message, list[Holder]))
+    except ValueError:
         return set()
 
 

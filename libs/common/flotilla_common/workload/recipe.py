@@ -11,6 +11,7 @@ import msgspec
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import member, strings
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import REVISION_HASH_LABEL
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import Resource
@@ -94,8 +95,8 @@ def template_data(template: bytes | msgspec.Raw) -> bytes:
 def canonical_template_data(data: bytes) -> bytes:
     """`RevisionRecipe.canonical` of such a kind. Raises ValueError: there is no readable template in the data."""
     try:
-        template = msgspec.json.decode(data, type=_Data).spec.template
-    except msgspec.DecodeError as error:
+        template = read_json(data, _Data).spec.template
+    except ValueError as error:
         raise ValueError(f"no template in the revision: {error}") from error
     return revision_data(template)
 

@@ -8,7 +8,7 @@ are a dozen groups, whatever the number of pods.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from flotilla_cloneset.cloneset.status import Counts
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of
+from flotilla_common.api.moments import later
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.causes import LOOKED_AT
 from flotilla_common.workload.lifecycle import NORMAL, PREPARING_DELETE, PREPARING_UPDATE
@@ -187,13 +188,13 @@ def _unavailable(found: Classification, kind: Traits, pods: list[Pod], criteria:
         return {pod.metadata.uid for pod in pods}
     if criteria.min_ready_seconds <= 0:
         return set()
-    delay = timedelta(seconds=criteria.min_ready_seconds)
-    threshold = criteria.now - delay
+    seconds = criteria.min_ready_seconds
+    threshold = later(criteria.now, -seconds)
     waiting = [pod for pod in pods if pod.ready_since is None or pod.ready_since >= threshold]
     times = [pod.ready_since for pod in waiting if pod.ready_since is not None]
     if times:
         # A millisecond on top: available means strictly later than ready time + minReadySeconds.
-        next_at = min(times) + delay + timedelta(milliseconds=1)
+        next_at = later(later(min(times), seconds), 0.001)
         found.available_at = min(next_at, found.available_at or next_at)
     return {pod.metadata.uid for pod in waiting}
 

@@ -8,11 +8,10 @@ may go on in the same pass: it counts refreshed pods as the snapshot shows them,
 them their place in the update order, and does not plan them again (docs/adr/0004).
 """
 
-from datetime import timedelta
-
 from flotilla_cloneset.cloneset.context import PlanContext
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
+from flotilla_common.api.moments import later
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain
 from flotilla_common.control.wording import named
@@ -42,7 +41,7 @@ def plan_refresh(context: PlanContext, draft: Draft, *, direction: int, at: int 
             chains.append(outcome.chain)
         if outcome.wait_seconds:
             in_grace.append(pod)
-            draft.waits.until(context.now + timedelta(seconds=outcome.wait_seconds))
+            draft.waits.until(later(context.now, outcome.wait_seconds))
         if outcome.problem:
             draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
     draft.stage(chains, stop_on_failure=False, at=at)

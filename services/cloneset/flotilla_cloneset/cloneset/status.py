@@ -5,13 +5,14 @@ spec.
 """
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneSetStatus
 from flotilla_common.api.meta import Condition
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Event, Frozen, Patch
 from flotilla_common.control.writes import patch_of
 
@@ -161,9 +162,7 @@ def _progressing(
     if deadline is None or deadline == NO_DEADLINE:
         return None, None
     stored = _find(cloneset.status.conditions, PROGRESSING)
-    status, reason, message = _verdict(
-        cloneset.spec.replicas, facts, current, stored, now - timedelta(seconds=deadline)
-    )
+    status, reason, message = _verdict(cloneset.spec.replicas, facts, current, stored, later(now, -deadline))
     if stored is not None and (stored.status, stored.reason) == (status, reason):
         condition = stored
     else:
@@ -179,7 +178,7 @@ def _progressing(
     if reason != UPDATING:
         return condition, None
     # One second on top, because stored times have no fractions.
-    return condition, (condition.last_update_time or now) + timedelta(seconds=deadline + 1)
+    return condition, later(condition.last_update_time or now, deadline + 1)
 
 
 def _verdict(

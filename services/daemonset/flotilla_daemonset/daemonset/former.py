@@ -10,6 +10,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.daemonset.types import DaemonSet
+from flotilla_common.api.moments import later
 
 FIRST_DELAY, LONGEST_DELAY = timedelta(seconds=1), timedelta(minutes=15)
 FORGIVEN_AFTER = timedelta(minutes=30)
@@ -28,14 +29,14 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
         """Until when a failed pod on the node is left alone; None if it may go now."""
         if self.failed_at is None or self.generation != generation:
             return None
-        until = self.failed_at + self.delay
+        until = later(self.failed_at, self.delay)
         return until if now < until else None
 
     def next_delay(self, now: datetime, generation: int) -> timedelta:
         """How long the pod after the next failed one has to stay."""
         if self.failed_at is None or self.generation != generation:
             return FIRST_DELAY
-        if now >= self.failed_at + self.delay + FORGIVEN_AFTER:
+        if now >= later(self.failed_at, self.delay + FORGIVEN_AFTER):
             return FIRST_DELAY
         return min(self.delay * 2, LONGEST_DELAY)
 

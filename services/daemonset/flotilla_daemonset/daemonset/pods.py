@@ -2,13 +2,14 @@
 (daemonset.md §4.4, §4.5, §4.8)."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import SPECIFIED_DELETE_LABEL
 from flotilla_common.api.meta import controller_of
+from flotilla_common.api.moments import later
 from flotilla_common.api.selectors import Selector
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
@@ -21,7 +22,7 @@ GENERATION_LABEL = "pod-template-generation"
 
 _OWN = "daemonset_owner"
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
-_MOMENT = timedelta(milliseconds=1)  # a pod is available *after* minReadySeconds, not at their end
+_MOMENT = 0.001  # a pod is available *after* minReadySeconds, not at their end
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +78,7 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
         """From when on the pod is available, if it stays ready; None if it does not serve."""
         if not is_serving(pod) or pod.ready_since is None:
             return None
-        return pod.ready_since + timedelta(seconds=self.min_ready_seconds) + _MOMENT
+        return later(later(pod.ready_since, self.min_ready_seconds), _MOMENT)
 
 
 def is_terminating(pod: Pod) -> bool:

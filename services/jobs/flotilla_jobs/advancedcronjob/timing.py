@@ -1,9 +1,10 @@
 """Which run is due, and when the next one is (advancedcronjob.md §4.3)."""
 
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from functools import lru_cache
 
 from flotilla_common.api.kinds.advancedcronjob.schedule import Schedule
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Frozen
 from flotilla_jobs.advancedcronjob.context import PlanContext
 
@@ -30,7 +31,7 @@ def read_schedule(context: PlanContext) -> Schedule:
 def look_at_clock(context: PlanContext, schedule: Schedule) -> Timing:
     """What is missed and what comes. Runs before the deadline's window are missed for good."""
     now, since, deadline = context.now, context.since, context.job.spec.starting_deadline_seconds
-    begin = since if deadline is None else max(since, _before(now, deadline))
+    begin = since if deadline is None else max(since, later(now, -max(deadline, 0)))
     missed = schedule.missed(since, now, MOST_MISSED, begin)
     too_many = len(missed) > MOST_MISSED
     return Timing(
@@ -40,14 +41,6 @@ def look_at_clock(context: PlanContext, schedule: Schedule) -> Timing:
         late=None if missed or begin == since else next(iter(schedule.missed(since, now, 0)), None),
         next=next(schedule.runs(now if too_many else since, now), None),
     )
-
-
-def _before(now: datetime, seconds: int) -> datetime:
-    """So many seconds ago, however many users write."""
-    try:
-        return now - timedelta(seconds=max(seconds, 0))
-    except OverflowError:
-        return datetime.min.replace(tzinfo=now.tzinfo)
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@ from datetime import datetime, tzinfo
 
 from flotilla_common.api.kinds.advancedcronjob.schedule import SEARCHED_YEARS
 from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.moments import in_zone
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.wording import named
 from flotilla_jobs.advancedcronjob.bodies import LONGEST_NAME, child_name, has_long_names
@@ -43,4 +44,4 @@ def told(moment: datetime, zone: tzinfo) -> str:
     """The moment in UTC, and as the clocks of the schedule's zone show it."""
     if str(zone) == "UTC":
         return rfc3339(moment)
-    return f"{rfc3339(moment)} ({moment.astimezone(zone).isoformat(timespec='seconds')} in {zone})"
+    return f"{rfc3339(moment)} ({in_zone(moment, zone).isoformat(timespec='seconds')} in {zone})"

@@ -1,8 +1,9 @@
 """What all steps of a pass know: the job, its nodes and pods, and what the spec asks for."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
+from flotilla_common.api.moments import later
 from flotilla_common.api.numbers import lenient_value
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Event, Frozen
@@ -33,7 +34,7 @@ class PlanContext(Frozen):
         policy = self.job.spec.completion_policy
         if not self.job.spec.ends or policy.active_deadline_seconds is None:
             return None
-        return self.start + timedelta(seconds=policy.active_deadline_seconds)
+        return later(self.start, policy.active_deadline_seconds)
 
     @property
     def is_complete(self) -> bool:

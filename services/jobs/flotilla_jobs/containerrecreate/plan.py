@@ -17,6 +17,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     RECREATING,
     ContainerRecreateRequestStatus,
 )
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Json, Patch, Plan, Stage
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import delete_finished, patch_of
@@ -87,7 +88,7 @@ def _overdue(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus,
     """Why the request must end now although the agent is not done; empty if it need not."""
     if snapshot.pod is None and snapshot.pod_known:
         return POD_GONE
-    if not status.phase and now >= _created(snapshot) + GIVEN_UP_AFTER:
+    if not status.phase and now >= later(_created(snapshot), GIVEN_UP_AFTER):
         return NO_ANSWER
     deadline = _deadline(snapshot)
     return DEADLINE if deadline is not None and now >= deadline else ""
@@ -99,7 +100,7 @@ def _next_deadline(
     """When the request ends even if nothing happens, or when there is to be said that nobody takes it up. Everything
     else comes as a change of pod, request or report."""
     created = _created(snapshot)
-    unanswered = [] if status.phase else [created + ANSWERS_WITHIN, created + GIVEN_UP_AFTER]
+    unanswered = [] if status.phase else [later(created, ANSWERS_WITHIN), later(created, GIVEN_UP_AFTER)]
     moments = [_deadline(snapshot), *(moment for moment in unanswered if moment > now)]
     return min((moment for moment in moments if moment is not None), default=None)
 
@@ -112,7 +113,7 @@ def _created(snapshot: RecreateSnapshot) -> datetime:
 
 def _deadline(snapshot: RecreateSnapshot) -> datetime | None:
     seconds = snapshot.request.spec.active_deadline_seconds
-    return None if seconds is None else _created(snapshot) + timedelta(seconds=seconds)
+    return None if seconds is None else later(_created(snapshot), seconds)
 
 
 def _grace_began(status: ContainerRecreateRequestStatus, now: datetime) -> ContainerRecreateRequestStatus:

@@ -1,7 +1,7 @@
 """What a ContainerRecreateRequest waits for, for people and scripts."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.kinds.containerrecreaterequest.types import (
@@ -14,6 +14,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerSnapshot,
     RecreateState,
 )
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Reason
 from flotilla_common.workload.causes import Around, cause_of
 from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot
@@ -63,7 +64,7 @@ def _finished(snapshot: RecreateSnapshot, status: ContainerRecreateRequestStatus
             why = "" if state.message == status.message else state.message  # which is said above
             yield Reason(code="NotRecreated", message=f"{text}: {why}" if why else text)
     seconds, since = snapshot.request.spec.ttl_seconds_after_finished, status.completion_time
-    if seconds is not None and since is not None and since + timedelta(seconds=seconds) > now:
+    if seconds is not None and since is not None and later(since, seconds) > now:
         yield Reason(code="WaitingForTtl", message=f"is deleted {seconds} s after its completion")
 
 
@@ -116,7 +117,7 @@ def _container(state: RecreateState, code: str, text: str) -> Reason:
 def _not_taken_up(snapshot: RecreateSnapshot, now: datetime) -> Reason:
     """The agent says at once that it has seen the request, unless there is none."""
     created = snapshot.request.metadata.creation_timestamp
-    if created is None or now < created + ANSWERS_WITHIN:
+    if created is None or now < later(created, ANSWERS_WITHIN):
         return _agent(snapshot, "to take the request up")
     return no_agent({snapshot.node: created})
 

@@ -1,7 +1,7 @@
 """The status of a job: counts, phase and conditions (ephemeraljob.md §7.2)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -17,6 +17,7 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
     EphemeralJobCondition,
     EphemeralJobStatus,
 )
+from flotilla_common.api.moments import later
 from flotilla_jobs.ephemeraljob.targets import Targets
 
 INITIALIZED, MATCHED_EMPTY = "Initialized", "MatchedEmpty"
@@ -41,7 +42,7 @@ def deadline_of(job: EphemeralJob, now: datetime) -> datetime | None:
     """When the job is given up; None without a deadline. A job that was not looked at yet starts now."""
     seconds = job.spec.active_deadline_seconds
     start = job.status.start_time or now.replace(microsecond=0)
-    return None if seconds is None else start + timedelta(seconds=seconds)
+    return None if seconds is None else later(start, seconds)
 
 
 def status_of(job: EphemeralJob, targets: Targets, now: datetime) -> EphemeralJobStatus:

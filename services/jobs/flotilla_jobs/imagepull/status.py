@@ -1,13 +1,14 @@
 """How far a job is, from the NodeImages of its nodes (imagepull.md §8.1)."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
 from flotilla_common.api.images import ImageName
 from flotilla_common.api.kinds.imagepulljob.types import ImagePullJob, ImagePullJobStatus
 from flotilla_common.api.kinds.nodeimage.types import FAILED, SUCCEEDED, NodeImage, SecretReference
+from flotilla_common.api.moments import later
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ def deadline_of(job: ImagePullJob) -> datetime | None:
     """When the job is given up; None without a deadline, or before it has started."""
     seconds = job.spec.completion_policy.active_deadline_seconds
     start = job.status.start_time
-    return start + timedelta(seconds=seconds) if job.spec.ends and seconds is not None and start is not None else None
+    return later(start, seconds) if job.spec.ends and seconds is not None and start is not None else None
 
 
 def status_of(job: ImagePullJob, desired: int, progress: Progress, now: datetime) -> ImagePullJobStatus:

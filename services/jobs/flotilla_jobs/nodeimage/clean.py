@@ -1,7 +1,7 @@
 """What no longer belongs into a NodeImage's spec (imagepull.md §4.3)."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -15,6 +15,7 @@ from flotilla_common.api.kinds.nodeimage.types import (
     SecretReference,
 )
 from flotilla_common.api.meta import group_of
+from flotilla_common.api.moments import later
 from flotilla_common.control.waits import Waits
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 
@@ -60,7 +61,7 @@ class Cleaner(msgspec.Struct, frozen=True):
             return False
         if any(owner.uid in self.snapshot.running_owners for owner in tag.owner_references):
             return False
-        return self.waits.passed(entry.completion_time + timedelta(seconds=ttl), self.now)
+        return self.waits.passed(later(entry.completion_time, ttl), self.now)
 
     def _is_lost(self, reference: SecretReference) -> bool:
         """Copies that we made are kept as long as the image is: they come and go with their jobs."""

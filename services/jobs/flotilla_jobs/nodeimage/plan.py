@@ -9,6 +9,7 @@ from flotilla_common.api.core import Node
 from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
+from flotilla_common.api.moments import later
 from flotilla_common.control.draft import Draft
 from flotilla_common.control.plan import Action, Plan, Stage
 from flotilla_common.control.waits import Waits
@@ -53,7 +54,7 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         return Plan()
     draft = Draft()
     since = ready.last_transition_time or now
-    if not draft.waits.passed(since + snapshot.options.creation_delay, now):
+    if not draft.waits.passed(later(since, snapshot.options.creation_delay), now):
         seconds = round(snapshot.options.creation_delay.total_seconds())
         message = f"waiting: the node has been ready for {round((now - since).total_seconds())} of {seconds} seconds"
         draft.reason("WaitingForReadyNode", message)

@@ -21,6 +21,7 @@ from flotilla_common.api.kinds.nodeimage.types import (
     NodeImageStatus,
     TagStatus,
 )
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Event
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.waits import Waits
@@ -89,11 +90,11 @@ class PullTimeouts:
         if tag.created_at is None:
             return ""
         if held is None or held.version != tag.version:
-            return NO_ANSWER if self._waits.passed(tag.created_at + SILENCE, self._now) else ""
+            return NO_ANSWER if self._waits.passed(later(tag.created_at, SILENCE), self._now) else ""
         deadline = tag.pull_policy.active_deadline_seconds if tag.pull_policy is not None else None
         if held.completion_time is not None or deadline is None:
             return ""
-        end = tag.created_at + timedelta(seconds=deadline) + SILENCE
+        end = later(later(tag.created_at, deadline), SILENCE)
         return TOO_LONG if self._waits.passed(end, self._now) else ""
 
     def _failure(self, tag: ImageTag, held: TagStatus | None, message: str) -> TagStatus:

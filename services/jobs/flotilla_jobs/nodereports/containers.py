@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import POD
@@ -93,8 +94,8 @@ def problem(pod: Pod | None, sender: Sender, report: PodReport) -> str:
     if len(report.runtime_containers_meta) > SIZE_LIMIT:
         return "the annotation is too large"
     try:
-        meta = msgspec.json.decode(report.runtime_containers_meta, type=_Meta)
-    except msgspec.DecodeError as error:
+        meta = read_json(report.runtime_containers_meta, _Meta)
+    except ValueError as error:
         return f"the annotation cannot be read: {error}"
     strangers = {one.name for one in meta.containers} - {one.name for one in pod.spec.containers}
     return f"the pod has no container {min(strangers)}" if strangers else ""

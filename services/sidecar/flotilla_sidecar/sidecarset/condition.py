@@ -10,21 +10,22 @@ from datetime import datetime
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import SIDECAR_SET_UPGRADABLE
 from flotilla_common.api.meta import Condition
 from flotilla_common.workload.podedit import PodEdit
 
 ALL_UPGRADABLE, UPDATE_IMMUTABLE = "AllSidecarsetUpgradable", "UpdateImmutableField"
 
-_decode = msgspec.json.Decoder(dict[str, bool]).decode
+_read = Reader(dict[str, bool]).read
 
 
 def verdicts(pod: Pod) -> Mapping[str, bool]:
     """What the condition says of each SidecarSet; empty where that cannot be read."""
     condition = pod.conditions.get(SIDECAR_SET_UPGRADABLE)
     try:
-        return {} if condition is None or not condition.message else _decode(condition.message)
-    except msgspec.MsgspecError:
+        return {} if condition is None or not condition.message else _read(condition.message)
+    except ValueError:
         return {}
 
 

@@ -4,8 +4,7 @@ A digest says it for sure. For tags, what a container ran before it was changed 
 new image as soon as it runs another one than that.
 """
 
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection
 
 from flotilla_common.api.core import Container, ContainerStatus, Pod
 from flotilla_common.api.images import ImageName, is_reported_as
@@ -20,9 +19,7 @@ class Consistency:
         self._pod = pod
         self._statuses = {status.name: status for status in pod.status.container_statuses}
         self._complete = len(pod.spec.containers) == len(pod.status.container_statuses)
-        self._last: Mapping[str, LastStatus] | None = None  # None: the annotation cannot be read
-        with suppress(ValueError):
-            self._last = last_statuses(pod.metadata.annotations, name)
+        self._last = last_statuses(pod.metadata.annotations, name)
 
     def status(self, container: str) -> ContainerStatus | None:
         """What the kubelet says of the container."""
@@ -45,8 +42,6 @@ class Consistency:
         return status is not None and same_digest(container.image, status.image_id)
 
     def _changed(self, containers: Collection[Container]) -> bool:
-        if self._last is None:
-            return False
         return all(self._runs_another(container, self._last.get(container.name)) for container in containers)
 
     def _runs_another(self, container: Container, last: LastStatus | None) -> bool:

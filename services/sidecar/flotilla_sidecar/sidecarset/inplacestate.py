@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_common.api.core import ContainerStatus
+from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import SIDECAR_SET_IN_PLACE_STATE
 from flotilla_common.api.meta import Model, rfc3339
 from flotilla_common.workload.inplace.state import LastStatus
@@ -22,18 +23,19 @@ class SidecarState(Model, omit_defaults=False):
     last_container_statuses: dict[str, LastStatus] | None = None
 
 
-_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_state = msgspec.json.Decoder(SidecarState).decode
+_read = Reader(dict[str, msgspec.Raw]).read
+_read_state = Reader(SidecarState).read
 
 
 def last_statuses(annotations: Mapping[str, str], name: str) -> Mapping[str, LastStatus]:
-    """By container, what ran before that SidecarSet changed it. Raises ValueError for an annotation that cannot be
-    read."""
+    """By container, what ran before that SidecarSet changed it. Nothing where the annotation cannot be read: nobody can
+    tell any more, and the pod would wait for ever."""
     text = annotations.get(SIDECAR_SET_IN_PLACE_STATE)
-    if not text:
+    try:
+        raw = _read(text).get(name) if text else None
+        return {} if raw is None else _read_state(raw).last_container_statuses or {}
+    except ValueError:
         return {}
-    raw = _decode(text).get(name)
-    return {} if raw is None else _decode_state(raw).last_container_statuses or {}
 
 
 def remembered(
@@ -42,9 +44,9 @@ def remembered(
     """The annotation with these containers changed. What cannot be read is begun anew: nobody can use it."""
     text = annotations.get(SIDECAR_SET_IN_PLACE_STATE)
     try:
-        states = _decode(text) if text else {}
-        mine = _decode_state(states[name]) if name in states else None
-    except msgspec.MsgspecError:
+        states = _read(text) if text else {}
+        mine = _read_state(states[name]) if name in states else None
+    except ValueError:
         states, mine = {}, None
     mine = mine or SidecarState(revision=revision, update_timestamp=rfc3339(now))
     last = {**(mine.last_container_statuses or {}), **changed}

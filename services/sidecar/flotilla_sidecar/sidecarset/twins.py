@@ -10,11 +10,12 @@ from collections.abc import Mapping
 import msgspec
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import SIDECAR_SET_WORKING_CONTAINER
 from flotilla_common.api.kinds.sidecarset.types import Sidecar
 from flotilla_sidecar.sidecarset.consistency import Consistency
 
-_decode = msgspec.json.Decoder(dict[str, str]).decode
+_read = Reader(dict[str, str]).read
 
 
 class Twins(msgspec.Struct, frozen=True):
@@ -40,8 +41,8 @@ def working_containers(annotations: Mapping[str, str]) -> dict[str, str]:
     """By sidecar, the container that works; empty where that cannot be read."""
     text = annotations.get(SIDECAR_SET_WORKING_CONTAINER)
     try:
-        return _decode(text) if text else {}
-    except msgspec.MsgspecError:
+        return _read(text) if text else {}
+    except ValueError:
         return {}
 
 

@@ -7,7 +7,8 @@ import msgspec
 
 from flotilla_common.api import quantity
 from flotilla_common.api.core import PersistentVolumeClaim
-from flotilla_common.api.documents import Json, member, sequence
+from flotilla_common.api.documents import mapping, member, sequence
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.workload.claims import ClaimTemplate
 
 STORAGE = "storage"
@@ -61,7 +62,7 @@ def _compare(claim: PersistentVolumeClaim, wanted: Wanted) -> ClaimState:
 
 @lru_cache(maxsize=1024)
 def _read(spec: bytes) -> Wanted:
-    document: Json = msgspec.json.decode(spec) or {}
+    document = mapping(read_json(spec, object))
     storage_class = document.get("storageClassName")
     return Wanted(
         size=str(member(document, "resources", "requests").get(STORAGE, "0")),

@@ -8,7 +8,7 @@ and kept with it; a pass sorts pods into groups of equal traits, and looks close
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from flotilla_common.api import keys
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import controller_of
+from flotilla_common.api.moments import later
 from flotilla_common.api.selectors import Selector
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import completed
@@ -187,10 +188,10 @@ def _late(found: Pods, kind: Traits, members: dict[int, Pod], criteria: Criteria
         return set(members)
     if criteria.min_ready_seconds <= 0:
         return set()
-    delay = timedelta(seconds=criteria.min_ready_seconds)
-    threshold = criteria.now - delay
+    seconds = criteria.min_ready_seconds
+    threshold = later(criteria.now, -seconds)
     late = {one: pod for one, pod in members.items() if pod.ready_since is None or pod.ready_since > threshold}
-    found.waiting |= {one: (pod.ready_since or criteria.now) + delay for one, pod in late.items()}
+    found.waiting |= {one: later(pod.ready_since or criteria.now, seconds) for one, pod in late.items()}
     return set(late)
 
 

@@ -9,9 +9,8 @@ write them again (docs/adr/0004). An update that has half begun and does not go 
 that OrderedReady waits for, nobody would ever finish it.
 """
 
-from datetime import timedelta
-
 from flotilla_common.api.core import Pod
+from flotilla_common.api.moments import later
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Chain
 from flotilla_common.control.wording import named
@@ -41,7 +40,7 @@ def plan_refresh(context: PlanContext, draft: Draft, *, at: int) -> None:
             idle.append(pod)
         if outcome.wait_seconds:
             in_grace.append(pod)
-            draft.waits.until(context.now + timedelta(seconds=outcome.wait_seconds))
+            draft.waits.until(later(context.now, outcome.wait_seconds))
         if outcome.problem:
             draft.reason("PodUnreadable", f"cannot go on with {pod.metadata.name}: {outcome.problem}", [pod])
     draft.stage(chains, stop_on_failure=False, at=at)

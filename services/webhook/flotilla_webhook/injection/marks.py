@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from flotilla_common.api.documents import Json, strings, text
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import (
     SIDECAR_SET_HASH,
     SIDECAR_SET_HASH_WITHOUT_IMAGE,
@@ -42,7 +43,7 @@ def hot_marks(annotations: Mapping[str, str], containers: Iterable[Json]) -> dic
     if not hot:
         return {}
     held = annotations.get(SIDECAR_SET_WORKING_CONTAINER)
-    working = strings(msgspec.json.decode(held)) if held else {}
+    working = strings(read_json(held, object)) if held else {}
     working |= {name: f"{name}-1" for name in hot}
     made = {SIDECAR_SET_WORKING_CONTAINER: msgspec.json.encode(working, order="sorted").decode()}
     for name in hot:

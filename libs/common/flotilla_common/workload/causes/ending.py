@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import rfc3339
+from flotilla_common.api.moments import later
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.exits import exit_cause
 from flotilla_common.workload.causes.nodes import node_trouble
@@ -69,18 +70,18 @@ def terminating_cause(pod: Pod, around: Around) -> Cause | None:
 def lingers(pod: Pod, now: datetime) -> bool:
     """Somebody has to do something before the pod is gone: a finalizer holds it, or nobody confirms its end."""
     until = pod.metadata.deletion_timestamp
-    return until is not None and (bool(pod.metadata.finalizers) or now >= until + CONFIRMED_WITHIN)
+    return until is not None and (bool(pod.metadata.finalizers) or now >= later(until, CONFIRMED_WITHIN))
 
 
 def _since(pod: Pod) -> str:
     """The moment at which it was deleted."""
     until, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
-    return f" since {rfc3339(until - timedelta(seconds=grace or 0))}" if until is not None else ""
+    return f" since {rfc3339(later(until, -(grace or 0)))}" if until is not None else ""
 
 
 def _overdue(pod: Pod, around: Around) -> Cause | None:
     until = pod.metadata.deletion_timestamp
-    if around.now is None or until is None or around.now < until + CONFIRMED_WITHIN:
+    if around.now is None or until is None or around.now < later(until, CONFIRMED_WITHIN):
         return None
     text = f"terminating{_since(pod)}: its grace period ended at {rfc3339(until)}, and the kubelet of node "
     return Cause(code="TerminationOverdue", message=f"{text}{pod.spec.node_name or '-'} has not confirmed its end")

@@ -1,12 +1,10 @@
 """Readiness gates, and the time that a ready pod has to prove itself."""
 
-from datetime import timedelta
-
-import msgspec
-
 from flotilla_common.api.core import Pod
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import IN_PLACE_READY, POD_READY
 from flotilla_common.api.meta import Condition, rfc3339
+from flotilla_common.api.moments import later
 from flotilla_common.workload.causes.cause import Around, Cause
 from flotilla_common.workload.causes.wording import bare
 from flotilla_common.workload.readiness import Holder
@@ -45,8 +43,8 @@ def _why(condition: Condition) -> str:
 
 def _holders(message: str) -> str:
     try:
-        holders = msgspec.json.decode(message, type=list[Holder])
-    except msgspec.MsgspecError:
+        holders = read_json(message, list[Holder])
+    except ValueError:
         return bare(message) or "nobody"
     return ", ".join(f"{one.user_agent} ({one.key})" for one in holders) or "nobody"
 
@@ -56,7 +54,7 @@ def ready_soon_cause(pod: Pod, around: Around) -> Cause | None:
     since, least = pod.ready_since, around.min_ready_seconds
     if since is None or not least:
         return None
-    until = since + timedelta(seconds=least)
+    until = later(since, least)
     if around.now is None or around.now >= until:
         return None
     text = f"ready, and available after minReadySeconds {least}"

@@ -12,6 +12,7 @@ import msgspec
 from flotilla_common.api import quantity
 from flotilla_common.api.core import Container, ContainerStatus, Pod, Resources
 from flotilla_common.api.images import is_reported_as, with_tag
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import RUNTIME_CONTAINERS_META
 from flotilla_common.api.meta import Model
 from flotilla_common.gates import Gates
@@ -58,8 +59,8 @@ def containers_completed(pod: Pod, state: InPlaceState, gates: Gates) -> bool:
         return False
     text = pod.metadata.annotations.get(RUNTIME_CONTAINERS_META)
     try:
-        meta = None if text is None else msgspec.json.decode(text, type=RuntimeMeta)
-    except msgspec.DecodeError:
+        meta = None if text is None else read_json(text, RuntimeMeta)
+    except ValueError:
         return False
     if state.update_env_from_metadata and not (meta and _env_consistent(pod, meta)):
         return False

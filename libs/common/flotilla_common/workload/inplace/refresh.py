@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
 from flotilla_common.api.meta import Condition
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Chain, Frozen
 from flotilla_common.workload.inplace.completion import completed, containers_completed
 from flotilla_common.workload.inplace.context import InPlaceContext
@@ -80,7 +81,7 @@ def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: I
         return Refresh(chain=edit.chain())
     if state is None:
         return Refresh(problem=f"pod {pod.metadata.name}: in grace, but without a state of the update")
-    rest = grace.grace_seconds - (context.now - state.update_timestamp).total_seconds()
+    rest = (later(state.update_timestamp, grace.grace_seconds) - context.now).total_seconds()
     if rest > 0:
         return Refresh(wait_seconds=math.ceil(rest))
     chain = write_batch(edit, grace.spec, state, server_version=context.server_version, now=context.now)

@@ -7,13 +7,16 @@ are read, and dropped with the next write.
 import base64
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Annotated
 
 import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.gojson import go_json
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_STATE, LEGACY_IN_PLACE_GRACE, LEGACY_IN_PLACE_STATE
 from flotilla_common.api.meta import Model, rfc3339
+from flotilla_common.api.moments import Moment
 from flotilla_common.control.plan import Json
 from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
 
@@ -38,7 +41,7 @@ class PreCheck(Model):
 class Batch(Model):
     """Containers that were changed together."""
 
-    timestamp: datetime = _EPOCH
+    timestamp: Moment = _EPOCH
     containers: list[str] = []
 
 
@@ -46,7 +49,7 @@ class InPlaceState(Model):
     """The state annotation; the `next…` members are what later batches will change."""
 
     revision: str = ""
-    update_timestamp: datetime = _EPOCH
+    update_timestamp: Moment = _EPOCH
     last_container_statuses: dict[str, LastStatus] | None = None
     update_env_from_metadata: bool = False
     update_resources: bool = False
@@ -106,7 +109,7 @@ class Grace(Model):
     container_resources: dict[str, Json] = {}
     meta_data_patch: str = ""
     update_env_from_metadata: bool = False
-    grace_seconds: int = 0
+    grace_seconds: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] = 0
 
     @property
     def spec(self) -> UpdateSpec:
@@ -114,8 +117,8 @@ class Grace(Model):
         patch: Json | None = None
         if self.meta_data_patch:
             try:
-                document = msgspec.json.decode(base64.b64decode(self.meta_data_patch), type=dict[str, Json])
-            except msgspec.DecodeError as error:
+                document = read_json(base64.b64decode(self.meta_data_patch), dict[str, Json])
+            except ValueError as error:
                 raise ValueError(f"metaDataPatch: {error}") from error
             patch = document.get("metadata")
         return UpdateSpec(
@@ -156,8 +159,8 @@ def grace_of(pod: Pod) -> Grace | None:
     if not text:
         return None
     try:
-        return msgspec.json.decode(text, type=Grace)
-    except msgspec.DecodeError as error:
+        return read_json(text, Grace)
+    except ValueError as error:
         raise ValueError(f"pod {pod.metadata.name}: annotation {IN_PLACE_GRACE}: {error}") from error
 
 
@@ -175,8 +178,8 @@ def _annotation(pod: Pod, key: str, legacy: str) -> str:
 @lru_cache(maxsize=4096)
 def _decode_state(text: str) -> InPlaceState:
     try:
-        return msgspec.json.decode(text, type=InPlaceState)
-    except msgspec.DecodeError as error:
+        return read_json(text, InPlaceState)
+    except ValueError as error:
         raise ValueError(f"annotation {IN_PLACE_STATE}: {error}") from error
 
 

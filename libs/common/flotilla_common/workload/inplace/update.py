@@ -1,9 +1,9 @@
 """Updating one pod in place as its lifecycle allows: the user's hook is asked first (common.md §8.4)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 from flotilla_common.api.core import Pod
+from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Chain, Event
 from flotilla_common.control.waits import Waits
 from flotilla_common.workload.inplace.context import InPlaceContext
@@ -66,7 +66,7 @@ def update_in_place(
     if pod.state not in (*_FRESH, PREPARING_UPDATE, UPDATING):
         raise UpdateRefused(f"not allowed to in-place update pod {name} in state {pod.state}", [pod])
     if grace_seconds > 0:
-        waits.until(context.now + timedelta(seconds=grace_seconds))
+        waits.until(later(context.now, grace_seconds))
     done = f"successfully update pod {name} in-place(revision {spec.revision})"
     return start(
         pod,

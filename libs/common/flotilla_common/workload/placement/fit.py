@@ -11,6 +11,7 @@ import msgspec
 
 from flotilla_common.api.core import Node
 from flotilla_common.api.documents import Json, mapping
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import Model
 from flotilla_common.api.numbers import integer
 from flotilla_common.api.scheduling import (
@@ -96,7 +97,7 @@ def daemon_demands(spec: Json) -> Demands:
 
 @lru_cache(maxsize=1024)
 def _of_daemons(template: bytes) -> Placement:
-    return Placement(daemon_demands(mapping(mapping(msgspec.json.decode(template)).get("spec"))))
+    return Placement(daemon_demands(mapping(mapping(read_json(template, object)).get("spec"))))
 
 
 def _excluded(why: str) -> Fit:

@@ -7,6 +7,7 @@ import msgspec
 
 from flotilla_common.api.core import Node, Pod, PodSpec
 from flotilla_common.api.documents import mapping
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.scheduling import Taint
 from flotilla_common.workload.placement.fit import Demands, Placement
 from flotilla_common.workload.placement.room import lacking, requests_of
@@ -57,7 +58,7 @@ class StrictPlacement:
 
 @lru_cache(maxsize=1024)
 def _of(template: bytes) -> StrictPlacement:
-    spec = mapping(mapping(msgspec.json.decode(template)).get("spec"))
+    spec = mapping(mapping(read_json(template, object)).get("spec"))
     try:
         return StrictPlacement(msgspec.convert(spec, PodSpec))
     except ValueError as error:  # msgspec.ValidationError is one

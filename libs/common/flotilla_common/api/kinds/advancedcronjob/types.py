@@ -3,13 +3,12 @@
 Templates stay raw: they are copied as documents, never through a partial type. v1alpha1 lacks imageListPullJobTemplate.
 """
 
-from datetime import datetime
-
 import msgspec
 
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import JOB, Resource
 
 ADVANCED_CRON_JOB = Resource("apps.kruise.io", "v1beta1", "advancedcronjobs", "AdvancedCronJob")
@@ -67,7 +66,7 @@ class ObjectReference(Model):
 class AdvancedCronJobStatus(Model):
     type: str = ""  # Job, BroadcastJob, ImageListPullJob
     active: list[ObjectReference] = []
-    last_schedule_time: datetime | None = None  # when the latest run was due that was started
+    last_schedule_time: Moment | None = None  # when the latest run was due that was started
 
 
 class AdvancedCronJob(Model):

@@ -4,11 +4,10 @@ fields.
 Templates stay raw: they are copied as documents, never through a partial type.
 """
 
-from datetime import datetime
-
 import msgspec
 
 from flotilla_common.api.meta import IntOrString, Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
 
 BROADCAST_JOB = Resource("apps.kruise.io", "v1beta1", "broadcastjobs", "BroadcastJob")
@@ -56,8 +55,8 @@ class BroadcastJobSpec(Model):
 class BroadcastJobCondition(Model):
     type: str = ""  # Complete, Failed
     status: str = ""
-    last_probe_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_probe_time: Moment | None = None
+    last_transition_time: Moment | None = None
     reason: str = ""
     message: str = ""
 
@@ -66,8 +65,8 @@ class BroadcastJobStatus(Model):
     """All counts but `desired`, which is nodes, are pods (broadcastjob.md §2.2)."""
 
     conditions: list[BroadcastJobCondition] = []
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
+    start_time: Moment | None = None
+    completion_time: Moment | None = None
     active: int = 0
     succeeded: int = 0
     failed: int = 0

@@ -112,4 +112,4 @@ def _in_place_to_alpha(in_place: Json, document: Json) -> Json | None:
 
 def _int32(value: str) -> int | None:
     number = integer(value)
-    return number if number in _INT32 else None
+    return number if number is not None and number in _INT32 else None

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from flotilla_common.api.documents import Json, mapping, mappings, member, text
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import RECREATE_SNAPSHOT, RECREATE_UNREADY
 from flotilla_common.api.kinds.containerrecreaterequest.types import PRE_RECREATE_GRACE, ContainerSnapshot
 from flotilla_common.api.meta import rfc3339
@@ -90,8 +91,8 @@ def _snapshot(written: str) -> list[Json] | None:
     if not written:
         return None
     try:
-        containers = msgspec.json.decode(written, type=list[ContainerSnapshot])
-    except msgspec.MsgspecError as error:
+        containers = read_json(written, list[ContainerSnapshot])
+    except ValueError as error:
         _log.warning("annotation ignored", annotation=RECREATE_SNAPSHOT, error=str(error))
         return None
     return [_entry(msgspec.to_builtins(container)) for container in containers]

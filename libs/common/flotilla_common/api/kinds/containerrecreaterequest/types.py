@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_common.api.meta import Condition, IntOrString, Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
 
 RECREATE_REQUEST = Resource("apps.kruise.io", "v1beta1", "containerrecreaterequests", "ContainerRecreateRequest")
@@ -122,7 +123,7 @@ class ContainerSnapshot(Model, omit_defaults=False):
 
 class ContainerRecreateRequestStatus(Model):
     phase: str = ""
-    completion_time: datetime | None = None
+    completion_time: Moment | None = None
     message: str = ""
     container_recreate_states: list[RecreateState] = []
     container_status_snapshot: list[ContainerSnapshot] = []

@@ -3,11 +3,11 @@
 The template's containers stay raw: they are copied as documents, never through a partial type.
 """
 
-from datetime import datetime
 from typing import Any
 
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 
@@ -46,8 +46,8 @@ class EphemeralJobSpec(Model):
 class EphemeralJobCondition(Model):
     type: str = ""  # Initialized, MatchedEmpty, JobSucceeded, JobFailed, JobError
     status: str = ""
-    last_probe_time: datetime | None = None
-    last_transition_time: datetime | None = None
+    last_probe_time: Moment | None = None
+    last_transition_time: Moment | None = None
     reason: str = ""
     message: str = ""
 
@@ -56,8 +56,8 @@ class EphemeralJobStatus(Model):
     """All counts are pods (ephemeraljob.md §7)."""
 
     conditions: list[EphemeralJobCondition] = []
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
+    start_time: Moment | None = None
+    completion_time: Moment | None = None
     phase: str = ""
     match: int = 0
     running: int = 0

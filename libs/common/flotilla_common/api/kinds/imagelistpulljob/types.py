@@ -1,9 +1,8 @@
 """ImageListPullJob in its storage version, apps.kruise.io/v1beta1 (imagepull.md §2.3)."""
 
-from datetime import datetime
-
 from flotilla_common.api.kinds.imagepulljob.types import PullTemplate
 from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
 
 IMAGE_LIST_PULL_JOB = Resource("apps.kruise.io", "v1beta1", "imagelistpulljobs", "ImageListPullJob")
@@ -24,8 +23,8 @@ class FailedImageStatus(Model):
 class ImageListPullJobStatus(Model):
     """All counts are images."""
 
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
+    start_time: Moment | None = None
+    completion_time: Moment | None = None
     desired: int = 0
     active: int = 0
     completed: int = 0

@@ -1,10 +1,9 @@
 """ImagePullJob in its storage version, apps.kruise.io/v1beta1, and what ImageListPullJob shares (imagepull.md §2.2)."""
 
-from datetime import datetime
-
 from flotilla_common.api.facts import Fact
 from flotilla_common.api.kinds.nodeimage.types import SandboxConfig
 from flotilla_common.api.meta import IntOrString, LabelSelector, Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
 from flotilla_common.api.selectors import Selector
 
@@ -63,8 +62,8 @@ class ImagePullJobSpec(PullTemplate):
 class ImagePullJobStatus(Model):
     """All counts are nodes."""
 
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
+    start_time: Moment | None = None
+    completion_time: Moment | None = None
     desired: int = 0
     active: int = 0
     succeeded: int = 0

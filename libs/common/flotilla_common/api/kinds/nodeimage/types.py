@@ -5,11 +5,10 @@ The jobs service writes the spec; the status is what the node's agent reports. A
 its `version` is that of the tag in the spec.
 """
 
-from datetime import datetime
-
 import msgspec
 
 from flotilla_common.api.meta import Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import Resource
 
 NODE_IMAGE = Resource("apps.kruise.io", "v1beta1", "nodeimages", "NodeImage", namespaced=False)
@@ -64,7 +63,7 @@ class ImageTag(Model):
     """One pull task; a higher `version` is a new round of it."""
 
     tag: str = ""
-    created_at: datetime | None = None
+    created_at: Moment | None = None
     version: int = 0
     image_pull_policy: str = ""
     owner_references: list[JobReference] = []
@@ -97,8 +96,8 @@ class TagStatus(Model):
     tag: str = ""
     phase: str = ""
     progress: int = 0
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
+    start_time: Moment | None = None
+    completion_time: Moment | None = None
     version: int = 0
     image_id: str = msgspec.field(default="", name="imageID")
     message: str = ""

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from flotilla_common.api.documents import Json, mapping, mappings, text
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import CONFIGURATION
 from flotilla_common.api.meta import group_of
 
@@ -32,8 +33,8 @@ def custom_workloads(configuration: Mapping[str, str]) -> list[CustomWorkload]:
     if not written:
         return []
     try:
-        document = _lower(msgspec.json.decode(written, type=Json))
-    except msgspec.MsgspecError as error:
+        document = _lower(read_json(written, Json))
+    except ValueError as error:
         raise ValueError(f"{WHITE_LIST} of ConfigMap {CONFIGURATION} cannot be read: {error}") from error
     entries = [_lower(entry) for entry in mappings(document.get("workloads"))]
     return [CustomWorkload(*(text(entry.get(key)) for key in ("group", "version", "kind"))) for entry in entries]

@@ -4,14 +4,15 @@ The resource that is distributed stays raw JSON: users compute the hash of its b
 was written. What decisions look at is read from it by `ResourceDistribution.source`.
 """
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from flotilla_common.api.documents import Json, is_object, member, text
 from flotilla_common.api.facts import Fact
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import LabelSelector, Model, ObjectMeta
+from flotilla_common.api.moments import Moment
 from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class DistributionCondition(Model):
 
     type: str = ""
     status: str = ""  # True, False
-    last_transition_time: datetime | None = None
+    last_transition_time: Moment | None = None
     reason: str = ""
     failed_namespaces: list[str] = []
 
@@ -94,7 +95,7 @@ class ResourceDistribution(Model, dict=True):
     @Fact
     def source(self) -> Source:
         """`spec.resource`. Raises ValueError for what cannot be distributed."""
-        document = msgspec.json.decode(self.spec.resource)
+        document = read_json(self.spec.resource, object)
         if not is_object(document):
             raise ValueError("spec.resource is no object")
         resource = distributed(document)

@@ -6,11 +6,10 @@ decision.
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from flotilla_common.api import re2
 from flotilla_common.api.admission.fields import Fault, invalid, required
 from flotilla_common.api.documents import Json, mappings, member, strings
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import LabelSelector, Model
 from flotilla_common.api.selectors import Selector, key_problem
 
@@ -70,7 +69,7 @@ def _white_list_problem(entries: list[dict[str, str]], labels: dict[str, str], w
 
 def _expressions(written: str, labels: dict[str, str]) -> list[str]:
     """Those of all rules that are about a SidecarSet with these labels. Raises ValueError."""
-    rules = msgspec.json.decode(written, type=_WhiteList).rules if written else []
+    rules = read_json(written, _WhiteList).rules if written else []
     compiled = [(rule, None if rule.selector is None else Selector.compile(rule.selector)) for rule in rules]
     about_it = [rule for rule, selector in compiled if selector is None or selector.matches(labels)]
     return [expression for rule in about_it for expression in rule.allowed_annotation_key_exprs]

@@ -6,7 +6,10 @@ from typing import Any
 import msgspec
 
 from flotilla_common.api.documents import is_object
+from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.kinds.sidecarset.types import MERGE_PATCH_JSON, OVERWRITE, PatchPodMetadata
+
+_read = Reader(object).read
 
 
 def patched_annotations(annotations: Mapping[str, str], entries: Iterable[PatchPodMetadata]) -> dict[str, str]:
@@ -26,9 +29,9 @@ def _merged(key: str, held: str, patch: str) -> str:
     if not held:
         return patch
     try:
-        before = msgspec.json.decode(held)
-        merged = _compact(_apply(before, msgspec.json.decode(patch)))
-    except msgspec.DecodeError as fault:
+        before = _read(held)
+        merged = _compact(_apply(before, _read(patch)))
+    except ValueError as fault:
         raise ValueError(f"annotation {key} cannot be merged: {fault}") from fault
     return held if merged == _compact(before) else merged  # a second time changes nothing
 

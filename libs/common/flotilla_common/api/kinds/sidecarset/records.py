@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from flotilla_common.api.jsontext import Reader
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_INJECTED
 from flotilla_common.api.meta import Model
 
@@ -21,7 +22,7 @@ class Record(Model, omit_defaults=False):
     controller_revision: str | msgspec.UnsetType = msgspec.UNSET
 
 
-_decode = msgspec.json.Decoder(dict[str, Record | str]).decode
+_read = Reader(dict[str, Record | str]).read
 
 
 def records(value: str) -> dict[str, Record]:
@@ -29,8 +30,8 @@ def records(value: str) -> dict[str, Record]:
     if not value:
         return {}
     try:
-        found = _decode(value)
-    except msgspec.MsgspecError as fault:
+        found = _read(value)
+    except ValueError as fault:
         raise ValueError(f"not a record of SidecarSets: {fault}") from fault
     return {name: _record(name, held) for name, held in found.items()}
 
