@@ -329,3 +329,10 @@ def ended(kind: str, since: float, **status: Any) -> dict[str, Any]:
         "conditions": [condition],
         **status,
     }
+
+
+@pytest.mark.parametrize("seconds", [10**12, 2**63 - 1])
+def test_a_deadline_beyond_the_calendar_never_comes(seconds: int) -> None:
+    found = planned(job(status=running(60), **completion(activeDeadlineSeconds=seconds)), pods("1R"), nodes(2))
+    assert found.deleted == []
+    assert found.status["phase"] == "running"

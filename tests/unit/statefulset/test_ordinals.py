@@ -1,10 +1,14 @@
 """Which ordinals a set wants (statefulset.md §4.2)."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flotilla_statefulset.ordinals import MAX_ORDINAL, Ordinals, ordinal_of
+from tests.support.timing import within
+from tests.unit.statefulset.build import planned, sts
 
 ranges = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)).map(lambda one: (one[0], one[0] + one[1])))
 
@@ -59,3 +63,17 @@ def test_as_counted_one_by_one(start: int, replicas: int, reserved: list[tuple[i
 )
 def test_ordinals_in_names(pod: str, owner: str, ordinal: int) -> None:
     assert ordinal_of(pod, owner) == ordinal
+
+
+@pytest.mark.parametrize("replicas", [5_000_000, 2**31 - 1])
+def test_a_pass_costs_what_it_does_and_not_what_replicas_says(replicas: int) -> None:
+    tracemalloc.start()
+    try:
+        with within(1.0):
+            result = planned(sts(replicas).m("50%"), "0A 1A 2A")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20
+    assert result.numbers["unavailable"] == replicas - 3
+    assert f"of {replicas - 3} missing pods" in next(one.message for one in result.reasons if one.code == "ScalingUp")

@@ -317,6 +317,10 @@ CAUSES = msgspec.json.encode(
             [],
             id="namespace is going",
         ),
+        pytest.param(ApiError(403, "Forbidden", "exceeded quota: q, requested: count/podtemplates=1"), [], id="quota"),
+        pytest.param(
+            ApiError(403, "Forbidden", 'admission webhook "p" denied the request: no PodTemplates'), [], id="policy"
+        ),
     ],
 )
 async def test_refusals_become_field_errors(refusal: ApiError, expected: list[str]) -> None:
@@ -350,5 +354,5 @@ async def test_without_an_answer_there_is_no_verdict() -> None:
 
 
 async def test_other_errors_are_passed_on() -> None:
-    with pytest.raises(ApiError, match="forbidden"):
-        await judged(TEMPLATE, refuse=ApiError(403, "Forbidden", "podtemplates is forbidden"))
+    with pytest.raises(ApiError, match="etcd"):
+        await judged(TEMPLATE, refuse=ApiError(500, "InternalError", "etcd is away"))

@@ -54,7 +54,7 @@ class Creator:
     def stage(self) -> None:
         """Put them into the plan: in slow start, since what refuses one pod will refuse the others."""
         context, draft = self._context, self._draft
-        missing = len(context.pods.missing)
+        missing = context.pods.missing_count
         there, failed = context.targets.replicas - missing, PHASE in context.snapshot.failures
         chains = self._chains[: creates_of_pass(there, failed=failed)]
         if not chains:

@@ -189,7 +189,7 @@ def _finish(context: PlanContext, draft: Draft, status: StatusPlan) -> Plan:
         "expectedUpdated": want.expected_updated,
         "partition": want.partition,
         "maxUnavailable": want.max_unavailable,
-        "unavailable": len(context.pods.unavailable),
+        "unavailable": len(context.pods.unavailable) + context.pods.unseen,
         "condemned": len(context.pods.condemned),
     }
     settled = not draft.stages and is_complete(context) and not (context.pods.unsettled or context.pods.unfit)

@@ -9,6 +9,7 @@ and kept with it; a pass sorts pods into groups of equal traits, and looks close
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -94,12 +95,17 @@ class Counts(msgspec.Struct, kw_only=True):
     updated_available: int = 0
 
 
+MOST_MISSING = 10_000
+"""Missing ordinals that one pass looks at. It creates a few hundred pods; what spec.replicas says costs no more."""
+
+
 class Pods(msgspec.Struct, kw_only=True):
     """The pods of one StatefulSet by what they are. Numbers are ordinals."""
 
     by_ordinal: dict[int, Pod] = {}  # all that are claimed, in no order
     revisions: set[str] = set()  # that one of these is on
-    missing: list[int] = []  # wanted and not there, ascending
+    missing: list[int] = []  # wanted and not there, ascending: so many of them as a pass may look at
+    missing_count: int = 0  # all of them
     condemned: list[int] = []  # there and not wanted, descending
     strays: list[Pod] = []  # controlled by the set, but not its own by labels or name
     notable: set[int] = set()  # wanted ones that are not simply there, named and available
@@ -111,6 +117,11 @@ class Pods(msgspec.Struct, kw_only=True):
     specified: list[int] = []  # wanted ones that somebody wants deleted, descending
     unsettled: list[int] = []  # that a refresh has to look at, ascending
     counts: Counts = msgspec.field(default_factory=Counts)
+
+    @property
+    def unseen(self) -> int:
+        """How many missing ones this pass does not look at; they are unavailable, too."""
+        return self.missing_count - len(self.missing)
 
 
 class Criteria(NamedTuple):
@@ -144,7 +155,9 @@ def sort_pods(owned: Iterable[Pod], adopted: Iterable[Pod], criteria: Criteria) 
         groups[traits(pod)][_ordinal(pod, criteria.name)] = pod
     for kind, members in groups.items():
         _enter(found, kind, members, criteria)
-    found.missing = [one for one in criteria.ordinals if one not in found.by_ordinal]
+    absent = (one for one in criteria.ordinals if one not in found.by_ordinal)
+    found.missing = list(islice(absent, MOST_MISSING))
+    found.missing_count = len(criteria.ordinals) - len(found.by_ordinal) + len(found.condemned)
     found.unavailable.update(found.missing)
     for descending in (found.condemned, found.outdated, found.specified):
         descending.sort(reverse=True)

@@ -127,7 +127,7 @@ class _Walk:
         self._left -= 1
         if self._left > 0:
             return Flow.NEXT
-        if missing := len(self._context.pods.missing):
+        if missing := self._context.pods.missing_count:
             limit = self._context.targets.scale_limit
             text = f"missing: {pods_word(missing)}; at most scaleStrategy.maxUnavailable {limit} may be unavailable"
             self._draft.reason("ScaleUpLimited", text)

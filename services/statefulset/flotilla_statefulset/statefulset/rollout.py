@@ -77,7 +77,7 @@ def _unordered(context: PlanContext, growth: Growth) -> list[int]:
 def _missing_old(context: PlanContext) -> int:
     """Pods that are missing and come back on the old revision (§4.6): they take no place of those that are done."""
     old = len(context.pods.outdated)
-    return min(max(context.targets.partition - old, 0), len(context.pods.missing))
+    return min(max(context.targets.partition - old, 0), context.pods.missing_count)
 
 
 class _Update:
@@ -94,6 +94,9 @@ class _Update:
         self._chains: list[Chain] = []
         self._updated: list[Pod] = []
         self._held: list[Pod] = []
+
+    def _count(self) -> int:
+        return len(self._unavailable) + self._context.pods.unseen
 
     def delete_specified(self) -> None:
         """Pods that carry the specified-delete label, whatever the partition says. One that may not go now does not
@@ -149,7 +152,7 @@ class _Update:
 
     def _may(self, ordinal: int) -> bool:
         """Whether the pod may become unavailable, or does not serve anyway."""
-        if len(self._unavailable) < self._context.targets.max_unavailable:
+        if self._count() < self._context.targets.max_unavailable:
             return True
         if ordinal not in self._unavailable:
             return False
