@@ -76,6 +76,12 @@ async def test_what_is_known_already_is_not_even_decoded() -> None:
     assert bench.mirror.is_undecodable(POD, "u-a")
 
 
+async def test_a_member_that_is_null_is_absent() -> None:
+    bench = await started()
+    bench.mirror.written(POD, body("a", 1)[:-1] + b',"spec":{"nodeSelector":null,"containers":[{"env":null}]}}')
+    assert bench.held == {"a": "1"}
+
+
 async def test_what_is_nested_too_deeply_is_set_aside() -> None:
     bench = await started()
     deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000

@@ -102,7 +102,7 @@ def refused(builder: Builder) -> str:
         ({"selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}, "'Is' is not a valid"),
         ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}, "spec.namespaceSelector"),
         ({"containers": [{"name": 7}]}, "spec.containers: Expected `str`"),
-        ({"containers": {}}, "spec.containers: Expected `array | null`"),
+        ({"containers": {}}, "spec.containers: Expected `array`"),
         ({"initContainers": [1]}, "spec.initContainers: Expected `object`"),
     ],
 )

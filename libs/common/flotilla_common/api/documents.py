@@ -4,7 +4,11 @@ The readers are tolerant: a member that is absent, null or of another type reads
 types decodes the document first.
 """
 
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T")
 
 Json = dict[str, Any]
 JsonValue = Json | list[Any] | str | int | float | bool | None
@@ -60,6 +64,21 @@ def fill(document: Json, **defaults: JsonValue) -> None:
     for key, value in defaults.items():
         if document.get(key) is None:
             document[key] = value
+
+
+def without_nulls(value: JsonValue) -> Any:
+    """Return the value without the members that are null, at every depth: to Kubernetes they are absent. Nulls in
+    arrays stay."""
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    if not is_object(value):
+        return value
+    return {key: without_nulls(item) for key, item in value.items() if item is not None}
+
+
+def typed(value: object, kind: type[T]) -> T:
+    """Return the value as the type says it; null is absent. Raises ValueError for a wrong type."""
+    return msgspec.convert(without_nulls(cast("JsonValue", value)), kind)
 
 
 def strings(value: object) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from flotilla_common.api.documents import without_nulls
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.reflector import HeadMeta, decode_head
@@ -64,13 +65,27 @@ class Intake(Generic[T]):
         if isinstance(raw, msgspec.Raw):
             raw = bytes(raw)
         try:
-            obj = self._decoder.decode(raw)
+            obj = self._decode(raw)
         except (msgspec.MsgspecError, RecursionError) as error:
             self._cannot_decode(raw, error)
             return None
         if self.undecodable and self._is_newer(obj):
             self.undecodable.pop(obj.metadata.uid, None)
         return obj
+
+    def _decode(self, raw: bytes) -> T:
+        """To Kubernetes a member that is null is absent. Hardly any object has one that matters."""
+        try:
+            return self._decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            document = msgspec.json.decode(raw)
+            bare = without_nulls(document)
+            if bare == document:
+                raise
+            try:
+                return self._decoder.decode(msgspec.json.encode(bare))
+            except msgspec.ValidationError:
+                raise error from None
 
     def drop(self, head: HeadMeta) -> None:
         """The object of that name and uid is gone."""

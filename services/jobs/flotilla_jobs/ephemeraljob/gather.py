@@ -1,9 +1,7 @@
 """From mirror tables to snapshots: a job and the pods that its selector matches."""
 
-import msgspec
-
 from flotilla_common.api.core import Pod
-from flotilla_common.api.documents import Json, member, strings
+from flotilla_common.api.documents import Json, member, strings, typed
 from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB, EphemeralJob
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.resources import POD
@@ -20,7 +18,7 @@ def is_chosen(job: Json, pod: Json) -> bool:
     if member(job, "metadata").get("namespace") != member(pod, "metadata").get("namespace"):
         return False
     try:
-        query = Selector.compile(msgspec.convert(member(job, "spec", "selector"), LabelSelector))
+        query = Selector.compile(typed(member(job, "spec", "selector"), LabelSelector))
     except ValueError:  # also what msgspec raises
         return False
     return query.matches(strings(member(pod, "metadata", "labels")))

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import msgspec
 
+from flotilla_common.api.documents import typed
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.kinds.sidecarset.types import Sidecar, SidecarSet
 from flotilla_common.api.meta import LabelSelector
@@ -87,15 +89,17 @@ def _wanted(
 
 def _sidecars(field: str, raw: bytes) -> list[Sidecar]:
     try:
-        return msgspec.json.decode(raw, type=list[Sidecar] | None) or []
-    except msgspec.MsgspecError as fault:
+        given = read_json(raw, object)
+        return [] if given is None else typed(given, list[Sidecar])
+    except ValueError as fault:
         raise ValueError(f"{field}: {fault}") from fault
 
 
 def _selector(field: str, raw: bytes) -> Selector | None:
-    selector = msgspec.json.decode(raw, type=LabelSelector | None)
-    if selector is None:
+    given = read_json(raw, object)
+    if given is None:
         return None
+    selector = typed(given, LabelSelector)
     try:
         return Selector.compile(selector)
     except ValueError as fault:

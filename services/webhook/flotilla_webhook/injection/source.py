@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flotilla_common.api.documents import Json, mappings, member, strings, text
+from flotilla_common.api.documents import Json, mappings, member, strings, text, typed
 from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE
 from flotilla_common.api.kinds.sidecarset.types import PatchPodMetadata
 
@@ -43,7 +43,7 @@ class Source(msgspec.Struct, frozen=True):
     def pod_metadata(self) -> list[PatchPodMetadata]:
         """What it puts on pods. Raises ValueError for what cannot be read."""
         entries = mappings(member(self.document, "spec").get("patchPodMetadata"))
-        return msgspec.convert(entries, list[PatchPodMetadata])
+        return typed(entries, list[PatchPodMetadata])
 
     @property
     def listed(self) -> list[str]:

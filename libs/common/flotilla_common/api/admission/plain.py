@@ -7,14 +7,14 @@ import msgspec
 
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, patched
-from flotilla_common.api.documents import Json, is_object
+from flotilla_common.api.documents import Json, without_nulls
 
 T = TypeVar("T")
 
 
 def decoded(document: Json, model: type[T]) -> T:
     """The document as the type says it; a member that is null is not there. Raises ValueError for a wrong type."""
-    return msgspec.json.decode(msgspec.json.encode(_without_nulls(document)), type=model)
+    return msgspec.json.decode(msgspec.json.encode(without_nulls(document)), type=model)
 
 
 def document_of(request: Request, decode: Callable[[Json], object]) -> Json:
@@ -41,8 +41,3 @@ def judged(request: Request, model: type[T], problem_of: Callable[[T], str]) -> 
     except ValueError as fault:
         problem = str(fault)
     return error(400, problem) if problem else ALLOWED
-
-
-def _without_nulls(document: Json) -> Json:
-    present = {key: value for key, value in document.items() if value is not None}
-    return present | {key: _without_nulls(value) for key, value in present.items() if is_object(value)}

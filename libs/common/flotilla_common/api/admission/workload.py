@@ -12,7 +12,7 @@ import msgspec
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.tools import Tools, Verdict
-from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
+from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text, typed
 from flotilla_common.api.meta import IntOrString, LabelSelector
 from flotilla_common.api.podtemplate import canonical_object
 from flotilla_common.api.selectors import Selector
@@ -34,7 +34,7 @@ def selector_faults(spec: Json, kind: str) -> Iterator[Fault]:
         yield required("spec.selector")
         return
     try:
-        selector = Selector.compile(msgspec.convert(given, LabelSelector))
+        selector = Selector.compile(typed(given, LabelSelector))
     except ValueError as error:
         yield invalid("spec.selector", given, str(error))
         return
@@ -48,7 +48,7 @@ def selector_faults(spec: Json, kind: str) -> Iterator[Fault]:
 
 def selector_of(spec: Json) -> LabelSelector:
     """The selector as it is meant, however it is written. Raises ValueError."""
-    return msgspec.convert(spec.get("selector") or {}, LabelSelector)
+    return typed(spec.get("selector") or {}, LabelSelector)
 
 
 def endless_faults(spec: Json, kind: str) -> Iterator[Fault]:
@@ -160,7 +160,7 @@ def _selector_problem(selector: Json) -> str:
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         return "selector can not be empty"
     try:
-        Selector.compile(msgspec.convert(selector, LabelSelector))
+        Selector.compile(typed(selector, LabelSelector))
     except ValueError as error:
         return f"invalid selector {error}"
     return ""

@@ -10,7 +10,7 @@ from functools import lru_cache
 import msgspec
 
 from flotilla_common.api.core import Node
-from flotilla_common.api.documents import Json, mapping
+from flotilla_common.api.documents import Json, mapping, typed
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import Model
 from flotilla_common.api.numbers import integer
@@ -88,8 +88,8 @@ class Placement:
 def daemon_demands(spec: Json) -> Demands:
     """What daemons with this pod spec demand: they tolerate more than it says. Raises ValueError: it cannot be read."""
     try:
-        own = msgspec.convert(spec, Demands)
-        tolerations = msgspec.convert(with_daemon_tolerations(spec), list[Toleration])
+        own = typed(spec, Demands)
+        tolerations = typed(with_daemon_tolerations(spec), list[Toleration])
         return msgspec.structs.replace(own, tolerations=tolerations)
     except msgspec.ValidationError as error:
         raise ValueError(f"spec.template.spec: {error}") from error

@@ -6,7 +6,7 @@ from functools import lru_cache
 import msgspec
 
 from flotilla_common.api.core import Node, Pod, PodSpec
-from flotilla_common.api.documents import mapping
+from flotilla_common.api.documents import mapping, typed
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.scheduling import Taint
 from flotilla_common.workload.placement.fit import Demands, Placement
@@ -60,6 +60,6 @@ class StrictPlacement:
 def _of(template: bytes) -> StrictPlacement:
     spec = mapping(mapping(read_json(template, object)).get("spec"))
     try:
-        return StrictPlacement(msgspec.convert(spec, PodSpec))
+        return StrictPlacement(typed(spec, PodSpec))
     except ValueError as error:  # msgspec.ValidationError is one
         raise ValueError(f"spec.template.spec: {error}") from error

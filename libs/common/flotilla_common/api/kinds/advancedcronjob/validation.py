@@ -6,10 +6,9 @@ in as faults. What only a Job or BroadcastJob may not say shows when one is made
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
 from flotilla_common.api.admission.names import job_name_faults
+from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.documents import Json, mapping, text
 from flotilla_common.api.kinds.advancedcronjob.changes import change_faults
 from flotilla_common.api.kinds.advancedcronjob.pull_validation import pull_faults
@@ -25,7 +24,7 @@ _ONE_OF = f"one of {', '.join(ALL[:-1])} and {ALL[-1]}"
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1 are the
     same, only fewer."""
-    msgspec.json.decode(msgspec.json.encode(document), type=AdvancedCronJob)
+    decoded(document, AdvancedCronJob)
     check_templates(mapping(document.get("spec")))
 
 

@@ -6,10 +6,9 @@ in as faults.
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import Fault, invalid
 from flotilla_common.api.admission.names import job_name_faults
+from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.documents import Json, mapping, member, strings
 from flotilla_common.api.kinds.broadcastjob.types import NAME_LABEL, NEVER, UID_LABEL, BroadcastJob
 
@@ -19,7 +18,7 @@ _OURS = f'"{NAME_LABEL}" and "{UID_LABEL}" are not allowed to preset in pod labe
 
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
-    msgspec.json.decode(msgspec.json.encode(document), type=BroadcastJob)
+    decoded(document, BroadcastJob)
 
 
 def validate(document: Json, name: str, template: Iterable[Fault] = ()) -> list[Fault]:

@@ -8,9 +8,8 @@ apiserver's own business: it has judged it before it asks a validating webhook.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
+from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.admission.workload import (
     LABEL_TOO_LONG,
     LONGEST_NAME,
@@ -49,7 +48,7 @@ _IMMUTABLE = f"updates to cloneset spec for fields other than {', '.join(_MUTABL
 
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
-    msgspec.json.decode(msgspec.json.encode(to_hub(document)), type=CloneSet)
+    decoded(to_hub(document), CloneSet)
 
 
 def validate(

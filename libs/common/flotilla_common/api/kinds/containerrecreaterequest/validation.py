@@ -4,8 +4,7 @@ Each function returns the first fault as a sentence, or an empty string. Contain
 frozen.
 """
 
-import msgspec
-
+from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.core import Pod
 from flotilla_common.api.documents import Json, member, strings
 from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID, RECREATE_UNREADY, SIDECAR_TERMINATED
@@ -23,7 +22,7 @@ MINIMUM_DEADLINE = 3
 
 def check_types(document: Json) -> ContainerRecreateRequest:
     """The request, decoded. Raises ValueError if a field has a type that it cannot have."""
-    return msgspec.json.decode(msgspec.json.encode(document), type=ContainerRecreateRequest)
+    return decoded(document, ContainerRecreateRequest)
 
 
 def spec_problem(spec: ContainerRecreateRequestSpec) -> str:

@@ -6,9 +6,8 @@ in as faults.
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid
+from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.admission.workload import endless_faults, selector_faults, selector_of, too_long
 from flotilla_common.api.documents import Json, mapping, member
 from flotilla_common.api.kinds.daemonset.rollout_validation import rollout_faults
@@ -32,7 +31,7 @@ _IMMUTABLE = f"updates to daemonset spec for fields other than {', '.join(_MUTAB
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1's spec are
     the same, only fewer."""
-    msgspec.json.decode(msgspec.json.encode(document), type=DaemonSet)
+    decoded(document, DaemonSet)
 
 
 def validate(document: Json, old: Json | None = None, template: Iterable[Fault] = ()) -> list[Fault]:

@@ -6,10 +6,9 @@ template, so it gets ordinary ones with the same members.
 
 from collections.abc import Iterable, Iterator, Set
 
-import msgspec
-
 from flotilla_common.api.admission.fields import Fault, duplicate, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.names import label_faults
+from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.documents import Json, JsonValue, mappings, member, text
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
 
@@ -33,7 +32,7 @@ _STAND_IN = "spec.template.spec.containers["
 
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads has a type that it cannot have."""
-    msgspec.json.decode(msgspec.json.encode(document), type=EphemeralJob)
+    decoded(document, EphemeralJob)
 
 
 def containers_of(document: Json) -> list[Json]:

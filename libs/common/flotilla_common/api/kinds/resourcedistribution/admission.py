@@ -4,10 +4,8 @@ Whether the apiserver takes the resource is asked of the apiserver itself, with 
 nothing is stored. One that did not change is not tried again, as with pod templates (docs/adr/0002).
 """
 
-import msgspec
-
 from flotilla_common.api.admission.fields import Fault, aggregate
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import decoded, document_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.documents import Json, mapping
@@ -46,4 +44,4 @@ async def _try(resource: Json, tools: Tools) -> list[Fault]:
 
 
 def _typed(document: Json) -> ResourceDistribution:
-    return msgspec.json.decode(msgspec.json.encode(to_hub(document)), type=ResourceDistribution)
+    return decoded(to_hub(document), ResourceDistribution)

@@ -5,7 +5,7 @@ import msgspec
 from flotilla_common.api.admission.configuration import configuration
 from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import decoded, document_of
 from flotilla_common.api.admission.review import Answer, Request, error, patched
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import unknown_fields
@@ -48,7 +48,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
 
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads, or any field that pods get, has a type that it cannot have."""
-    msgspec.json.decode(msgspec.json.encode(to_hub(document)), type=SidecarSet)
+    decoded(to_hub(document), SidecarSet)
     for name in INJECTED:
         canonical_list(mapping(document.get("spec")), name)
 

@@ -6,10 +6,8 @@ overlapping.
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import Fault, invalid
-from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text
+from flotilla_common.api.documents import Json, mapping, mappings, member, strings, text, typed
 from flotilla_common.api.kinds.sidecarset.canary import base_of
 from flotilla_common.api.kinds.sidecarset.canonical import canonical_list
 from flotilla_common.api.kinds.sidecarset.names import names_in_pods
@@ -44,7 +42,7 @@ def _meet(spec: Json, other: Json) -> bool:
 
 
 def _selector(given: object) -> LabelSelector:
-    return msgspec.convert(given or {}, LabelSelector)
+    return typed(given or {}, LabelSelector)
 
 
 def _disjoint_given(known: LabelSelector, asked: LabelSelector) -> bool:

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, invalid, required
 from flotilla_common.api.admission.workload import priority_problem, scatter_problem
-from flotilla_common.api.documents import Json, mapping, mappings, member
+from flotilla_common.api.documents import Json, mapping, mappings, member, typed
 from flotilla_common.api.kinds.sidecarset.types import PARTIAL
 from flotilla_common.api.meta import LabelSelector
 from flotilla_common.api.selectors import Selector
@@ -64,7 +62,7 @@ def injection_faults(spec: Json, *, missing: bool) -> Iterator[Fault]:
 def _selector_faults(path: str, given: object) -> Iterator[Fault]:
     if given is None:
         return
-    selector = msgspec.convert(given, LabelSelector)
+    selector = typed(given, LabelSelector)
     if not selector.match_labels and not selector.match_expressions:
         yield invalid(path, mapping(given), "empty selector is not valid for sidecarset.")
     try:

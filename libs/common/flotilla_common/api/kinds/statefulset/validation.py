@@ -6,10 +6,9 @@ found: the pod template is judged by the apiserver, changed claims by whoever ca
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from flotilla_common.api.admission.fields import NON_NEGATIVE, Fault, forbidden, invalid, not_supported, required
 from flotilla_common.api.admission.names import label_faults
+from flotilla_common.api.admission.plain import decoded
 from flotilla_common.api.admission.workload import change_beyond_images, endless_faults, selector_faults, selector_of
 from flotilla_common.api.documents import Json, mapping, member, text
 from flotilla_common.api.kinds.statefulset.ordinal_validation import ordinal_faults
@@ -37,7 +36,7 @@ _IMMUTABLE = f"updates to statefulset spec for fields other than {', '.join(_MUT
 def check_types(document: Json) -> None:
     """Raise ValueError if a field that Flotilla reads has a type that it cannot have. The fields of v1alpha1 are the
     same, only fewer."""
-    msgspec.json.decode(msgspec.json.encode(document), type=StatefulSet)
+    decoded(document, StatefulSet)
 
 
 def validate(
