@@ -5,8 +5,9 @@ second, which the apiserver does by itself for as long as it waits for an answer
 a moment, and never the process its memory.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from fastapi import HTTPException, Request
 
@@ -17,6 +18,9 @@ MAX_BODIES = 64 << 20
 """Bytes of all bodies together: nine of the largest, or thousands of the usual ones of some ten KiB. What is decoded
 of them takes a few times as much."""
 
+LARGE = 1 << 18
+"""Bytes. Bodies beyond are worked on one after the other: decoded, one of them may take a hundred MiB."""
+
 _AGAIN_SECONDS = "1"
 
 
@@ -26,6 +30,7 @@ class Bodies:
     def __init__(self, limit: int = MAX_BODIES) -> None:
         self.limit = limit
         self.held = 0
+        self._large = asyncio.Lock()
 
     @asynccontextmanager
     async def of(self, request: Request) -> AsyncGenerator[bytes]:
@@ -40,7 +45,8 @@ class Bodies:
                 body += chunk
             if not body:
                 raise HTTPException(400, "request body is empty")
-            yield bytes(body)
+            async with self._large if len(body) > LARGE else nullcontext():
+                yield bytes(body)
         finally:
             self.held -= len(body)
 

@@ -6,6 +6,7 @@ import msgspec
 
 from flotilla_common.api.documents import Json, text
 from flotilla_common.api.kinds import catalogue
+from flotilla_webhook.wire import bounded
 
 _VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
 
@@ -35,7 +36,7 @@ def convert(body: bytes) -> bytes:
         response["convertedObjects"] = [_converted(item, request.desired_api_version) for item in request.objects]
         response["result"] = {"status": "Success"}
     except ValueError as fault:
-        response |= {"convertedObjects": [], "result": {"status": "Failure", "message": str(fault)}}
+        response |= {"convertedObjects": [], "result": {"status": "Failure", "message": bounded(str(fault))}}
     return msgspec.json.encode({"apiVersion": review.api_version, "kind": "ConversionReview", "response": response})
 
 

@@ -79,6 +79,8 @@ async def _respond(request: Request, bodies: Bodies, answer: Callable[[bytes], A
 
 async def _admit(path: str, handler: Handler, body: bytes) -> bytes:
     try:
+        if (refusal := wire.refused_unread(body)) is not None:
+            return refusal
         version, request = wire.decode(body)
     except (ValueError, RecursionError) as fault:
         raise HTTPException(400, f"couldn't decode the AdmissionReview: {fault}") from fault

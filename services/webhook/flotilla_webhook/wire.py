@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from flotilla_common.api.admission.review import Answer, Request
+from flotilla_common.api.admission.review import Answer, Request, error
 from flotilla_common.api.documents import Json
 from flotilla_common.api.jsontext import without_depths
 
@@ -20,7 +20,24 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
     request: Request
 
 
+class _Identity(msgspec.Struct, frozen=True):
+    uid: str
+
+
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    request: _Identity
+
+
 _decoder = msgspec.json.Decoder(_Review)
+_head_decoder = msgspec.json.Decoder(_Head)
+
+MAX_PARTS = 200_000
+"""Objects and arrays in a body. Decoded, an empty one takes 35 times as much as its two bytes: a body is bounded by
+what it becomes, too. A large workload has a few thousand."""
+
+LONGEST_MESSAGE = 16_384
+"""Characters of a refusal, whoever worded it."""
 
 
 def decode(body: bytes) -> tuple[str, Request]:
@@ -35,15 +52,31 @@ def decode(body: bytes) -> tuple[str, Request]:
     return review.api_version, request
 
 
+def refused_unread(body: bytes) -> bytes | None:
+    """The refusal of a body that would take too much memory; None for any other. Of its content nothing but the uid is
+    read. Raises ValueError for what is no AdmissionReview."""
+    parts = body.count(b"{") + body.count(b"[")
+    if parts <= MAX_PARTS:
+        return None
+    head = _head_decoder.decode(body)
+    why = f"the object has too many parts: {parts} objects and arrays, with those of an update counted twice"
+    return encode(head.api_version, head.request.uid, error(413, f"{why}; {MAX_PARTS} are the limit"))
+
+
 def encode(version: str, uid: str, answer: Answer) -> bytes:
     """The review that answers the request with this uid, in its own version."""
     response: Json = {"uid": uid, "allowed": answer.allowed}
     if answer.warnings:
-        response["warnings"] = list(answer.warnings)
+        response["warnings"] = [bounded(warning) for warning in answer.warnings]
     if answer.patch:
         operations = msgspec.json.encode([operation.document() for operation in answer.patch])
         response |= {"patchType": "JSONPatch", "patch": base64.b64encode(operations).decode()}
     if not answer.allowed:
-        status: Json = {"code": answer.code, "message": answer.message}
+        status: Json = {"code": answer.code, "message": bounded(answer.message)}
         response["status"] = status | ({"reason": answer.reason} if answer.reason else {})
     return msgspec.json.encode({"apiVersion": version, "kind": "AdmissionReview", "response": response})
+
+
+def bounded(message: str) -> str:
+    """The message, or the beginning of a long one."""
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"

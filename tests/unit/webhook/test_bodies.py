@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import cast
 
 import msgspec
 import pytest
 import uvicorn
+from fastapi import Request as HttpRequest
 from prometheus_client import CollectorRegistry
 from uvicorn.server import ServerState
 
@@ -20,6 +22,7 @@ from flotilla_webhook.server import build
 
 REVIEW = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}})
 LARGE = REVIEW.ljust(1000)
+LARGER = 1 << 20
 
 
 async def until(check: Callable[[], bool]) -> None:
@@ -101,3 +104,34 @@ async def test_room_is_given_back_whatever_happens(served: Served, body: bytes, 
     for _ in range(3):
         assert (await served.post(body, path=path))[0].split()[1] == status
     assert served.bodies.held == 0
+
+
+class Sent:
+    """A request as `Bodies` looks at it."""
+
+    def __init__(self, body: bytes) -> None:
+        self.headers = {"content-type": "application/json"}
+        self._body = body
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+
+async def test_large_bodies_are_worked_on_one_after_the_other_and_small_ones_beside_them() -> None:
+    bodies = Bodies()
+    working: list[int] = []
+    done = asyncio.Event()
+
+    async def work(size: int) -> None:
+        async with bodies.of(cast("HttpRequest", Sent(b" " * size))) as body:
+            working.append(len(body))
+            await done.wait()
+
+    async with asyncio.TaskGroup() as group:
+        for size in (LARGER, LARGER, 100, 200):
+            group.create_task(work(size))
+        await until(lambda: len(working) == 3)
+        assert sorted(working) == [100, 200, LARGER]
+        done.set()
+    assert working[-1] == LARGER
+    assert bodies.held == 0

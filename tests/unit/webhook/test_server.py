@@ -1,6 +1,7 @@
 """The HTTP side: limits, versions, the two shapes of refusal, and handlers that break."""
 
 import base64
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from flotilla_common.api.admission import review
+from flotilla_common.api.admission.fields import aggregate, invalid
 from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.clock import SystemClock
@@ -16,7 +18,7 @@ from flotilla_webhook.bodies import MAX_BODY
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server import build
-from flotilla_webhook.wire import Handler, decode
+from flotilla_webhook.wire import Handler, decode, encode, refused_unread
 
 ANSWERS = {
     "/allow": review.ALLOWED,
@@ -210,3 +212,25 @@ async def test_a_body_that_python_cannot_decode_is_no_review() -> None:
         status, answer = await Http().send(path, deep(100_000).encode())
         assert status == 400
         assert b"decode" in answer
+
+
+async def test_a_body_that_becomes_large_is_refused_unread() -> None:
+    request = f'{{"uid": "u-1", "object": {{"spec": [{"{},".ljust(3) * 300_000}{{}}]}}}}'
+    body = f'{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {request}}}'.encode()
+    tracemalloc.start()
+    refusal = refused_unread(body)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    assert refusal is not None
+    assert msgspec.json.decode(refusal)["response"]["status"]["code"] == 413
+    status, answer = await Http().send("/allow", body)
+    assert (status, answer) == (200, refusal)
+
+
+def test_every_message_is_bounded() -> None:
+    answer = msgspec.json.decode(encode("v1", "u", review.error(422, "x" * 10**6)))
+    assert len(answer["response"]["status"]["message"]) < 20_000
+    many = aggregate([invalid(f"spec.reserveOrdinals[{one}]", "1" * 10_000, "bad") for one in range(10_000)])
+    assert len(many) < 20_000
+    assert "more]" in many

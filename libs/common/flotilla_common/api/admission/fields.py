@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable
+from itertools import accumulate
 
 import msgspec
 
@@ -11,6 +12,13 @@ from flotilla_common.api.documents import JsonValue
 
 NON_NEGATIVE = "must be greater than or equal to 0"
 """The detail of every refused negative number."""
+
+
+LONGEST_VALUE = 500
+"""Characters of a value that are shown."""
+
+LONGEST_MESSAGE = 8192
+"""Characters of all faults together: the first of them say enough."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -51,8 +59,11 @@ def duplicate(path: str, value: JsonValue) -> Fault:
 
 def aggregate(faults: Iterable[Fault]) -> str:
     """All faults as one message; each text once, brackets only around several."""
-    texts = list(dict.fromkeys(str(fault) for fault in faults))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    texts = list(dict.fromkeys(_cut(str(fault), LONGEST_MESSAGE) for fault in faults))
+    lengths = accumulate(len(text) for text in texts)
+    shown = texts[: max(sum(length <= LONGEST_MESSAGE for length in lengths), 1)]
+    more = [f"and {len(texts) - len(shown)} more"] if len(shown) < len(texts) else []
+    return texts[0] if len(texts) == 1 else f"[{', '.join(shown + more)}]"
 
 
 def _show(value: JsonValue) -> str:
@@ -60,4 +71,8 @@ def _show(value: JsonValue) -> str:
         return '"null"'  # Kubernetes prints an absent value as this string
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return msgspec.json.encode(value).decode()
+    return _cut(msgspec.json.encode(value).decode(), LONGEST_VALUE)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
