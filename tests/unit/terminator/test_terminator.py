@@ -239,7 +239,7 @@ def test_a_request_for_a_pod_that_is_over_is_admitted() -> None:
     [
         pytest.param(None, [], id="about to be ended"),
         pytest.param(request("Recreating"), [], id="being ended"),
-        pytest.param(request("Completed"), ["SidecarsStillRunning"], id="started again"),
+        pytest.param(request("Completed"), ["SidecarsStillRunning"], id="not ended"),
     ],
 )
 def test_a_sidecar_that_does_not_end_is_said(made: ContainerRecreateRequest | None, codes: list[str]) -> None:
@@ -247,9 +247,28 @@ def test_a_sidecar_that_does_not_end_is_said(made: ContainerRecreateRequest | No
     assert [reason.code for reason in reasons] == codes
     if codes:
         assert reasons[0].message == (
-            "sidecar s still runs after ContainerRecreateRequest r: with restartPolicy OnFailure it must exit 0 when "
-            "it is stopped, or have KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
+            "sidecar s still runs after ContainerRecreateRequest r: see why the request did not end it, or give it "
+            "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
         )
+
+
+def ended_once(restarts: int, phase: str = "Running") -> Plan:
+    """What follows when the sidecar, which had been restarted once when it was ended, has been so many times."""
+    document = {
+        "metadata": {"name": "r"},
+        "spec": {"containers": [{"name": "s", "statusContext": {"containerID": "c://1", "restartCount": 1}}]},
+        "status": {"phase": "Completed"},
+    }
+    one = pod("OnFailure", {"m": 0, "s": RUNNING}, phase=phase)
+    one.status.container_statuses[1] = msgspec.structs.replace(one.status.container_statuses[1], restart_count=restarts)
+    return decided(one, made=msgspec.convert(document, ContainerRecreateRequest))
+
+
+def test_a_sidecar_that_is_started_again_does_not_keep_the_pod_from_its_end() -> None:
+    """It was killed, or exited with anything but 0, and the restart policy is OnFailure."""
+    assert writes(ended_once(restarts=2)) == [f"Succeeded {CONDITION}"]
+    assert writes(ended_once(restarts=2, phase="Succeeded")) == []
+    assert writes(ended_once(restarts=1)) == []
 
 
 def gatherer_over(wiring: FakeWiring) -> Gatherer:

@@ -50,6 +50,11 @@ class Ending(Frozen, dict=True):
         """All of these have terminated with exit code 0."""
         return self._complete and all(_exit_code(self._statuses.get(name)) == 0 for name in names)
 
+    def restarts(self, name: str) -> int:
+        """How often the container was started again."""
+        status = self._statuses.get(name)
+        return 0 if status is None else status.restart_count
+
     def running(self, names: Iterable[str]) -> list[str]:
         """Those of these that have not terminated."""
         return [name for name in names if not _terminated(self._statuses.get(name))]

@@ -85,11 +85,26 @@ def _real(snapshot: EndingSnapshot, now: datetime) -> Iterator[Action]:
     """The request for those whose exit code counts; when they are gone, the phase, and the request for the others."""
     ending = snapshot.ending
     yield from _request(snapshot, ending.killed)
+    if _came_back(snapshot) and ending.pod.status.phase not in _OVER:
+        yield _final(ending, now)
+        return
     if not ending.ignored or not ending.completed(ending.killed):
         return
     if ending.pod.status.phase not in _OVER:
         yield _final(ending, now)
     yield from _request(snapshot, ending.ignored)
+
+
+def _came_back(snapshot: EndingSnapshot) -> list[str]:
+    """Return the sidecars that were ended and started again: their exit code was not 0, and the restart policy is
+    OnFailure. The work of the pod has succeeded, so they must not keep it from its end."""
+    if snapshot.request is None:
+        return []
+    counts = {
+        one.name: one.status_context.restart_count for one in snapshot.request.spec.containers if one.status_context
+    }
+    left = snapshot.ending.running(snapshot.ending.killed)
+    return [name for name in left if name in counts and snapshot.ending.restarts(name) > counts[name]]
 
 
 def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]:
@@ -139,11 +154,11 @@ def _told(names: Iterable[str], how: str) -> str:
 
 
 def _stuck(snapshot: EndingSnapshot) -> Iterator[Reason]:
-    """A sidecar that is started again: its exit code was not 0, and the restart policy is OnFailure."""
+    """A sidecar that runs on although its request is over."""
     ending, request = snapshot.ending, snapshot.request
     left = ending.running(ending.killed)
     if left and request is not None and request.completed:
         names, verb = ", ".join(left), "run" if left[1:] else "runs"
         message = f"sidecar {names} still {verb} after ContainerRecreateRequest {request.metadata.name}"
-        hint = f"with restartPolicy OnFailure it must exit 0 when it is stopped, or have {IGNORE_EXIT_CODE_ENV}"
+        hint = f"see why the request did not end it, or give it {IGNORE_EXIT_CODE_ENV}"
         yield Reason(code="SidecarsStillRunning", message=f"{message}: {hint}", objects=(request.metadata.name,))
