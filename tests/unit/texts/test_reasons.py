@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
 OURS = {
+    "BarrierNameTaken",
     "FailedPlan",
     "InvalidSpec",
     "InvalidTemplate",
