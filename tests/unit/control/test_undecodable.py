@@ -36,7 +36,6 @@ READABLE = [
 ]
 UNREADABLE = [
     pytest.param({"replicas": "two"}, {}, "$.spec.replicas", id="text for a number"),
-    pytest.param({"replicas": None}, {}, "$.spec.replicas", id="null for a number"),
     pytest.param({"updateStrategy": []}, {}, "$.spec.updateStrategy", id="list for an object"),
     pytest.param({"scaleStrategy": {"podsToDelete": [1]}}, {}, "podsToDelete[0]", id="number for a name"),
     pytest.param(rolling(partition=1.5), {}, "$.spec.updateStrategy.rollingUpdate.partition", id="fraction"),
