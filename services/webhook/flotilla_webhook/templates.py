@@ -21,6 +21,9 @@ from flotilla_common.kube.interface import Api, ApiError, Unreachable
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _OURS = "template."
 
+_OF_ANOTHER_WEBHOOK = 'admission webhook "'
+"""How the apiserver begins what another webhook has refused, whatever code that gave."""
+
 MAX_DROPPED = 10
 """Unknown fields that are named. All warnings of a request share 4 KiB."""
 
@@ -43,12 +46,12 @@ class DryRunValidator:
         try:
             answer = await dry_run(self.api, POD_TEMPLATE, namespace, document)
         except ApiError as refusal:
+            if _says_nothing(refusal):
+                return Verdict()  # whatever is wrong with the namespace, the write itself or the pods meet it, too
             if refusal.code == 422:
                 return Verdict(faults=_translate(refusal))
             if refusal.code == 400:  # a member has a type that pods do not have
                 return Verdict(faults=[Fault("spec.template", f"Invalid value: {refusal.message}")])
-            if _says_nothing(refusal):
-                return Verdict()  # whatever is wrong with the namespace, the write itself or the pods meet it, too
             raise
         kept = member(msgspec.json.decode(answer), "template")
         return Verdict(dropped=sorted(_missing(judged, kept, "spec.template"))[:MAX_DROPPED])
@@ -94,13 +97,16 @@ def _missing(sent: JsonValue, kept: JsonValue, path: str) -> Iterator[str]:
 
 
 def _translate(refusal: ApiError) -> list[Fault]:
+    """Return the faults of the template, by the apiserver's own validation. Causes without its fields are those of a
+    ValidatingAdmissionPolicy, and no verdict on the template."""
     causes = mappings(member(msgspec.json.decode(refusal.body or b"{}"), "details").get("causes"))
     told = [(text(cause.get("field")), text(cause.get("message"))) for cause in causes]
-    faults = [Fault(f"spec.{field}", message) for field, message in told if field.startswith(_OURS)]
-    return faults or [Fault("spec.template", f"Invalid value: {refusal.message}")]
+    if not told:
+        return [Fault("spec.template", f"Invalid value: {refusal.message}")]
+    return [Fault(f"spec.{field}", message) for field, message in told if field.startswith(_OURS)]
 
 
 def _says_nothing(refusal: ApiError) -> bool:
     """Whether it is no verdict on the template: the namespace is going, or a quota, a policy or missing rights keep
     PodTemplates out of it, which nobody wants to store."""
-    return refusal.code in (403, 404)
+    return refusal.code in (403, 404) or (refusal.code < 500 and refusal.message.startswith(_OF_ANOTHER_WEBHOOK))

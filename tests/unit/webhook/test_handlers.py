@@ -282,6 +282,7 @@ async def test_what_the_apiserver_leaves_out_is_named(extra: Json, expected: lis
     assert verdict == Verdict(dropped=expected)
 
 
+POLICY = msgspec.json.encode({"details": {"causes": [{"message": "ValidatingAdmissionPolicy 'p' denied request: no"}]}})
 CAUSES = msgspec.json.encode(
     {
         "details": {
@@ -321,6 +322,12 @@ CAUSES = msgspec.json.encode(
         pytest.param(
             ApiError(403, "Forbidden", 'admission webhook "p" denied the request: no PodTemplates'), [], id="policy"
         ),
+        pytest.param(
+            ApiError(400, "BadRequest", 'admission webhook "p" denied the request: no PodTemplates'),
+            [],
+            id="policy with a code of its own",
+        ),
+        pytest.param(ApiError(422, "Invalid", "denied request: no", body=POLICY), [], id="ValidatingAdmissionPolicy"),
     ],
 )
 async def test_refusals_become_field_errors(refusal: ApiError, expected: list[str]) -> None:
