@@ -22,7 +22,7 @@ from flotilla_cli.cluster.surroundings import cleaned
 ENTERED = "_FLOTILLA_TEST_HOME"
 """The folder that is HOME, once the environment is entered."""
 
-KNOBS = ("FLOTILLA_CACHE", "FLOTILLA_TEST_CONTAINERS", "FLOTILLA_RANDOM_PODS")
+KNOBS = ("FLOTILLA_CACHE", "FLOTILLA_TEST_CONTAINERS", "FLOTILLA_RANDOM_PODS", "FLOTILLA_HOSTILE")
 """What developers may say to tests; docs/development.md says what each does."""
 
 STUB = """\

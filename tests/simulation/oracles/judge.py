@@ -8,10 +8,10 @@ import msgspec
 from tests.simulation.history import Version
 from tests.simulation.oracles import availability, fencing, lifecycle, ownership, population
 from tests.simulation.oracles.pingpong import PingPong
-from tests.simulation.oracles.scene import SIGHT, Scene, Step
+from tests.simulation.oracles.scene import SIGHT, Scene, Step, ours
 from tests.simulation.oracles.taken import Taken
 from tests.simulation.scenarios import every_rule
-from tests.simulation.strangers import NAMESPACE_OF_STRANGERS, RESTORER
+from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
 Rule = Callable[[Scene, Step], Iterator[str]]
 
@@ -60,7 +60,7 @@ class Judge:
     def take(self, version: Version) -> None:
         """One version more."""
         if version.namespace == NAMESPACE_OF_STRANGERS:
-            if version.writer != RESTORER:
+            if ours(version.writer):
                 self.breaches.append(Breach(version, "is a write on a stranger of another namespace"))
             return
         if len(self.breaches) < MOST_TOLD:

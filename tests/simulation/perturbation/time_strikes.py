@@ -13,6 +13,7 @@ from flotilla_common.installed import published
 from tests.simulation.apiserver.wire import ONE_WAY, Request
 from tests.simulation.perturbation.saboteur import Saboteur
 from tests.simulation.perturbation.strikes import Passive, leaders
+from tests.simulation.strangers import NAMESPACE_OF_STRANGERS
 
 T = TypeVar("T")
 
@@ -38,9 +39,8 @@ class SlipIn(Passive):
     def _slip_in(self, saboteur: Saboteur, resource: Resource) -> None:
         world = saboteur.world
         held = world.bus.stream(subjects.kube_stream(resource).name).newest_of_each(">", world.loop.time())
-        hidden = next(
-            (one for one in held if one.headers.get(subjects.OP) in (subjects.ADDED, subjects.MODIFIED)), None
-        )
+        stored = (one for one in held if one.headers.get(subjects.OP) in (subjects.ADDED, subjects.MODIFIED))
+        hidden = next((one for one in stored if f".{NAMESPACE_OF_STRANGERS}." not in one.subject), None)
         if hidden is not None:
             headers = dict(hidden.headers) | {subjects.EPOCH: FORMER_EPOCH}
             world.bus.publish(hidden.subject, hidden.data, headers, None, None)

@@ -14,6 +14,7 @@ from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
+from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CLAIM, NODE, POD
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
@@ -134,7 +135,7 @@ def test_tables_are_of_their_kinds() -> None:
     Gatherer(wiring, Options())
     for watch in CONTROLLER.watches:
         if watch.resource != NODE:
-            assert list(owned(wiring.table(watch), CLONE_SET, REFERENCE["uid"])) == []
+            assert list(owned(wiring.table(watch), CLONE_SET, ObjectMeta(uid=REFERENCE["uid"]))) == []
 
 
 @pytest.mark.parametrize("pull_ahead", [False, True])

@@ -227,3 +227,12 @@ def test_a_half_begun_update_that_does_not_go_on_is_undone() -> None:
     result = planned(sts(2).ordered().in_place().rolling(paused=True), [*pods("0A"), half])
     assert summary(result) == ["refresh 1"]
     assert summary(planned(sts(2).ordered().in_place(), [*pods("0A"), half])) == ["update 1B"]
+
+
+def test_a_claim_template_that_nobody_can_mean_is_refused() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    result = planned(sts(1, "A").set(volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": deep}]))
+    assert codes(result) == {"InvalidTemplate"}
+    assert "spec.volumeClaimTemplates: nested" in result.reasons[0].message

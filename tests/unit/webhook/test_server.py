@@ -19,6 +19,7 @@ from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server import build
 from flotilla_webhook.wire import Handler, decode, encode, refused_unread
+from tests.unit.webhook.asgi import call
 
 ANSWERS = {
     "/allow": review.ALLOWED,
@@ -50,28 +51,7 @@ class Http:
     async def send(
         self, path: str, body: bytes, kind: str = "application/json", method: str = "POST"
     ) -> tuple[int, bytes]:
-        chunks = [body[start : start + 65536] for start in range(0, len(body), 65536)] or [b""]
-        answer: dict[str, Any] = {"status": 0, "body": b""}
-
-        async def receive() -> dict[str, Any]:
-            chunk = chunks.pop(0)
-            return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
-
-        async def send(message: Any) -> None:
-            answer["status"] = message.get("status", answer["status"])
-            answer["body"] += message.get("body", b"")
-
-        headers = [(b"content-type", kind.encode())]
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "headers": headers,
-            "query_string": b"",
-            "root_path": "",
-        }
-        await self.app(scope | {"asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "https"}, receive, send)
-        return answer["status"], answer["body"]
+        return await call(self.app, path, body, kind, method)
 
     async def admit(self, path: str, version: str = "v1") -> dict[str, Any]:
         document = {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": {"uid": "u-1"}}
@@ -226,6 +206,13 @@ async def test_a_body_that_becomes_large_is_refused_unread() -> None:
     assert msgspec.json.decode(refusal)["response"]["status"]["code"] == 413
     status, answer = await Http().send("/allow", body)
     assert (status, answer) == (200, refusal)
+
+
+def test_parts_within_texts_do_not_count() -> None:
+    """A ConfigMap that holds JSON is one text, however many braces and quotes are in it."""
+    text = '{"a":[{}]}' * 100_000
+    review = {"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u-1", "object": {"data": {"a": text}}}}
+    assert refused_unread(msgspec.json.encode(review)) is None
 
 
 def test_every_message_is_bounded() -> None:

@@ -42,6 +42,7 @@ class _Member(msgspec.Struct, frozen=True):
     omit_empty: bool
     omit_null: bool
     pointer: bool
+    may_be_absent: bool  # nothing is written for it when it is not there
 
 
 class Canonical:
@@ -86,7 +87,9 @@ class Canonical:
             source = _typed(value, dict, {})
             result: Json = {}
             for member in members:
-                _write_member(member, source.get(member.name), result)
+                value = source.get(member.name)
+                if value is not None or not member.may_be_absent:  # most members of a type are absent
+                    _write_member(member, value, result)
             return result
 
         return write
@@ -96,12 +99,14 @@ class Canonical:
         pointer = "p" in flags
         # Newer types omit a zero creationTimestamp ("z"); the recipe is older and always has it as null.
         optional = "o" in flags and "z" not in flags
+        omit_empty, omit_null = optional and not pointer and kind.omit_empty, optional and pointer
         return _Member(
             name=name,
             write=kind.write,
-            omit_empty=optional and not pointer and kind.omit_empty,
-            omit_null=optional and pointer,
+            omit_empty=omit_empty,
+            omit_null=omit_null,
             pointer=pointer,
+            may_be_absent=omit_empty or omit_null,
         )
 
 

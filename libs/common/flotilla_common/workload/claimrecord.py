@@ -13,6 +13,7 @@ import msgspec
 
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.documents import mapping, mappings
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import CLAIM_RECORD_ANNOTATION
 from flotilla_common.api.resources import REVISION
 from flotilla_common.control.plan import Chain
@@ -64,7 +65,7 @@ def _fits(text: str, annotations: Mapping[str, str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _text(templates: tuple[bytes, ...]) -> str:
-    documents = [mapping(msgspec.json.decode(template)) for template in templates]
+    documents = [mapping(read_json(template, object)) for template in templates]
     kept = [{key: document[key] for key in ("metadata", "spec") if key in document} for document in documents]
     return msgspec.json.encode(kept, order="deterministic").decode()
 
@@ -73,9 +74,9 @@ def _text(templates: tuple[bytes, ...]) -> str:
 def _read(text: str) -> tuple[ClaimTemplate, ...] | None:
     """Return what is recorded; None if nothing is, or nothing that can be read."""
     try:
-        documents = msgspec.json.decode(text, type=list[msgspec.Raw])
+        documents = read_json(text, list[msgspec.Raw])
         templates = claim_templates(documents)
-    except (msgspec.DecodeError, RecursionError):
+    except ValueError:
         return None
     return templates if len(templates) == len(documents) else None
 

@@ -6,6 +6,7 @@ import msgspec
 
 from flotilla_common.api.core import PersistentVolumeClaim
 from flotilla_common.api.documents import mapping, sequence
+from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM
 from flotilla_common.control.plan import Event, Json, Patch
@@ -43,8 +44,8 @@ class ClaimTemplate(msgspec.Struct, frozen=True):
 
 
 def claim_templates(templates: Iterable[msgspec.Raw]) -> tuple[ClaimTemplate, ...]:
-    """The claim templates that have a name."""
-    documents = [mapping(msgspec.json.decode(raw)) for raw in templates]
+    """Return the claim templates that have a name. Raises ValueError for one that cannot be read."""
+    documents = [mapping(read_json(raw, object)) for raw in templates]
     named = [(str(mapping(document.get("metadata")).get("name") or ""), document) for document in documents]
     return tuple(ClaimTemplate(name, document) for name, document in named if name)
 

@@ -16,6 +16,7 @@ from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
 from flotilla_common.control.plan import Event, Plan, Reason
 from flotilla_common.control.wording import named
 from flotilla_common.workload.claimrecord import keep_record
+from flotilla_common.workload.claims import claim_templates
 from flotilla_common.workload.ownership import release, take_in
 from flotilla_common.workload.revisions import RevisionChoice
 from flotilla_statefulset.ordinals import ordinal_of
@@ -45,6 +46,10 @@ def plan(snapshot: StatefulSetSnapshot, now: datetime) -> Plan:
         return _refused("InvalidSelector", f"spec.selector: {error}")
     if selector.empty:
         return _refused("InvalidSelector", "spec.selector is empty")
+    try:
+        claim_templates(statefulset.spec.volume_claim_templates)
+    except ValueError as error:
+        return _refused("InvalidTemplate", f"spec.volumeClaimTemplates: {error}")
     try:
         revisions = choose(snapshot, selector)
     except ValueError as error:

@@ -28,6 +28,18 @@ def document_of(request: Request, decode: Callable[[Json], object]) -> Json:
     return request.object
 
 
+def former_of(request: Request, decode: Callable[[Json], object]) -> Json | None:
+    """Return the object that an update changes; None at any other operation, and for one that was stored past admission
+    and cannot be read: such a one may be mended in any way."""
+    if request.operation != "UPDATE" or request.old_object is None:
+        return None
+    try:
+        decode(request.old_object)
+    except ValueError:
+        return None
+    return request.old_object
+
+
 def defaulted(request: Request, model: type[object], default: Callable[[Json], Json]) -> Answer:
     """Defaults as a patch. Raises Refused."""
     document = document_of(request, lambda it: decoded(it, model))

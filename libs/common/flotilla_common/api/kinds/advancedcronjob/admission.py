@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from flotilla_common.api.admission.fields import aggregate
 from flotilla_common.api.admission.names import LONGEST_LABEL
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import template_verdict, too_long, unknown_fields
@@ -25,13 +25,13 @@ _JUDGED = "spec.template"
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch in the version of the request."""
     document = document_of(request, rules.check_types)
-    return patched(operations(document, default_cron_job(document, request.old_object, tools.gates)))
+    return patched(operations(document, default_cron_job(document, former_of(request, rules.check_types), tools.gates)))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (422). Warnings say what is accepted and will not work as it was meant."""
     document = document_of(request, rules.check_types)
-    old = request.old_object if request.operation == "UPDATE" else None
+    old = former_of(request, rules.check_types)
     namespace, name = identity(document, request)
     try:
         verdict = await _verdict(tools, namespace, document, old)

@@ -2,7 +2,7 @@
 
 from flotilla_common.api.admission.fields import aggregate
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
@@ -14,13 +14,15 @@ from flotilla_common.api.kinds.broadcastjob.defaults import default_broadcast_jo
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch."""
     document = document_of(request, rules.check_types)
-    return patched(operations(document, default_broadcast_job(document, request.old_object, tools.gates)))
+    return patched(
+        operations(document, default_broadcast_job(document, former_of(request, rules.check_types), tools.gates))
+    )
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (500). Warnings say what pods will not have."""
     document = document_of(request, rules.check_types)
-    old = request.old_object if request.operation == "UPDATE" else None
+    old = former_of(request, rules.check_types)
     namespace, name = identity(document, request)
     try:
         template = await template_verdict(tools, namespace, document, old)

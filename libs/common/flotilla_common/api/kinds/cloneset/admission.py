@@ -1,9 +1,8 @@
 """Admission of CloneSets: defaults, validation, deletion protection (cloneset.md §3)."""
 
-
 from flotilla_common.api.admission.fields import Fault, aggregate, invalid
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
@@ -18,7 +17,7 @@ from flotilla_common.api.resources import POD
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch in the version of the request."""
     document = document_of(request, rules.check_types)
-    return patched(operations(document, default_cloneset(document, request.old_object, tools.gates)))
+    return patched(operations(document, default_cloneset(document, former_of(request, rules.check_types), tools.gates)))
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
@@ -27,7 +26,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
     if request.operation == "DELETE":
         return await tools.deletion_protection(request)
     document = document_of(request, rules.check_types)
-    old = request.old_object if request.operation == "UPDATE" else None
+    old = former_of(request, rules.check_types)
     namespace, name = identity(document, request)
     try:
         template = await template_verdict(tools, namespace, document, old)

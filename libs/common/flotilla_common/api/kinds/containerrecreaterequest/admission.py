@@ -8,7 +8,7 @@ import copy
 import msgspec
 
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import document_of, former_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Refused, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.core import Pod
@@ -29,7 +29,8 @@ async def mutate(request: Request, tools: Tools) -> Answer:
     document = document_of(request, rules.check_types)
     if creating:
         return _answer(document, await _identified(request, document, tools))
-    if problem := rules.change_problem(document, request.old_object or {}):
+    former = former_of(request, rules.check_types)
+    if former is not None and (problem := rules.change_problem(document, former)):
         return error(403, problem)
     return _answer(document, copy.deepcopy(document))
 

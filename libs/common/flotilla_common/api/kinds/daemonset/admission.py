@@ -2,7 +2,7 @@
 
 from flotilla_common.api.admission.fields import aggregate
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.admission.workload import template_verdict, unknown_fields
@@ -21,7 +21,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once: 500 for a new object, 422 for a change. Warnings say what is accepted and will not work
     as it was meant."""
     document = document_of(request, rules.check_types)
-    old = request.old_object if request.operation == "UPDATE" else None
+    old = former_of(request, rules.check_types)
     namespace, name = identity(document, request)
     try:
         template = await template_verdict(tools, namespace, document, old)

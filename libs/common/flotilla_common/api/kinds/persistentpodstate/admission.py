@@ -4,7 +4,7 @@ import msgspec
 
 from flotilla_common.api.admission.configuration import configuration
 from flotilla_common.api.admission.fields import Fault, aggregate
-from flotilla_common.api.admission.plain import decoded, document_of
+from flotilla_common.api.admission.plain import decoded, document_of, former_of
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, identity
 from flotilla_common.api.admission.tools import Tools
 from flotilla_common.api.documents import Json
@@ -29,8 +29,8 @@ async def _faults(request: Request, document: Json, tools: Tools) -> list[Fault]
     namespace, name = identity(document, request)
     state = _typed(document)
     faults = [*rules.spec_faults(document, state, custom_workloads(await configuration(tools)))]
-    if request.operation == "UPDATE" and request.old_object:
-        faults += rules.change_faults(state, _typed(request.old_object))
+    if (old := former_of(request, _typed)) is not None:
+        faults += rules.change_faults(state, _typed(old))
     stored = await tools.read_all(PERSISTENT_POD_STATE, namespace)
     states = [msgspec.json.decode(body, type=PersistentPodState) for body in stored]
     others = [one for one in states if one.metadata.name != name]

@@ -5,7 +5,7 @@ import msgspec
 from flotilla_common.api.admission.configuration import configuration
 from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import decoded, document_of
+from flotilla_common.api.admission.plain import decoded, document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, patched
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import unknown_fields
@@ -37,7 +37,8 @@ async def mutate(request: Request, tools: Tools) -> Answer:
 async def validate(request: Request, tools: Tools) -> Answer:
     """All field errors at once (500). Warnings say what pods will not have."""
     document = default_sidecarset(to_hub(document_of(request, check_types)))
-    old = to_hub(request.old_object) if request.operation == "UPDATE" and request.old_object else None
+    former = former_of(request, check_types)
+    old = to_hub(former) if former is not None else None
     try:
         verdict = await _verdict(document, old, tools)
         faults = await _faults(document, old, verdict, tools)

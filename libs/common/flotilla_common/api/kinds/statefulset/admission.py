@@ -2,7 +2,7 @@
 
 from flotilla_common.api.admission.fields import Fault, aggregate
 from flotilla_common.api.admission.patch import operations
-from flotilla_common.api.admission.plain import document_of
+from flotilla_common.api.admission.plain import document_of, former_of
 from flotilla_common.api.admission.review import Answer, Request, error, identity, patched
 from flotilla_common.api.admission.tools import Tools, Verdict
 from flotilla_common.api.admission.workload import name_warning, template_verdict, unknown_fields
@@ -16,7 +16,9 @@ from flotilla_common.api.kinds.statefulset.defaults import default_statefulset
 async def mutate(request: Request, tools: Tools) -> Answer:
     """Defaults, as a patch in the version of the request."""
     document = document_of(request, rules.check_types)
-    return patched(operations(document, default_statefulset(document, request.old_object, tools.gates)))
+    return patched(
+        operations(document, default_statefulset(document, former_of(request, rules.check_types), tools.gates))
+    )
 
 
 async def validate(request: Request, tools: Tools) -> Answer:
@@ -25,7 +27,7 @@ async def validate(request: Request, tools: Tools) -> Answer:
     if request.operation == "DELETE":
         return await tools.deletion_protection(request)
     document = document_of(request, rules.check_types)
-    old = request.old_object if request.operation == "UPDATE" else None
+    old = former_of(request, rules.check_types)
     namespace, name = identity(document, request)
     try:
         template = await template_verdict(tools, namespace, document, old)
