@@ -21,7 +21,7 @@ def objects() -> list[Json]:
 
 
 def view_role() -> Json:
-    """Part of the built-in role `view`, which shows no Secrets: so it shows no kind that holds them either."""
+    """Make the part of the built-in role `view`. That shows no Secrets: so it shows no kind that holds them either."""
     resources = sorted((kind.resource.group, kind.resource.plural) for kind in catalogue.KINDS if not kind.confidential)
     rules = [
         _rule(group, [plural for _, plural in found], VIEW)

@@ -94,7 +94,7 @@ def _cluster_wide() -> Iterable[Json]:
 
 
 def _distributing() -> list[Json]:
-    """The right to the Secrets of all namespaces, by itself: an installation may leave it out."""
+    """Return the right to the Secrets of all namespaces, by itself: an installation may leave it out."""
     rules = _rules(one for one in _access()[_DISTRIBUTING] if _of_secrets(_DISTRIBUTING, one))
     return [_role(DISTRIBUTION, rules), _binding(DISTRIBUTION, DISTRIBUTION, [_DISTRIBUTING])]
 

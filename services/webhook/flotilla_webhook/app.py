@@ -179,7 +179,7 @@ async def _report(context: Context, rotator: CertificateRotator, certificate: tl
 
 
 def _believed(certificate: tls.Certificate) -> str:
-    """Take new authorities of clients into use; why that cannot be."""
+    """Take new authorities of clients into use. Return why that cannot be; empty if it can."""
     try:
         certificate.believe()
     except OSError as fault:

@@ -47,8 +47,8 @@ LONGEST_MESSAGE = 16_384
 
 
 def decode(body: bytes) -> tuple[str, Request]:
-    """The review's version and its request. What is stored and nested too deeply counts as absent, so that it can be
-    changed and deleted. Raises ValueError for anything that is no AdmissionReview of ours."""
+    """Return the review's version and its request. What is stored and nested too deeply counts as absent,
+    so that it can be changed and deleted. Raises ValueError for anything that is no AdmissionReview of ours."""
     review = _decoder.decode(body)
     if review.api_version not in VERSIONS:
         raise ValueError(f"unsupported AdmissionReview version {review.api_version!r}")
@@ -59,8 +59,8 @@ def decode(body: bytes) -> tuple[str, Request]:
 
 
 def refused_unread(body: bytes) -> bytes | None:
-    """The refusal of a body that would take too much memory; None for any other. Of its content nothing but the uid is
-    read. Raises ValueError for what is no AdmissionReview."""
+    """Return the refusal of a body that would take too much memory; None for any other. Of its content nothing but the
+    uid is read. Raises ValueError for what is no AdmissionReview."""
     if not _has_too_many_parts(body):
         return None
     head = _head_decoder.decode(body)
@@ -90,5 +90,5 @@ def encode(version: str, uid: str, answer: Answer) -> bytes:
 
 
 def bounded(message: str) -> str:
-    """The message, or the beginning of a long one."""
+    """Return the message, or the beginning of a long one."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"

@@ -14,7 +14,7 @@ _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
 
 
 def integer(text: str) -> int | None:
-    """The integer that the text is in decimal digits; None if it is none, or needs more than 64 bits."""
+    """Return the integer that the text is in decimal digits; None if it is none, or needs more than 64 bits."""
     return int(text) if len(text) <= LONGEST and _WHOLE.fullmatch(text) else None
 
 

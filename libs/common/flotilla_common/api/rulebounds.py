@@ -46,7 +46,7 @@ def standing_for(rule: PodRule, stands: Collection[PodRule]) -> PodRule:
 
 
 def _widened(rules: Iterable[PodRule]) -> frozenset[PodRule]:
-    """Pods that are meant in too many namespaces are meant in all of them."""
+    """Return the rules, with those for the same pods in too many namespaces replaced by one for all of them."""
     places: dict[str, set[str]] = {}
     for rule in rules:
         if rule.namespace:
@@ -58,7 +58,7 @@ def _widened(rules: Iterable[PodRule]) -> frozenset[PodRule]:
 
 
 def _spread(rules: Iterable[PodRule]) -> frozenset[PodRule]:
-    """No namespace is told apart."""
+    """Return the rules without a difference between namespaces."""
     return frozenset(everywhere(rule) if rule.namespace or rule.namespace_labels else rule for rule in rules)
 
 

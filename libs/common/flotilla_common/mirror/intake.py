@@ -74,7 +74,7 @@ class Intake(Generic[T]):
         return obj
 
     def _decode(self, raw: bytes) -> T:
-        """To Kubernetes a member that is null is absent. Hardly any object has one that matters."""
+        """Read the object as Kubernetes does: a member that is null is absent. Hardly any has one that matters."""
         try:
             return self._decoder.decode(raw)
         except msgspec.ValidationError as error:

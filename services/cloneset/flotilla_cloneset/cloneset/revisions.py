@@ -49,7 +49,7 @@ def choose(snapshot: CloneSetSnapshot, selector: Selector) -> RevisionChoice:
 
 
 def record_of(cloneset: CloneSet) -> dict[str, str]:
-    """The record of the CloneSet's claim templates that goes with its newest revision."""
+    """Return the record of the CloneSet's claim templates that goes with its newest revision."""
     return claim_record(cloneset.spec.volume_claim_templates, cloneset.metadata.annotations)
 
 

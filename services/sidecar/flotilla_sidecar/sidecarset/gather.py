@@ -93,7 +93,7 @@ class Gatherer:
         )
 
     def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
-        """The SidecarSets to which the pod is something else now."""
+        """Return the SidecarSets to which the pod is something else now."""
         names = {name for pod in (old, new) if pod is not None for name in injected_into(pod)}
         sets = [self._sets.get("", name) for name in names]
         return [("", one.metadata.name) for one in sets if one is not None and _concerns(one, old, new)]

@@ -51,7 +51,7 @@ class Ending(Frozen, dict=True):
         return self._complete and all(_exit_code(self._statuses.get(name)) == 0 for name in names)
 
     def restarts(self, name: str) -> int:
-        """How often the container was started again."""
+        """Count how often the container was started again."""
         status = self._statuses.get(name)
         return 0 if status is None else status.restart_count
 

@@ -49,7 +49,7 @@ def target_of(state: PersistentPodState) -> Iterable[tuple[str, ...]]:
 
 
 def owner_uids(pod: Pod) -> Iterable[tuple[str, str]]:
-    """Pods belong by uid, within a namespace: a namesake that came later has others."""
+    """Return namespace and uid of each owner: a namesake that came later has another."""
     return [(pod.metadata.namespace, reference.uid) for reference in pod.metadata.owner_references]
 
 

@@ -62,30 +62,31 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return self.by_ordinal.get(ordinal, {})
 
     def missing(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[ClaimTemplate]:
-        """Those of these templates that the ordinal has no claim of."""
+        """Return those of these templates that the ordinal has no claim of."""
         there = self._all(ordinal)
         return [template for template in templates if template.name not in there]
 
     def used_by(self, pod: Pod, ordinal: int) -> list[ClaimTemplate]:
-        """The templates whose claims the pod has volumes of."""
+        """Return the templates whose claims the pod has volumes of."""
         mounted = _mounted(pod)
         name = self.owner.metadata.name
         every = (*self.templates, *self.former)
         return [one for one in every if mounted.get(one.name) == one.claim_name(name, str(ordinal))]
 
     def terminating(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
-        """Names of the ordinal's claims of these templates that are on their way out."""
+        """Name the ordinal's claims of these templates that are on their way out."""
         there = self._of(ordinal, templates)
         return [one.metadata.name for one in there if one.metadata.deletion_timestamp is not None]
 
     def stale(self, ordinal: int, templates: Iterable[ClaimTemplate]) -> list[str]:
-        """Names of the ordinal's claims of these templates that are still to go with an earlier pod, which is gone."""
+        """Name the ordinal's claims of these templates that are still to go with an earlier pod, which is gone."""
         if ordinal not in self.tied:
             return []
         return [one.metadata.name for one in self._of(ordinal, templates) if self._is_tied(one, ordinal)]
 
     def misfits(self, ordinal: int, pod: Pod, *, scaled_away: bool) -> list[PersistentVolumeClaim]:
-        """The ordinal's claims whose owner references are not as the policy says, but for those that `untied` has."""
+        """Return the ordinal's claims whose owner references are not as the policy says, without those that `untied`
+        has."""
         if not self.retention.enforced:
             return []
         wanted = self._wanted(scaled_away=scaled_away)
@@ -130,7 +131,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.owner.metadata.name}-{ordinal}"
 
     def _all(self, ordinal: int) -> Mapping[str, PersistentVolumeClaim]:
-        """The claims of one ordinal, those of former templates as well."""
+        """Return the claims of one ordinal, those of former templates as well."""
         former = self.of_former.get(ordinal)
         return {**self.of(ordinal), **former} if former else self.of(ordinal)
 
@@ -236,7 +237,7 @@ def _volumes_fit(pod: Pod, ordinal: int, claims: Claims) -> bool:
 
 
 def _mounted(pod: Pod) -> dict[str, str]:
-    """The names of claims by volume."""
+    """Return the names of claims by volume."""
     volumes = ((one.name, one.persistent_volume_claim) for one in pod.spec.volumes)
     return {name: source.claim_name for name, source in volumes if source}
 

@@ -53,7 +53,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         return {revision.metadata.name: revision for revision in self.snapshot.revisions}
 
     def claim_templates(self, revision: ControllerRevision) -> tuple[ClaimTemplate, ...]:
-        """The claim templates of pods that are made of the revision: today's, or those that it kept."""
+        """Return the claim templates of pods that are made of the revision: today's, or those that it kept."""
         today = self.claims.templates
         return today if revision.metadata.name == self.update_name else claims_of_revision(revision, today)
 

@@ -32,7 +32,7 @@ class Creator:
         return len(self._chains) >= CREATES_PER_PASS
 
     def factory(self, ordinal: int) -> PodFactory:
-        """What makes the ordinal's pod, if that is the next one to be made."""
+        """Return what makes the ordinal's pod, if that is the next one to be made."""
         revision = self._revision_of(ordinal)
         name = revision.metadata.name
         if name not in self._factories:

@@ -135,8 +135,8 @@ def _survey(
 
 
 def _note_claims(pods: Pods, claims: Claims, criteria: Criteria, *, in_place_only: bool) -> None:
-    """Wanted pods that lack a volume, as one whose template was added, or whose claims' owners are not as they should
-    be. Volumes of a pod never change: who lacks one is as good as outdated."""
+    """Note the wanted pods that lack a volume, as one whose template was added, or whose claims' owners are not as they
+    should be. Volumes of a pod never change: who lacks one is as good as outdated."""
     for ordinal, pod in pods.by_ordinal.items():
         if ordinal not in criteria.ordinals:
             continue

@@ -120,7 +120,7 @@ class Pods(msgspec.Struct, kw_only=True):
 
     @property
     def unseen(self) -> int:
-        """How many missing ones this pass does not look at; they are unavailable, too."""
+        """Count the missing ones that this pass does not look at; they are unavailable, too."""
         return self.missing_count - len(self.missing)
 
 

@@ -39,7 +39,7 @@ def choose(snapshot: StatefulSetSnapshot, selector: Selector) -> RevisionChoice:
 
 
 def record_of(statefulset: StatefulSet) -> dict[str, str]:
-    """The record of the set's claim templates that goes with its newest revision."""
+    """Return the record of the set's claim templates that goes with its newest revision."""
     return claim_record(statefulset.spec.volume_claim_templates, statefulset.metadata.annotations)
 
 

@@ -48,8 +48,8 @@ class Tools(Protocol):
         ...
 
     async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
-        """The metadata of those of these objects that there are, by name, however many names there are: it is listed,
-        and nothing else of the objects."""
+        """Return the metadata of those of these objects that there are, by name. However many they are, it is listed,
+        and nothing else of them."""
         ...
 
     async def template_verdict(self, namespace: str, template: Json, claims: list[Json]) -> Verdict:
