@@ -156,10 +156,10 @@ async def test_a_namespace_that_goes_does_not_come_back_by_us(place: Place):
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_both_versions_and_the_hash_of_what_they_show(place: Place, version: str):
-    place.namespace("a", team="one")
+    place.namespace("a", team=place.name)  # its own: the tests of a file run side by side
     selector = "namespaceLabelSelector" if version == "v1alpha1" else "namespaceSelector"
     resource = place.secret() | {"metadata": {"name": place.name, "annotations": {"odd": "<&>\u2028"}}}
-    query = {"matchLabels": {"team": "one"}}
+    query = {"matchLabels": {"team": place.name}}
     excluded = place.names("z")
     place.apply(place.distribution(resource, version=version, **{selector: query}, excludedNamespaces=excluded))
     await place.counted(1, 1)
