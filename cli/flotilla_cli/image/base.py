@@ -19,6 +19,7 @@ PYTHON = "/usr/bin/python3.11"
 PACKAGES = (
     *("base-files", "ca-certificates", "tzdata"),
     *("libc6", "libgcc-s1", "zlib1g", "libexpat1", "libssl3", "libffi8", "libbz2-1.0", "liblzma5", "libuuid1"),
+    "libstdc++6",  # of re2, which is C++
     *("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"),
 )
 
