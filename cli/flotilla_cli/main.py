@@ -62,3 +62,5 @@ class Verbs(click.Group):
 @click.version_option(package_name="flotilla-cli", prog_name="flotilla")
 def main() -> None:
     """Flotilla: OpenKruise's workloads as small services around a NATS bus."""
+    # Imported here, so that --help imports nothing heavy.
+    import_module("flotilla_common.api.jsontext").read_as_deep_as_the_apiserver()

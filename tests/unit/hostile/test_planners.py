@@ -3,7 +3,6 @@
 `OBJECTS` of each controller by default; FLOTILLA_HOSTILE says how many.
 """
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +16,7 @@ from flotilla_common.installed import installed_parts
 from flotilla_common.mirror.intake import Intake
 from tests.support.hostile.amount import amount
 from tests.support.hostile.stored import Stored
+from tests.support.timing import measured
 from tests.support.wiring import FakeWiring
 
 OBJECTS = 40
@@ -43,16 +43,16 @@ def problems_of(controller: ControllerSpec[Any], seed: int) -> Iterator[str]:
     objects = [(controller.primary, stored.primary(controller))]
     for watch in controller.watches:
         objects += [(watch, raw) for raw in stored.dependents(controller, watch)]
-    begun = time.process_time()
-    for watch, raw in objects:
-        yield from _taken(wiring, watch, raw)
-    keys = wiring.table(controller.primary).keys() if controller.keys is None else controller.keys(gatherer)
-    for key in keys:
-        snapshot = gatherer.gather(key, Memory())
-        if snapshot is not None:
-            controller.plan(snapshot, NOW)
-    if (spent := time.process_time() - begun) > MOST_SECONDS:
-        yield f"took {spent:.1f} s"
+    with measured() as seconds:
+        for watch, raw in objects:
+            yield from _taken(wiring, watch, raw)
+        keys = wiring.table(controller.primary).keys() if controller.keys is None else controller.keys(gatherer)
+        for key in keys:
+            snapshot = gatherer.gather(key, Memory())
+            if snapshot is not None:
+                controller.plan(snapshot, NOW)
+        if (spent := seconds()) > MOST_SECONDS:
+            yield f"took {spent:.1f} s"
 
 
 def _taken(wiring: FakeWiring, watch: Watch[Any], raw: bytes) -> Iterator[str]:

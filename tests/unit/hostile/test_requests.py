@@ -3,7 +3,6 @@
 `REQUESTS` by default; FLOTILLA_HOSTILE says how many.
 """
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,6 +22,7 @@ from tests.support.dice import Dice
 from tests.support.fake_clock import FakeClock
 from tests.support.hostile.amount import amount
 from tests.support.hostile.reviews import Reviews
+from tests.support.timing import measured
 from tests.unit.webhook.asgi import call
 from tests.unit.webhook.fakes import FakeApi
 
@@ -42,9 +42,9 @@ async def test_every_request_gets_a_verdict() -> None:
     for number in range(amount(REQUESTS)):
         path = paths[number % len(paths)]
         body = reviews.draw(path)
-        begun = time.process_time()
-        status, answer = await call(app, path, body)
-        spent = time.process_time() - begun
+        with measured() as seconds:
+            status, answer = await call(app, path, body)
+            spent = seconds()
         problems += [f"request {number} to {path}: {text}" for text in _problems(status, answer, spent)]
     assert not problems, "\n".join(problems[:20])
 
