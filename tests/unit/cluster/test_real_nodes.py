@@ -25,6 +25,7 @@ from flotilla_cli.cluster.realnodes.network import Network, candidates, interfac
 from flotilla_cli.cluster.records import Records
 from flotilla_cli.cluster.up import Wishes, settled
 from flotilla_common.clock import SystemClock
+from tests.support.fake_clock import FakeClock
 
 PLAN = NodePlan(index=1, folder=Path("/state/nodes/real-1"), network=Network(99), group="/flotilla-7-70")
 
@@ -117,6 +118,20 @@ def test_groups_of_ended_nodes_are_left_over_inner_ones_first(tmp_path: Path, mo
     monkeypatch.setattr(cgroups, "start_ticks", removed_by_another_command)
     (tmp_path / alive).rmdir()
     assert cgroups.leftovers() == []
+
+
+async def test_a_group_that_is_left_over_with_a_paused_container_is_thawed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its processes were killed, and end only when they go on."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"30 25 0:26 / {tmp_path} rw - cgroup cgroup rw,freezer\n")
+    monkeypatch.setattr(cgroups, "MOUNTS", mounts)
+    paused = tmp_path / "flotilla-4194304-7" / "pod1"
+    paused.mkdir(parents=True)
+    (paused / "freezer.state").write_text("FROZEN")
+    await cgroups.sweep(FakeClock())
+    assert (paused / "freezer.state").read_text() == "THAWED"
 
 
 # Images

@@ -16,6 +16,7 @@ NAME = re.compile(r"flotilla-(\d+)-(\d+)")
 MOUNTS = Path("/proc/self/mountinfo")
 REMOVED_WITHIN = 10.0  # seconds; a killed process leaves its group a moment later
 POLL = 0.02
+THAWED = {"freezer.state": "THAWED", "cgroup.freeze": "0"}  # version 1, version 2
 
 
 def name(holder: Process) -> str:
@@ -71,6 +72,9 @@ async def sweep(clock: Clock) -> None:
 
 def _remove(group: Path) -> None:
     try:
+        for field, running in THAWED.items():  # a paused container that was killed ends only when it goes on
+            if (group / field).exists():
+                (group / field).write_text(running, encoding="ascii")
         group.rmdir()
     except OSError:  # busy for a moment, or another command was faster: the next round sees
         return
