@@ -23,18 +23,21 @@ def is_due(context: PlanContext, ordinal: int, pod: Pod) -> bool | None:
 
 def is_broken(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     """Whether a wanted pod does not serve, though nobody has deleted it and it has not come to its end."""
+    if ordinal not in context.pods.unavailable or ordinal in context.pods.waiting:
+        return False  # as nearly all
     kind = traits(pod)
-    unusable = ordinal in context.pods.unavailable and ordinal not in context.pods.waiting
-    return unusable and not kind.terminating and not kind.finished
+    return not kind.terminating and not kind.finished
 
 
 def is_astray(context: PlanContext, ordinal: int, pod: Pod) -> bool:
     """Whether a broken pod that the partition keeps is of neither revision that a new one could get: it is deleted, and
     comes back as it is wanted."""
+    if not is_broken(context, ordinal, pod):
+        return False
     known = (context.update_name, context.revisions.current.metadata.name)
     if traits(pod).revision in known or context.targets.on_delete or context.rolling.pod_update_policy == IN_PLACE_ONLY:
         return False
-    return is_broken(context, ordinal, pod) and not is_target(context, ordinal, pod)
+    return not is_target(context, ordinal, pod)
 
 
 def is_left(context: PlanContext, ordinal: int, pod: Pod) -> bool:
