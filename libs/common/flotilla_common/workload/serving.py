@@ -18,7 +18,7 @@ class Serving:
         self._needed = needed
 
     def can_spare(self, since: datetime) -> bool:
-        """Whether enough others have been Ready for at least as long as a pod that became so at this moment."""
+        """Return whether enough others have been Ready for at least as long as a pod that became so at this moment."""
         return bisect_right(self._since, since) - 1 >= self._needed
 
     def take(self, since: datetime) -> None:

@@ -58,7 +58,7 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True):
         return today if revision.metadata.name == self.update_name else claims_of_revision(revision, today)
 
     def is_updated(self, ordinal: int, pod: Pod) -> bool:
-        """Whether the pod is on the update revision, and lacks no volume."""
+        """Return whether the pod is on the update revision, and lacks no volume."""
         return pod.revision == self.update_name and ordinal not in self.pods.unfit
 
     def pod_name(self, ordinal: int) -> str:

@@ -22,7 +22,7 @@ def is_due(context: PlanContext, ordinal: int, pod: Pod) -> bool | None:
 
 
 def is_broken(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Whether a wanted pod does not serve, though nobody has deleted it and it has not come to its end."""
+    """Return whether a wanted pod does not serve, though nobody has deleted it and it has not come to its end."""
     if ordinal not in context.pods.unavailable or ordinal in context.pods.waiting:
         return False  # as nearly all
     kind = traits(pod)
@@ -70,7 +70,7 @@ def may_be_updated(context: PlanContext, ordinal: int, pod: Pod) -> bool:
 
 
 def must_be_recreated(context: PlanContext, ordinal: int, pod: Pod) -> bool:
-    """Whether the pod gets the update revision, or a volume that it lacks, by another pod of its name."""
+    """Return whether the pod gets the update revision, or a volume that it lacks, by another pod of its name."""
     policy = context.rolling.pod_update_policy or RECREATE
     if policy in (RECREATE, IN_PLACE_ONLY):
         return policy == RECREATE

@@ -151,7 +151,7 @@ class _Update:
             self._draft.reason("WaitingForHook", text, self._held)
 
     def _may(self, ordinal: int) -> bool:
-        """Whether the pod may become unavailable, or does not serve anyway."""
+        """Return whether the pod may become unavailable, or does not serve anyway."""
         if self._count() < self._context.targets.max_unavailable:
             return True
         if ordinal not in self._unavailable:

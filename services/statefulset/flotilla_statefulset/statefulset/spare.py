@@ -14,7 +14,7 @@ from flotilla_statefulset.statefulset.pods import traits
 
 
 def is_proven(context: PlanContext, *, missing: bool) -> bool:
-    """Whether new pods work, as far as can be seen: fewer than maxUnavailable of them do not serve, or more do.
+    """Return whether new pods work, as far as can be seen: fewer than maxUnavailable of them do not serve, or more do.
     `missing`: pods that are not there come back as new ones, and count."""
     pods, fresh = context.pods, 0
     for ordinal in pods.unavailable - pods.waiting.keys():
@@ -37,12 +37,12 @@ class Spare:
         self._serving = Serving(map(self._ready, serving), targets.replicas - targets.max_unavailable)
 
     def is_late(self, ordinal: int) -> bool:
-        """Whether the pod serves, but has not done so for minReadySeconds."""
+        """Return whether the pod serves, but has not done so for minReadySeconds."""
         pods = self._context.pods
         return ordinal in pods.waiting and not traits(pods.by_ordinal[ordinal]).terminating
 
     def has(self, ordinal: int) -> bool:
-        """Whether this late pod can be spared."""
+        """Return whether this late pod can be spared."""
         return self._serving.can_spare(self._ready(self._context.pods.by_ordinal[ordinal]))
 
     def take(self, pod: Pod) -> None:
