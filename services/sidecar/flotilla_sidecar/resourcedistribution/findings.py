@@ -41,7 +41,7 @@ class Findings:
         self.right: list[str] = []
         """Targets whose copy is there and equal."""
         self.leaving: list[str] = []
-        """Return the targets whose copy is on its way out, and is made anew when it is gone."""
+        """Targets whose copy is on its way out, and is made anew when it is gone."""
         self.fresh: list[Due] = []
         """Writes that nothing is known against."""
         self.failing: list[Due] = []
