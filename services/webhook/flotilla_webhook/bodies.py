@@ -7,7 +7,7 @@ a moment, and never the process its memory.
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from fastapi import HTTPException, Request
 
@@ -45,10 +45,13 @@ class Bodies:
                 body += chunk
             if not body:
                 raise HTTPException(400, "request body is empty")
-            async with self._large if len(body) > LARGE else nullcontext():
-                yield bytes(body)
+            yield bytes(body)
         finally:
             self.held -= len(body)
+
+    def turn(self, body: bytes) -> AbstractAsyncContextManager[None]:
+        """Return what is held while a body is worked on: a large one waits for the one before it."""
+        return self._large if len(body) > LARGE else nullcontext()
 
     def _take(self, size: int) -> None:
         if self.held + size > self.limit:

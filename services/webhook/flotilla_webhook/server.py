@@ -55,9 +55,14 @@ def build(
     async def healthz(_: Request) -> Response:
         return Response("ok", media_type="text/plain")
 
+    async def admit(path: str, handler: Handler, body: bytes) -> bytes:
+        async with held.turn(body):
+            return await _admit(path, handler, body)
+
     for path, handler in handlers.items():
-        serve(path, partial(_admit, path, handler))
-    # The apiserver shows no certificate for conversions; they use no right of ours.
+        serve(path, partial(admit, path, handler))
+    # The apiserver shows no certificate for conversions; they use no right of ours. And they wait for no turn: an
+    # admission that reads objects of an older version may wait for one.
     serve(CONVERT_PATH, partial(_convert, convert), guarded=False)
     app.add_route("/healthz", healthz, methods=["GET"])
     return app

@@ -123,7 +123,7 @@ async def test_large_bodies_are_worked_on_one_after_the_other_and_small_ones_bes
     done = asyncio.Event()
 
     async def work(size: int) -> None:
-        async with bodies.of(cast("HttpRequest", Sent(b" " * size))) as body:
+        async with bodies.of(cast("HttpRequest", Sent(b" " * size))) as body, bodies.turn(body):
             working.append(len(body))
             await done.wait()
 

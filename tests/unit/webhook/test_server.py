@@ -1,5 +1,6 @@
 """The HTTP side: limits, versions, the two shapes of refusal, and handlers that break."""
 
+import asyncio
 import base64
 import tracemalloc
 from typing import Any
@@ -14,7 +15,7 @@ from flotilla_common.api.admission.fields import aggregate, invalid
 from flotilla_common.api.admission.patch import Operation
 from flotilla_common.api.admission.review import Answer, Request
 from flotilla_common.clock import SystemClock
-from flotilla_webhook.bodies import MAX_BODY
+from flotilla_webhook.bodies import LARGE, MAX_BODY
 from flotilla_webhook.conversion import convert
 from flotilla_webhook.metrics import Metrics
 from flotilla_webhook.server import build
@@ -206,6 +207,24 @@ async def test_a_body_that_becomes_large_is_refused_unread() -> None:
     assert msgspec.json.decode(refusal)["response"]["status"]["code"] == 413
     status, answer = await Http().send("/allow", body)
     assert (status, answer) == (200, refusal)
+
+
+async def test_a_large_admission_may_wait_for_a_large_conversion() -> None:
+    """A handler reads objects that are stored in an older version, and the apiserver has them converted first."""
+    one = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": {"annotations": {"a": "x" * LARGE}}}
+    wanted = {"uid": "c", "desiredAPIVersion": "apps.kruise.io/v1alpha1", "objects": [one]}
+    conversion = msgspec.json.encode({"apiVersion": "apiextensions.k8s.io/v1", "request": wanted})
+
+    async def reading(_: Request) -> Answer:
+        status, _body = await call(app, "/convert", conversion)
+        return review.ALLOWED if status == 200 else review.denied(str(status))
+
+    app = build({"/read": reading}, convert, Metrics(CollectorRegistry()), SystemClock())
+    request = {"uid": "u", "object": one}
+    body = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    async with asyncio.timeout(10):
+        status, answer = await call(app, "/read", body)
+    assert (status, msgspec.json.decode(answer)["response"]["allowed"]) == (200, True)
 
 
 def test_parts_within_texts_do_not_count() -> None:
