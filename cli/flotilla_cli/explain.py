@@ -30,7 +30,6 @@ from flotilla_cli.kinds import find_object, object_argument
 from flotilla_cli.plain import printed
 from flotilla_cli.podstory import verb as podstory
 from flotilla_cli.tree.why import Why
-from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock, SystemClock
 from flotilla_common.control.plan import Json, Reason
@@ -67,11 +66,11 @@ def explain(
     resource, name = find_object(words)
     namespace = namespace_of(namespace, target) if resource.namespaced else ""
     with reported():
-        found, without = asyncio.run(_explain(target, url, resource, namespace, name, clock))
+        found = asyncio.run(_explain(target, url, resource, namespace, name, clock))
     if output == "json":
         click.echo(msgspec.json.encode(document(found)))
     else:
-        printed(render(found, clock.now(), without), Console(highlight=False))
+        printed(render(found, clock.now()), Console(highlight=False))
 
 
 async def _explain_pod(
@@ -86,16 +85,12 @@ async def _explain_pod(
             raise click.ClickException(f"pod {namespace}/{name} does not exist") from failure
 
 
-async def _explain(
-    target: Target, url: str, resource: Resource, namespace: str, name: str, clock: Clock
-) -> tuple[Diagnosis, Sequence[str]]:
-    """(what was found, which pods a SidecarSet selects and does not have)."""
+async def _explain(target: Target, url: str, resource: Resource, namespace: str, name: str, clock: Clock) -> Diagnosis:
     async with contextlib.AsyncExitStack() as stack:
         bus = await stack.enter_async_context(open_bus(url, target.kubeconfig)) if url else None
         try:
             api = await stack.enter_async_context(open_api(target))
-            found = await diagnose(api, bus, clock, resource, namespace, name)
-            return found, await podstory.uninjected(api, name) if resource == SIDECAR_SET else ()
+            return await diagnose(api, bus, clock, resource, namespace, name)
         except (ApiError, ConfigError, Unreachable) as failure:
             place = f"{namespace}/{name}" if namespace else name
             if isinstance(failure, ApiError) and failure.code == 404:
@@ -103,7 +98,7 @@ async def _explain(
             known = await from_record(bus, clock, resource, namespace, name, str(failure)) if bus else None
             if known is None:
                 raise
-            return known, ()
+            return known
 
 
 def document(found: Diagnosis) -> Json:
@@ -122,8 +117,8 @@ def document(found: Diagnosis) -> Json:
     return {**object_, **record, **found_out}
 
 
-def render(found: Diagnosis, now: datetime, without: Sequence[str] = ()) -> Text:
-    """For people: the sentence, the reasons, why the parts stand where they stand, and which pods are `without` it."""
+def render(found: Diagnosis, now: datetime) -> Text:
+    """For people: the sentence, the reasons, and why the parts stand where they stand."""
     meta, why = found.metadata, found.record.why
     text = Text(f"{found.verdict.word}:", style=STYLES.get(found.verdict.word, "bold green"))
     text.append(f" {found.verdict.sentence}\n", "default")
@@ -133,7 +128,7 @@ def render(found: Diagnosis, now: datetime, without: Sequence[str] = ()) -> Text
     for note in found.notes:
         text.append("  ! ", style="red").append(f"{note}\n", "default")
     _append_reasons(text, (*found.verdict.causes, *found.reasons), "  ")
-    for line in without:
+    for line in found.remarks:
         text.append("  • ", style="yellow").append(f"{line}\n", "default")
     _append_vacancies(text, found.vacancies)
     for part in found.record.parts:

@@ -1,4 +1,4 @@
-"""`flotilla get`: a workload as a picture, another object as a card, once or live."""
+"""`flotilla get`: a workload as a tree, another object as a card, once or live."""
 
 import asyncio
 import contextlib
@@ -23,10 +23,10 @@ from flotilla_cli.connection import (
     target_of,
 )
 from flotilla_cli.kinds import find_object, object_argument
-from flotilla_cli.picture import Gone, Picture
 from flotilla_cli.plain import plain
-from flotilla_cli.renderers import opener
+from flotilla_cli.tree.live import Gone, LiveView
 from flotilla_cli.tree.why import last_why
+from flotilla_cli.views import view_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus import subjects
 from flotilla_common.bus.interface import BusError
@@ -89,16 +89,16 @@ async def _get(wish: Wish, target: Target, nats_url: str, *, watch: bool) -> Non
     async with contextlib.AsyncExitStack() as stack:
         api = await stack.enter_async_context(open_api(target))
         bus = await stack.enter_async_context(open_bus(nats_url, target.kubeconfig)) if nats_url else None
-        picture = opener(wish.resource)(api, clock, wish.resource, wish.namespace, wish.name)
-        await picture.load()
-        await _hear(picture, wish, bus, clock)
+        live = LiveView(api, clock, view_of(wish.resource), wish.namespace, wish.name)
+        await live.load()
+        await _hear(live, wish, bus, clock)
         show = _Screen(wish, clock)
         if not watch:
-            show.once(picture)
+            show.once(live)
             return
         if bus is not None:
-            await bus.subscribe(subjects.why(wish.resource, wish.namespace, wish.name), picture.hear)
-        await _watch(picture, show, clock)
+            await bus.subscribe(subjects.why(wish.resource, wish.namespace, wish.name), live.hear)
+        await _watch(live, show, clock)
 
 
 def place(wish: Wish) -> str:
@@ -106,31 +106,31 @@ def place(wish: Wish) -> str:
     return f"{wish.namespace}/{wish.name}" if wish.namespace else wish.name
 
 
-async def _hear(picture: Picture, wish: Wish, bus: NatsBus | None, clock: Clock) -> None:
+async def _hear(live: LiveView, wish: Wish, bus: NatsBus | None, clock: Clock) -> None:
     """The reasons, if the bus has them soon: the tree is worth having without, but says less."""
     if bus is None:
         return
     try:
         async with asyncio.timeout(BUS_SECONDS):
             await connected(bus, clock, BUS_SECONDS)
-            picture.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
+            live.why = await last_why(bus, wish.resource, wish.namespace, wish.name)
     except (BusError, TimeoutError):
         click.echo(NO_REASONS + (f" ({bus.trouble})" if bus.trouble else ""), err=True)
 
 
-async def _watch(picture: Picture, show: "_Screen", clock: Clock) -> None:
+async def _watch(live: LiveView, show: "_Screen", clock: Clock) -> None:
     async def draw() -> None:
         with show:
             while True:
-                show.again(picture)
-                await picture.changed.wait()
-                picture.changed.clear()
+                show.again(live)
+                await live.changed.wait()
+                live.changed.clear()
                 await clock.sleep(REFRESH_SECONDS)
 
     gone = False
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(picture.keep())
+            group.create_task(live.keep())
             group.create_task(draw())
     except* Gone:
         gone = True
@@ -149,19 +149,19 @@ class _Screen:
         self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
         self._last = ""
 
-    def once(self, picture: Picture) -> None:
+    def once(self, live: LiveView) -> None:
         """Show the tree and be done."""
         if self._terminal:
             limit = 0 if self._wish.everything else max(self._console.height, LINES_AROUND)
-            self._console.print(picture.drawing(self._clock.now(), limit))
+            self._console.print(live.drawing(self._clock.now(), limit))
         else:
-            click.echo(self._text(picture), nl=False)
+            click.echo(self._text(live), nl=False)
 
-    def again(self, picture: Picture) -> None:
+    def again(self, live: LiveView) -> None:
         """Show the tree in place of the one before; plain text and JSON only if it is another."""
         if self._terminal:
-            self._live.update(self._drawing(picture), refresh=True)
-        elif (text := self._text(picture)) != self._last:
+            self._live.update(self._drawing(live), refresh=True)
+        elif (text := self._text(live)) != self._last:
             self._last = text
             click.echo(text if self._wish.output else f"{text}\n", nl=False)
 
@@ -173,12 +173,12 @@ class _Screen:
         if self._terminal:
             self._live.stop()
 
-    def _drawing(self, picture: Picture) -> Group:
-        room = max(self._console.height - LINES_AROUND, 5) // picture.parts
-        drawing = picture.drawing(self._clock.now(), 0 if self._wish.everything else room)
-        return Group(drawing, Text(f"stale: {picture.trouble}" if picture.trouble else "", style="red"))
+    def _drawing(self, live: LiveView) -> Group:
+        room = max(self._console.height - LINES_AROUND, 5) // live.parts
+        drawing = live.drawing(self._clock.now(), 0 if self._wish.everything else room)
+        return Group(drawing, Text(f"stale: {live.trouble}" if live.trouble else "", style="red"))
 
-    def _text(self, picture: Picture) -> str:
+    def _text(self, live: LiveView) -> str:
         if self._wish.output == "json":
-            return msgspec.json.encode(picture.view()).decode() + "\n"
-        return plain(picture.drawing(self._clock.now()))
+            return msgspec.json.encode(live.view()).decode() + "\n"
+        return plain(live.drawing(self._clock.now()))

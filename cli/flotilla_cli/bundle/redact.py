@@ -11,20 +11,9 @@ from typing import cast
 
 import msgspec
 
+from flotilla_cli.secret_fields import MAPPINGS, PAIRS, TEXTS
+from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, mapping
-from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV
-
-_TEXTS = frozenset({"command", "args"})
-"""Lists of free text: of containers, probes and hooks."""
-
-_PAIRS = frozenset({"env", "httpHeaders"})
-"""Lists of names with values."""
-
-_OURS = frozenset({JOB_UID_ENV})
-"""Environment variables that we have set: planners read in them whose container it is."""
-
-_MAPPINGS = frozenset({"volumeAttributes"})
-"""Free text by name: what CSI drivers are told."""
 
 _DROPPED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 """Annotations that repeat the whole object; no planner reads them."""
@@ -41,6 +30,7 @@ class Redactor:
 
     def __init__(self, key: str) -> None:
         self._key = key.encode()
+        self._public = frozenset[str]().union(*(kind.public_variables for kind in all_views()))
         self._followed: set[str] = set()
         self.count = 0
 
@@ -52,7 +42,7 @@ class Redactor:
     def _walk(self, name: str, value: object) -> object:
         if isinstance(value, dict):
             kept = {key: item for key, item in cast("Json", value).items() if not self._drops(key)}
-            if name in _MAPPINGS:
+            if name in MAPPINGS:
                 return {key: self._token(item) for key, item in kept.items()}
             if name == "annotations":
                 return {key: item if self._is_known(key) else self._token(item) for key, item in kept.items()}
@@ -62,11 +52,11 @@ class Redactor:
         return value
 
     def _item(self, name: str, item: object) -> object:
-        if name in _TEXTS:
+        if name in TEXTS:
             return self._token(item)
-        if name in _PAIRS and isinstance(item, dict) and "value" in item:
+        if name in PAIRS and isinstance(item, dict) and "value" in item:
             pair = cast("Json", item)
-            return pair if pair.get("name") in _OURS else pair | {"value": self._token(pair["value"])}
+            return pair if pair.get("name") in self._public else pair | {"value": self._token(pair["value"])}
         return self._walk("", cast("object", item))
 
     def _drops(self, key: str) -> bool:

@@ -2,28 +2,23 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
 from flotilla_cli.connection import connected
 from flotilla_cli.diagnosis.closeup import Surveyor
-from flotilla_cli.diagnosis.finders import scope_of
 from flotilla_cli.diagnosis.findings import Findings, find
 from flotilla_cli.diagnosis.planning import Planning, leases_of, planning_of
-from flotilla_cli.diagnosis.scope import Scope
 from flotilla_cli.diagnosis.vacancies import Vacancy, vacancies
 from flotilla_cli.diagnosis.verdict import Verdict, verdict
-from flotilla_cli.renderers.cloneset import clone_set
-from flotilla_cli.renderers.daemonset import daemon_set
-from flotilla_cli.renderers.statefulset import stateful_set
 from flotilla_cli.tree.waiting import waits_for
 from flotilla_cli.tree.why import Why, last_why
-from flotilla_cli.tree.workload import Workload
+from flotilla_cli.views import view_of
+from flotilla_cli.views.kindview import KindView, Related
+from flotilla_cli.views.related import children_of, related_of
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
-from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import Bus, BusError
@@ -31,19 +26,13 @@ from flotilla_common.bus.nats import NatsBus
 from flotilla_common.clock import Clock
 from flotilla_common.control.plan import Reason
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.workload.causes import Around, Cause, Group, node_trouble
+from flotilla_common.workload.causes import Around, Cause, Group, grouped, node_trouble
 
 HEARTBEAT_SECONDS = 6.0
 """Services show a heartbeat every 5 seconds."""
 
 NO_REASONS = "the bus does not answer, so the service's own reasons are missing; what is said comes from the objects"
 NO_BUS = "no bus is known for this cluster, so the service's own reasons are missing (--nats URL, FLOTILLA_NATS)"
-
-_READERS: dict[Resource, Callable[[bytes], Workload]] = {
-    CLONE_SET: clone_set,
-    DAEMON_SET: daemon_set,
-    STATEFUL_SET: stateful_set,
-}
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -65,6 +54,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     reasons: Sequence[Reason]  # of the service, without what was found out better
     notes: Sequence[str]
     vacancies: Sequence[Vacancy] = ()  # nodes without a pod, of what has one on each
+    remarks: Sequence[str] = ()  # what only its kind has to say
 
 
 async def diagnose(
@@ -77,8 +67,8 @@ async def diagnose(
     leases = await leases_of(api, service)
     record = await _record(bus, clock, resource, meta, namespace, name)
     planning = planning_of(service, meta, record.why, leases, record.heard, clock.now())
-    findings, scope, denied = await _look(api, clock, resource, raw)
-    told = _told(resource, raw)
+    kind = view_of(resource)
+    findings, related, denied = await _look(api, clock, kind, raw)
     if bus is None or record.note:
         planning = msgspec.structs.replace(planning, behind="")  # nobody knows
     mine = record.why is not None and record.why.uid == meta.uid
@@ -87,10 +77,13 @@ async def diagnose(
         resource=resource,
         metadata=meta,
         record=record,
-        verdict=verdict(meta, record.why, findings, planning, told),
+        verdict=verdict(
+            meta, record.why, findings, planning, waits_for(kind.workload(raw)) if kind.workload is not None else ()
+        ),
         reasons=reasons,
         notes=list(_notes(record, planning, denied)),
-        vacancies=vacancies(scope.served, findings.groups, reasons) if scope.served is not None else (),
+        vacancies=vacancies(related.served, findings.groups, reasons) if related.served is not None else (),
+        remarks=await kind.remarks(api, name) if kind.remarks is not None else (),
     )
 
 
@@ -149,31 +142,47 @@ async def heartbeat(bus: Bus, service: str) -> bool:
     return beat.is_set()
 
 
-async def _look(api: Api, clock: Clock, resource: Resource, raw: bytes) -> tuple[Findings, Scope, set[str]]:
-    """(what is known against what belongs to it, which these are, what may not be read)."""
+async def _look(api: Api, clock: Clock, kind: KindView, raw: bytes) -> tuple[Findings, Related, set[str]]:
+    """(what is known against what belongs to it and its children, what belongs to it, what may not be read)."""
     now = clock.now()
     try:
-        scope = await scope_of(api, resource, raw, now)
+        children = await children_of(api, kind, raw)
+        related, *others = [await related_of(api, of, one, now) for of, one in ((kind, raw), *children)]
     except ApiError as failure:
         if failure.code not in (401, 403):
             raise
-        return Findings(), Scope(), {"pods"}
+        return Findings(), Related(), {"pods"}
     surveyor = Surveyor(api)
-    basis = msgspec.structs.replace(scope.basis, silent=await surveyor.silent_nodes(now))
-    findings = await find(scope.pods, basis, surveyor, namespaced=scope.namespaced)
-    nodes = [group for name in scope.nodes if (group := await _node(surveyor, name, basis)) is not None]
-    findings = msgspec.structs.replace(findings, groups=(*nodes, *findings.groups, *scope.troubles))
-    return findings, scope, surveyor.denied | scope.denied
+    silent = await surveyor.silent_nodes(now)
+    found = [await _against(one, silent, surveyor) for one in (related, *others)]
+    denied = surveyor.denied.union(*(one.denied for one in (related, *others)))
+    return found[0] if not others else _together(found), related, denied
+
+
+async def _against(related: Related, silent: Mapping[str, datetime], surveyor: Surveyor) -> Findings:
+    """What is known against pods, nodes and others."""
+    basis = msgspec.structs.replace(related.basis, silent=silent)
+    findings = await find(related.pods, basis, surveyor, namespaced=related.namespaced)
+    nodes = [group for name in related.nodes if (group := await _node(surveyor, name, basis)) is not None]
+    return msgspec.structs.replace(findings, groups=(*nodes, *findings.groups, *related.troubles))
+
+
+def _together(found: Sequence[Findings]) -> Findings:
+    """Those of several workloads, where pods of different ones may have the same cause."""
+
+    def merged(groups: Iterable[Group]) -> Sequence[Group]:
+        return grouped((name, group.cause) for group in groups for name in group.pods)
+
+    return Findings(
+        groups=merged(group for one in found for group in one.groups),
+        unstable=merged(group for one in found for group in one.unstable),
+        codes=frozenset[str]().union(*(one.codes for one in found)),
+    )
 
 
 async def _node(surveyor: Surveyor, name: str, basis: Around) -> Group | None:
     trouble = node_trouble(name, msgspec.structs.replace(basis, nodes=await surveyor.nodes(name)))
     return Group(Cause(code="NodeNotReady", message=trouble), (name,)) if trouble else None
-
-
-def _told(resource: Resource, raw: bytes) -> Sequence[Reason]:
-    reader = _READERS.get(resource)
-    return waits_for(reader(raw)) if reader is not None else ()
 
 
 def _notes(record: Record, planning: Planning, denied: set[str]) -> Iterator[str]:

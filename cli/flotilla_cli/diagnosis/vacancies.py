@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from flotilla_cli.diagnosis.scope import Served
+from flotilla_cli.views.kindview import Served
 from flotilla_common.api.core import Pod
 from flotilla_common.control.plan import Reason
 from flotilla_common.control.refusals import CODES as REFUSALS
@@ -43,8 +43,8 @@ def vacancies(served: Served, troubles: Sequence[Group], reasons: Sequence[Reaso
     for node in sorted(served.nodes, key=lambda node: node.metadata.name):
         name = node.metadata.name
         mine = of_nodes.get(name, [])
-        if not any(_is_there(pod, once=served.once) for pod in mine):
-            why_not = served.why_not(node)
+        if not any(_is_there(pod, once=served.coverage.once) for pod in mine):
+            why_not = served.coverage.why_not(node)
             why = _of_pods(mine, causes) or why_not or _told(name, reasons)
             found.setdefault((bool(why_not), why), []).append(name)
     ordered = sorted(found.items(), key=lambda group: (group[0][0], -len(group[1])))

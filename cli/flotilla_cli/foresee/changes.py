@@ -3,16 +3,12 @@
 import msgspec
 
 from flotilla_cli.foresee.threeway import LAST_APPLIED
+from flotilla_cli.secret_fields import MAPPINGS, PAIRS, TEXTS
 from flotilla_common.api.differences import Path, differences, path_text, value_at
 from flotilla_common.api.documents import Json, JsonValue, is_object, mapping, strings
 
-_HIDDEN = frozenset(
-    {"command", "args", "data", "stringData", "binaryData", "resource", "volumeAttributes", "annotations"}
-)
+_HIDDEN = TEXTS | MAPPINGS | {"data", "stringData", "binaryData", "annotations"}
 """Members whose values may be secret, wherever they stand."""
-
-_PAIRS = frozenset({"env", "httpHeaders"})
-"""Lists of names with values."""
 
 
 class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True, rename={"before": "from", "after": "to"}):
@@ -24,10 +20,11 @@ class FieldChange(msgspec.Struct, frozen=True, omit_defaults=True, rename={"befo
     hidden: bool = False
 
 
-def changes_of(before: Json, after: Json) -> tuple[FieldChange, ...]:
-    """The differences of spec, labels and annotations, in order."""
+def changes_of(before: Json, after: Json, secret_fields: frozenset[str] = frozenset()) -> tuple[FieldChange, ...]:
+    """Return the differences of spec, labels and annotations, in order. `secret_fields`: what else the kind hides."""
+    hidden = _HIDDEN | secret_fields
     return tuple(
-        _field(one.path, before, after)
+        _field(one.path, before, after, hidden)
         for one in differences(_shown(before), _shown(after))
         if one.path != ("metadata",)
     )
@@ -46,19 +43,15 @@ def _is_bookkeeping(annotation: str) -> bool:
     return annotation == LAST_APPLIED or annotation.startswith("kruise.io/sidecarset-hash")
 
 
-def _field(path: Path, before: Json, after: Json) -> FieldChange:
+def _field(path: Path, before: Json, after: Json, hidden: frozenset[str]) -> FieldChange:
     text = path_text(path, after if value_at(after, path) is not None else before)
-    if _is_hidden(path):
+    if any(part in hidden or (part in PAIRS and path[-1] != "name") for part in path):
         return FieldChange(text, hidden=True)
-    return FieldChange(text, _plain(value_at(before, path)), _plain(value_at(after, path)))
+    return FieldChange(text, _plain(value_at(before, path), hidden), _plain(value_at(after, path), hidden))
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part in _HIDDEN or (part in _PAIRS and path[-1] != "name") for part in path)
-
-
-def _plain(value: JsonValue) -> JsonValue:
+def _plain(value: JsonValue, hidden: frozenset[str]) -> JsonValue:
     """The value without what may be secret inside of it."""
     if is_object(value):
-        return {key: "…" if key in _HIDDEN or key in _PAIRS else _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {key: "…" if key in hidden or key in PAIRS else _plain(item, hidden) for key, item in value.items()}
+    return [_plain(item, hidden) for item in value] if isinstance(value, list) else value

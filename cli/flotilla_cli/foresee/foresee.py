@@ -8,7 +8,7 @@ import msgspec
 from flotilla_cli.foresee.composing import composed
 from flotilla_cli.foresee.dryrun import Applied
 from flotilla_cli.foresee.names import unforeseeable
-from flotilla_cli.foresee.observer import Observer, tracked_by
+from flotilla_cli.foresee.observer import Observer
 from flotilla_cli.foresee.play import Play
 from flotilla_cli.foresee.reading import Shelf
 from flotilla_cli.foresee.story import Story
@@ -17,12 +17,9 @@ from flotilla_cli.foresee.why import Hindrances
 from flotilla_cli.imagined.cluster import Cluster
 from flotilla_cli.imagined.writes import Write
 from flotilla_cli.services import controllers
+from flotilla_cli.views import view_of
 from flotilla_common.api.documents import member
 from flotilla_common.api.kinds import catalogue
-from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
-from flotilla_common.api.kinds.ephemeraljob.types import EPHEMERAL_JOB
-from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import CLAIM, POD, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.control.offline import Planning
@@ -39,6 +36,7 @@ class Foresight:
         self._shelf = shelf
         self._applied = applied
         self._resource = applied.manifest.kind.resource
+        self._kind = view_of(self._resource)
         self._planning = planning
         self._gates = Gates.parse(planning.get(self._resource.plural, Planning()).gates)
         self._cluster = Cluster(clock.now())
@@ -47,11 +45,10 @@ class Foresight:
         """What happens. Raises ApiError, Unreachable."""
         applied, objects = self._applied, self._cluster.objects
         play = await self._prepared()
-        job = str(applied.stored["metadata"].get("uid", "")) if self._resource == EPHEMERAL_JOB else ""
-        observer = Observer(objects, tracked_by(self._resource, applied.stored), job)
-        is_new = applied.before is None or self._resource == ADVANCED_CRON_JOB
-        teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), is_new=is_new))
-        hindrances = Hindrances(objects, applied.stored, self._gates)
+        observer = Observer(objects, self._kind, applied.stored)
+        owners = objects.uids - ({applied.stored["metadata"].get("uid")} if applied.before is None else set())
+        teller = Teller(applied.namespace, unforeseeable(objects.all(CLAIM), owners))
+        hindrances = Hindrances(objects, applied.stored, self._kind.update_policy, self._gates)
         writes: list[Write] = []
         for moment in play.run(self._resource, applied.stored):
             teller.tell(moment, observer.news())
@@ -72,8 +69,9 @@ class Foresight:
                 if watch.resource not in loaded and (not watch.gate or self._gates.on(watch.gate)):
                     loaded.add(watch.resource)
                     self._load(watch.resource, await self._shelf.read(watch, self._applied.namespace, planning))
-        if RECREATE_REQUEST in specs:  # whether the node's agent speaks
-            self._load(NODE_IMAGE, await self._shelf.list(NODE_IMAGE, ""))
+        needed = {other for resource in specs for other in view_of(resource).plan_reads}
+        for resource in needed - loaded:
+            self._load(resource, await self._shelf.list(resource, ""))
         for resource, name in play.asks(self._resource, self._applied.stored):
             self._load(resource, await self._shelf.list(resource, "", name))
         return play

@@ -1,20 +1,17 @@
 """Watches the imagined cluster: which pods become ready, go, or get containers restarted between two moments, which
 nodes have pulled, and how few pods serve at the worst moment."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from flotilla_cli.imagined.endings import has_done, has_ended, is_to_end
+from flotilla_cli.imagined.endings import has_ended, is_to_end
 from flotilla_cli.imagined.kubelet import statuses_of
 from flotilla_cli.imagined.objects import Objects
 from flotilla_cli.imagined.pods import is_ready
-from flotilla_common.api.documents import Json, mappings, member, strings
+from flotilla_cli.views.kindview import KindView
+from flotilla_common.api.documents import Json, mappings, member
 from flotilla_common.api.images import is_reported_as
 from flotilla_common.api.keys import IN_PLACE_READY
-from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
-from flotilla_common.api.kinds.sidecarset.records import injected
-from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET
 from flotilla_common.api.resources import POD, Resource
 
 READY, GONE, RESTARTED, ANSWERED, ENDED = "ready", "gone", "restarted", "answered", "ended"
@@ -30,12 +27,12 @@ class News(NamedTuple):
 
 
 class Observer:
-    """Looks at the pods of which `tracked` is true, and at what the EphemeralJob of the uid `job` puts into pods."""
+    """Looks at the pods that an object of the kind is about."""
 
-    def __init__(self, objects: Objects, tracked: Callable[[Json], bool], job: str = "") -> None:
-        self.tracked = tracked
-        self._job = job
-        self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if tracked(pod) and is_serving(pod)}
+    def __init__(self, objects: Objects, kind: KindView, stored: Json) -> None:
+        self._kind = kind
+        self._stored = stored
+        self._serving = {pod["metadata"]["uid"] for pod in objects.all(POD) if self.tracked(pod) and is_serving(pod)}
         self.before = self.lowest = len(self._serving)
         self._news: list[News] = []
         objects.listen(self._see)
@@ -44,6 +41,10 @@ class Observer:
     def serving(self) -> int:
         """How many serve now."""
         return len(self._serving)
+
+    def tracked(self, pod: Json) -> bool:
+        """Return whether the object is about the pod."""
+        return self._kind.concerns(self._stored, pod)
 
     def news(self) -> list[News]:
         """What happened since the last question."""
@@ -72,7 +73,7 @@ class Observer:
             self.lowest = min(self.lowest, len(self._serving))
 
     def _is_over(self, pod: Json) -> bool:
-        return bool(pod) and ((self.tracked(pod) and has_ended(pod)) or has_done(pod, self._job))
+        return bool(pod) and ((self.tracked(pod) and has_ended(pod)) or self._kind.has_ended_in(self._stored, pod))
 
 
 def _restarts(before: Json | None, after: Json | None) -> tuple[str, ...]:
@@ -92,13 +93,3 @@ def is_serving(pod: Json) -> bool:
         return False
     conditions = mappings(member(pod, "status").get("conditions"))
     return not any(one.get("type") == IN_PLACE_READY and one.get("status") != "True" for one in conditions)
-
-
-def tracked_by(resource: Resource, stored: Json) -> Callable[[Json], bool]:
-    """Which pods an object is about: those that it owns, has put sidecars into, or names."""
-    uid, name = stored["metadata"].get("uid"), stored["metadata"]["name"]
-    if resource == SIDECAR_SET:
-        return lambda pod: name in injected(strings(member(pod, "metadata").get("annotations")))
-    if resource == RECREATE_REQUEST:
-        return lambda pod: member(stored, "spec").get("podName") == member(pod, "metadata").get("name")
-    return lambda pod: any(one.get("uid") == uid for one in mappings(member(pod, "metadata").get("ownerReferences")))

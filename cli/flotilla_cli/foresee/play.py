@@ -10,8 +10,8 @@ import msgspec
 from flotilla_cli.imagined.cluster import Cluster
 from flotilla_cli.imagined.objects import place_of
 from flotilla_cli.imagined.writes import Write, carry_out
+from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json, mappings
-from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.resources import Resource
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.offline import OfflineController, Planning
@@ -51,6 +51,7 @@ class Play:
             )
             for resource, spec in specs.items()
         }
+        self._schedules = {resource for resource in specs if view_of(resource).plays_first_run}
         self._keys: dict[tuple[Resource, Key], None] = {}
         self._memory: dict[tuple[Resource, Key], Memory] = {}
         self._wakes: dict[tuple[Resource, Key], datetime] = {}
@@ -120,7 +121,7 @@ class Play:
         if plan.wake_at is not None:
             self._wakes[resource, key] = plan.wake_at
         writes = self._carry_out(plan)
-        if resource == ADVANCED_CRON_JOB and any(isinstance(one.action, Create) and one.effective for one in writes):
+        if resource in self._schedules and any(isinstance(one.action, Create) and one.effective for one in writes):
             del self._keys[resource, key]
             self._wakes.pop((resource, key), None)
         failures = {write.action.phase: write.problem for write in writes if write.problem and write.action.phase}
@@ -129,7 +130,7 @@ class Play:
 
     def _awaits_run(self) -> bool:
         """A schedule looks at the clock now and then, until its run is due."""
-        return any(resource == ADVANCED_CRON_JOB for resource, _ in self._wakes)
+        return any(resource in self._schedules for resource, _ in self._wakes)
 
     def _carry_out(self, plan: Plan) -> list[Write]:
         """The stages, then the status; what comes after that in the next pass, as it holds for the version before."""

@@ -5,27 +5,22 @@ import msgspec
 from flotilla_cli.foresee.steps import RECREATE, Step
 from flotilla_cli.foresee.story import Wave
 from flotilla_cli.imagined.objects import Objects
+from flotilla_cli.views.kindview import UpdatePolicy
 from flotilla_common.api.documents import Json, member, text
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
 from flotilla_common.api.resources import POD, REVISION
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.calculate import hindrances
-
-_POLICY = ("podUpdatePolicy", "ReCreate")
-_POLICIES = {DAEMON_SET.kind: ("rollingUpdateType", "Standard")}
-"""By kind: the field that lets pods be updated where they run, and its value for never, which is the default."""
 
 
 class Hindrances:
     """Looks at the revisions of pods as they are before the play."""
 
-    def __init__(self, objects: Objects, workload: Json, gates: Gates) -> None:
+    def __init__(self, objects: Objects, workload: Json, policy: UpdatePolicy, gates: Gates) -> None:
         self._objects = objects
         self._gates = gates
         rolling = member(workload, "spec", "updateStrategy", "rollingUpdate")
-        field, never = _POLICIES.get(workload["kind"], _POLICY)
-        policy = text(rolling.get(field)) or never
-        self._forbidden = f"{field} is {never}" if policy == never else ""
+        chosen = text(rolling.get(policy.field)) or policy.never
+        self._forbidden = f"{policy.field} is {policy.never}" if chosen == policy.never else ""
         self._name = text(member(workload, "metadata").get("name"))
         self._known: dict[tuple[str, str], str] = {}
 

@@ -16,6 +16,7 @@ from flotilla_cli.install.kinds import name_of, namespace_of, resource_of, title
 from flotilla_cli.install.live import Tell, gone, read
 from flotilla_cli.install.manifests import definitions, manifests
 from flotilla_cli.install.rbac import SECRETS_NAMESPACE
+from flotilla_cli.views import all_views
 from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds import catalogue
 from flotilla_common.api.kinds.kind import Kind
@@ -28,9 +29,6 @@ from flotilla_common.kube.interface import Api, ApiError
 DELETED = "deleted"
 STILL_THERE = "still there"
 """How the result of an object begins whose removal did not end."""
-
-GUARDED = ("clonesets", "statefulsets", "daemonsets")
-"""The workloads that keep a chart from being removed (install.md §8), whoever runs them."""
 
 _PAGE = 500
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
@@ -51,10 +49,11 @@ async def prepare_removal(api: Api) -> list[str]:
     then on. Returns the workloads that are in the way, as `clonesets.apps.kruise.io default/sample`; then nothing was
     changed. Raises InstallError, Unreachable."""
     left: list[str] = []
-    for plural in GUARDED:
+    for kind in (one for one in all_views() if one.guards_removal):
         with _if_installed():
-            resource = Resource("apps.kruise.io", "v1beta1", plural, plural)
-            left.extend([f"{plural}.apps.kruise.io {name}" async for name in _names(api, resource)])
+            left.extend(
+                [f"{kind.resource.plural}.{kind.resource.group} {name}" async for name in _names(api, kind.resource)]
+            )
     for definition in definitions() if not left else ():
         live = await read(api, definition)
         if live is not None and member(live, "spec", "conversion").get("strategy") == "Webhook":

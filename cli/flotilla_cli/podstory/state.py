@@ -6,17 +6,13 @@ import msgspec
 
 from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import aged
-from flotilla_cli.diagnosis.scope import basis_of
 from flotilla_cli.diagnosis.verdict import Word
+from flotilla_cli.views import view_of_owner
+from flotilla_cli.views.related import basis_of
 from flotilla_common.api.core import Pod
-from flotilla_common.api.kinds.cloneset.types import CLONE_SET
-from flotilla_common.api.kinds.daemonset.types import DAEMON_SET
-from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET
 from flotilla_common.api.meta import controller_of
 from flotilla_common.kube.interface import Api, ApiError
 from flotilla_common.workload.causes import Around, Cause, cause_of, unstable_cause
-
-_OWNERS = {(one.kind, one.group): one for one in (CLONE_SET, DAEMON_SET, STATEFUL_SET)}
 
 
 async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | None, set[str]]:
@@ -33,10 +29,11 @@ async def cause_now(api: Api, pod: Pod, now: datetime) -> tuple[Word, Cause | No
 async def _basis(api: Api, pod: Pod, now: datetime) -> Around:
     """What the pod's workload says of it, if it is one of ours and may be read."""
     owner = controller_of(pod.metadata)
-    resource = _OWNERS.get((owner.kind, owner.api_version.partition("/")[0])) if owner is not None else None
-    if owner is None or resource is None:
+    kind = view_of_owner(owner) if owner is not None else None
+    if owner is None or kind is None:
         return Around(now=now)
     try:
-        return basis_of(resource, await api.get(resource, pod.metadata.namespace, owner.name), now)
+        live = await api.get(kind.resource, pod.metadata.namespace, owner.name)
     except ApiError:
         return Around(now=now)
+    return basis_of(kind, live, now)

@@ -1,23 +1,25 @@
-"""What the tree shows, read from the apiserver and kept fresh by watches."""
+"""What `get` shows of an object and of what belongs to it, read from the apiserver and kept fresh by watches."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
-from rich.console import RenderableType
+from rich.tree import Tree
 
 from flotilla_cli.diagnosis.closeup import Surveyor
 from flotilla_cli.diagnosis.findings import worth_a_look
-from flotilla_cli.diagnosis.scope import basis_of
-from flotilla_cli.picture import Gone, Picture
 from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.render import render
-from flotilla_cli.tree.view import SetView, view
-from flotilla_cli.tree.workload import Reader, Workload
+from flotilla_cli.tree.view import Card, SetView, card, view
+from flotilla_cli.tree.why import Why, decode_why
+from flotilla_cli.tree.workload import Workload
+from flotilla_cli.views import view_of
+from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import POD, REVISION, Resource
+from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
 from flotilla_common.workload.causes import Around
@@ -27,50 +29,105 @@ PAGE = 500
 LOOK_SECONDS = 5.0
 """Between two looks at events and nodes."""
 
-Take = Callable[[bytes | msgspec.Raw], None]
+RETRY_SECONDS = 1.0
+"""Pause before a watch that broke is started again."""
 
 
-class LiveTree(Picture):
-    """The present state of one set, its pods and its revisions."""
+class Gone(Exception):
+    """The object does not exist (any more)."""
 
-    def __init__(self, reader: Reader, api: Api, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
-        super().__init__(api, clock, resource, namespace, name)
-        self._reader = reader
-        self._set: Workload | None = None
-        self._pods: dict[str, Pod] = {}
+
+class _Dependent(msgspec.Struct, frozen=True):
+    """An object that some other owns. A pod or revision is decoded once, when it is read."""
+
+    metadata: ObjectMeta
+    body: Pod | ControllerRevision | bytes
+
+
+class LiveView:
+    """The present state of one object. The reasons of its service come over the bus."""
+
+    def __init__(self, api: Api, clock: Clock, kind: KindView, namespace: str, name: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._kind = kind
+        self._namespace = namespace
+        self._name = name
+        self._raw = b""
+        self._dependents: dict[Resource, dict[str, _Dependent]] = {resource: {} for resource in _followed(kind)}
         self._basis = Around()
-        self._arounds: dict[str, Around] = {}  # of the pods that were looked at closely
-        self._revisions: dict[str, ControllerRevision] = {}
+        self._arounds: Mapping[str, Around] = {}  # of the pods that were looked at closely
+        self.why: Why | None = None
+        self.changed = asyncio.Event()
+        self.trouble = ""  # why it may be out of date; empty when it is not
 
     async def load(self) -> None:
-        self._take_set(await self._api.get(self._resource, self._namespace, self._name))
-        await self._list(POD, self._take_pod, self._pods.clear)
-        await self._list(REVISION, self._take_revision, self._revisions.clear)
+        """Read everything once. Raises ApiError (404 when there is no such object), Unreachable."""
+        self._raw = await self._api.get(self._kind.resource, self._namespace, self._name)
+        for resource in self._dependents:
+            await self._list(resource)
         await self._look_closer()
 
     async def keep(self) -> None:
+        """Follow all changes until cancelled. Raises Gone when the object is deleted."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(self._resource, self._take_set, lambda: None))
-            group.create_task(self._follow(POD, self._take_pod, self._pods.clear))
-            group.create_task(self._follow(REVISION, self._take_revision, self._revisions.clear))
+            group.create_task(self._again_and_again(self._follow_object))
+            for resource in self._dependents:
+                group.create_task(self._again_and_again(lambda resource=resource: self._follow(resource)))
             group.create_task(self._keep_looking())
 
-    def view(self) -> SetView:
-        if self._set is None:
-            raise Gone
-        pods = [PodFacts(pod, self._arounds.get(name, self._basis)) for name, pod in self._pods.items()]
-        return view(self._set, pods, list(self._revisions.values()), self.why)
+    def hear(self, message: Message) -> None:
+        """Take in a record of why.v1; one that cannot be read is as good as none."""
+        self.why = decode_why(message.data)
+        self.changed.set()
+
+    def view(self) -> SetView | Card:
+        """Return what is shown, as data."""
+        return self._shown(self._kind, self._raw, self.why)
 
     @property
     def parts(self) -> int:
-        """The revisions, one table each."""
-        return max(len(self.view().revisions), 1)
+        """Return how many tables share the screen."""
+        return _tables(self.view())
 
-    def drawing(self, now: datetime, lines: int = 0) -> RenderableType:
+    def drawing(self, now: datetime, lines: int = 0) -> Tree:
+        """Return how it looks, with at most that many lines per table (0: all)."""
         return render(self.view(), now, lines)
 
+    def _shown(self, kind: KindView, raw: bytes, why: Why | None = None) -> SetView | Card:
+        children = [self._shown(of, one) for of, one in self._children(kind, raw)]
+        if kind.workload is None:
+            return card(kind, raw, why, children)
+        workload = kind.workload(raw)
+        basis = workload.around(self._basis)
+        pods = [PodFacts(pod, self._arounds.get(pod.metadata.name, basis)) for pod in self._pods(workload)]
+        revisions = [body for body in self._owned(REVISION, workload.metadata) if isinstance(body, ControllerRevision)]
+        return view(workload, pods, revisions, why, children)
+
+    def _children(self, kind: KindView, raw: bytes) -> Iterator[tuple[KindView, bytes]]:
+        for resource in kind.children:
+            for body in self._owned(resource, metadata_of(raw)):
+                if isinstance(body, bytes):
+                    yield view_of(resource), body
+
+    def _owned(self, resource: Resource, owner: ObjectMeta) -> Sequence[Pod | ControllerRevision | bytes]:
+        held = self._dependents[resource].values()
+        return [
+            one.body for one in held if any(reference.uid == owner.uid for reference in one.metadata.owner_references)
+        ]
+
+    def _pods(self, workload: Workload) -> Sequence[Pod]:
+        return [body for body in self._owned(POD, workload.metadata) if isinstance(body, Pod)]
+
+    def _workloads(self, kind: KindView, raw: bytes) -> Iterator[Workload]:
+        """That of the object itself, and those of its children."""
+        if kind.workload is not None:
+            yield kind.workload(raw)
+        for of, one in self._children(kind, raw):
+            yield from self._workloads(of, one)
+
     async def _keep_looking(self) -> None:
-        while True:
+        while POD in self._dependents:
             await self._clock.sleep(LOOK_SECONDS)
             try:
                 await self._look_closer()
@@ -80,67 +137,101 @@ class LiveTree(Picture):
 
     async def _look_closer(self) -> None:
         """What surrounds a few of the pods that do not serve; what may not be read is done without."""
+        if POD not in self._dependents:
+            return
         surveyor, now = Surveyor(self._api), self._clock.now()
-        self._basis = msgspec.structs.replace(self._basis, now=now, silent=await surveyor.silent_nodes(now))
-        looked = worth_a_look(list(self._pods.values()), self._basis)
-        arounds = await asyncio.gather(*(surveyor.around(pod, self._basis) for pod in looked))
-        self._arounds = {pod.metadata.name: around for pod, around in zip(looked, arounds, strict=True)}
+        self._basis = Around(now=now, silent=await surveyor.silent_nodes(now))
+        looked: list[tuple[Pod, Around]] = []
+        for workload in self._workloads(self._kind, self._raw):
+            basis = workload.around(self._basis)
+            looked += [(pod, basis) for pod in worth_a_look(self._pods(workload), basis)]
+        arounds = await asyncio.gather(*(surveyor.around(pod, basis) for pod, basis in looked))
+        self._arounds = {pod.metadata.name: around for (pod, _), around in zip(looked, arounds, strict=True)}
 
-    async def _list(self, resource: Resource, take: Take, clear: Callable[[], None]) -> str:
+    async def _list(self, resource: Resource) -> str:
         token, first = "", True
         while True:
             page = await self._api.list(resource, self._namespace, limit=PAGE, token=token)
             if first:
-                clear()
+                self._dependents[resource].clear()
             for raw in page.items:
-                take(raw)
+                self._take(resource, raw)
             first, token = False, page.next_token
             if not token:
                 return page.resource_version
 
-    async def _follow(self, resource: Resource, take: Take, clear: Callable[[], None]) -> None:
-        """LIST and WATCH, again and again: the watch may break, the object must be seen as it is."""
+    async def _again_and_again(self, follow: Callable[[], Awaitable[None]]) -> None:
+        """The watch may break, the object must be seen as it is."""
         while True:
             try:
-                version = await self._list(resource, take, clear)
-                self.trouble = ""
-                async for event in self._api.watch(resource, version, namespace=self._namespace):
-                    if event.type == "DELETED":
-                        self._drop(resource, event.object)
-                    elif event.type in ("ADDED", "MODIFIED"):
-                        take(event.object)
-                    self.changed.set()
+                await follow()
             except (ApiError, Unreachable) as error:
-                await self._pause(error)
+                self.trouble = str(error)
+                self.changed.set()
+                await self._clock.sleep(RETRY_SECONDS)
 
-    def _take_set(self, raw: bytes | msgspec.Raw) -> None:
-        if metadata_of(raw).name == self._name:
-            self._set = self._reader(raw)
-            basis = basis_of(self._resource, bytes(raw), self._clock.now())
-            self._basis = msgspec.structs.replace(basis, silent=self._basis.silent)
+    async def _follow_object(self) -> None:
+        try:
+            raw = await self._api.get(self._kind.resource, self._namespace, self._name)
+        except ApiError as error:
+            if error.code == 404:
+                raise Gone from error
+            raise
+        if metadata_of(raw).uid != metadata_of(self._raw).uid:
+            raise Gone  # this is a namesake
+        self._raw = raw
+        self._fresh()
+        version = metadata_of(raw).resource_version
+        async for event in self._api.watch(self._kind.resource, version, namespace=self._namespace):
+            if event.type not in ("ADDED", "MODIFIED", "DELETED") or metadata_of(event.object).name != self._name:
+                continue
+            if event.type == "DELETED":
+                raise Gone
+            self._raw = bytes(event.object)
+            self.changed.set()
 
-    def _take_pod(self, raw: bytes | msgspec.Raw) -> None:
+    async def _follow(self, resource: Resource) -> None:
+        version = await self._list(resource)
+        self._fresh()
+        async for event in self._api.watch(resource, version, namespace=self._namespace):
+            if event.type == "DELETED":
+                self._dependents[resource].pop(metadata_of(event.object).name, None)
+            elif event.type in ("ADDED", "MODIFIED"):
+                self._take(resource, event.object)
+            self.changed.set()
+
+    def _fresh(self) -> None:
+        self.trouble = ""
+        self.changed.set()
+
+    def _take(self, resource: Resource, raw: msgspec.Raw) -> None:
         meta = metadata_of(raw)
-        if self._owns(meta):
-            self._pods[meta.name] = msgspec.json.decode(raw, type=Pod)
+        if self._keeps(meta):
+            self._dependents[resource][meta.name] = _Dependent(meta, _body(resource, raw))
         else:
-            self._pods.pop(meta.name, None)
+            self._dependents[resource].pop(meta.name, None)
 
-    def _take_revision(self, raw: bytes | msgspec.Raw) -> None:
-        meta = metadata_of(raw)
-        if self._owns(meta):
-            # A copy: the revision keeps its data raw, and a slice would hold on to the whole page it came in.
-            self._revisions[meta.name] = msgspec.json.decode(bytes(raw), type=ControllerRevision)
+    def _keeps(self, meta: ObjectMeta) -> bool:
+        """Whose children have pods may see those before the children: then everything with an owner is kept."""
+        if self._kind.children:
+            return bool(meta.owner_references)
+        return any(reference.uid == metadata_of(self._raw).uid for reference in meta.owner_references)
 
-    def _drop(self, resource: Resource, raw: msgspec.Raw) -> None:
-        name = metadata_of(raw).name
-        if resource == POD:
-            self._pods.pop(name, None)
-        elif resource == REVISION:
-            self._revisions.pop(name, None)
-        elif name == self._name:
-            raise Gone
 
-    def _owns(self, meta: ObjectMeta) -> bool:
-        assert self._set is not None
-        return any(reference.uid == self._set.metadata.uid for reference in meta.owner_references)
+def _followed(kind: KindView) -> Iterator[Resource]:
+    """What belongs to an object of the kind, and to its children."""
+    if kind.workload is not None or kind.children:
+        yield from (POD, REVISION)
+    yield from kind.children
+
+
+def _body(resource: Resource, raw: msgspec.Raw) -> Pod | ControllerRevision | bytes:
+    if resource == POD:
+        return msgspec.json.decode(raw, type=Pod)
+    # A copy: a slice would hold on to the whole page it came in.
+    return msgspec.json.decode(bytes(raw), type=ControllerRevision) if resource == REVISION else bytes(raw)
+
+
+def _tables(shown: SetView | Card) -> int:
+    mine = len(shown.revisions) if isinstance(shown, SetView) else 1
+    return max(mine + sum(map(_tables, shown.children or ())), 1)

@@ -1,4 +1,4 @@
-"""How a tree looks."""
+"""How a tree or a card looks."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,20 +8,24 @@ from rich.text import Text
 from rich.tree import Tree
 
 from flotilla_cli.ages import age, span
-from flotilla_cli.tree.view import PodView, RevisionView, SetView
+from flotilla_cli.tree.view import Card, PodView, RevisionView, SetView
 
 
-def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
-    """The tree as rich draws it, with at most `limit` pods per revision (0: all)."""
+def render(view: SetView | Card, now: datetime, limit: int = 0) -> Tree:
+    """Return the tree or card as rich draws it, with at most `limit` pods per revision (0: all)."""
+    tree = _set(view, now, limit) if isinstance(view, SetView) else _card(view, now)
+    for child in view.children or ():
+        tree.add(render(child, now, limit))
+    return tree
+
+
+def _set(view: SetView, now: datetime, limit: int) -> Tree:
     tree = Tree(_title(view, now), guide_style="dim")
     for detail in view.details:
         tree.add(detail)
     for line in view.causes:
         tree.add(Text(line, style="red"))
-    for line in view.waiting_for:
-        tree.add(Text(line, style="yellow"))
-    if not view.waiting_for and not view.causes:
-        tree.add(Text("nothing to wait for", style="green"))
+    _add_waits(tree, view.waiting_for, rests=not view.causes)
     for revision in view.revisions:
         branch = tree.add(_revision(revision))
         shown = revision.pods[:limit] if limit else revision.pods
@@ -32,6 +36,37 @@ def render(view: SetView, now: datetime, limit: int = 0) -> Tree:
     if view.older_revisions:
         tree.add(Text(f"{view.older_revisions} older revision{'s'[: view.older_revisions != 1]} kept", style="dim"))
     return tree
+
+
+def _card(card: Card, now: datetime) -> Tree:
+    place = f"{card.namespace}/{card.name}" if card.namespace else card.name
+    title = Text(f"{card.kind} {place}", style="bold")
+    title.append(f"  {card.headline}" if card.headline else "", style="default")
+    if card.deleting:
+        title.append("  deleting", style="red")
+    title.append(f"  age {age(card.created, now)}", style="dim")
+    tree = Tree(title, guide_style="dim")
+    _add_waits(tree, card.waiting_for)
+    if card.rows:
+        tree.add(_table(card.columns, card.rows))
+    return tree
+
+
+def _add_waits(tree: Tree, lines: Sequence[str], *, rests: bool = True) -> None:
+    for line in lines:
+        tree.add(Text(line, style="yellow"))
+    if not lines and rests:
+        tree.add(Text("nothing to wait for", style="green"))
+
+
+def _table(columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for _ in columns:
+        table.add_column(no_wrap=True)
+    table.add_row(*(Text(name, style="dim") for name in columns))
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def short_image(image: str) -> str:

@@ -1,4 +1,4 @@
-"""The tree as data: a pure function from what was read to what is shown."""
+"""What `get` shows, as data: pure functions from what was read to a workload's tree, or another object's card."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -9,9 +9,10 @@ from flotilla_cli.tree.facts import PodFacts
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why
 from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, mappings, member, text
-from flotilla_common.api.meta import IntOrString
+from flotilla_common.api.meta import IntOrString, metadata_of
 from flotilla_common.api.moments import later
 from flotilla_common.workload.causes import grouped
 from flotilla_common.workload.placement import node_of
@@ -68,12 +69,53 @@ class SetView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     told_by: str  # bus: the service's own reasons; status: computed from the object
     revisions: tuple[RevisionView, ...]
     older_revisions: int
+    children: "Children" = msgspec.UNSET
+
+
+class Card(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """An object without revisions: a headline, what it waits for, and its parts as a table."""
+
+    kind: str
+    namespace: str
+    name: str
+    created: datetime | None
+    deleting: bool
+    headline: str
+    waiting_for: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    children: "Children" = msgspec.UNSET
+
+
+Children = tuple[SetView | Card, ...] | msgspec.UnsetType
+"""What is shown of the objects that it owns; unset for a kind that owns none with pods."""
+
+
+def card(kind: KindView, raw: bytes, why: Why | None, children: Sequence[SetView | Card] = ()) -> Card:
+    """Return the card of an object. Reasons for an earlier namesake are not its own."""
+    meta, summary = metadata_of(raw), kind.summary(raw)
+    return Card(
+        kind=kind.resource.kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        created=meta.creation_timestamp,
+        deleting=meta.deletion_timestamp is not None,
+        headline=summary.headline,
+        waiting_for=why.told if why is not None and why.uid == meta.uid else (),
+        columns=summary.columns,
+        rows=tuple(summary.rows),
+        children=tuple(children) if kind.children else msgspec.UNSET,
+    )
 
 
 def view(
-    workload: Workload, pods: Sequence[PodFacts], revisions: Sequence[ControllerRevision], why: Why | None
+    workload: Workload,
+    pods: Sequence[PodFacts],
+    revisions: Sequence[ControllerRevision],
+    why: Why | None,
+    children: Sequence[SetView | Card] = (),
 ) -> SetView:
-    """The tree of a set. Pods of a revision that is gone stand under what their label says."""
+    """Return the tree of a set. Pods of a revision that is gone stand under what their label says."""
     meta = workload.metadata
     fresh = why if why is not None and why.generation >= meta.generation else None
     known = [(facts.pod.metadata.name, cause) for facts in pods if (cause := facts.cause) is not None]
@@ -95,6 +137,7 @@ def view(
         told_by="bus" if told else "status",
         revisions=shown,
         older_revisions=len(revisions) - sum(any(one.name == it.metadata.name for one in shown) for it in revisions),
+        children=tuple(children) or msgspec.UNSET,
     )
 
 

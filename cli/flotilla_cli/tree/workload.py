@@ -1,13 +1,15 @@
 """What the tree needs to know of a set with revisions and pods, whatever its kind.
 
-A kind joins with a function that reads its objects into this (`flotilla_cli/renderers/<kind>.py`).
+A kind joins with a function that reads its objects into this (`flotilla_cli/views/<kind>.py`).
 """
 
 from collections.abc import Callable
 
 import msgspec
 
-from flotilla_common.api.meta import IntOrString, ObjectMeta
+from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
+from flotilla_common.api.rollout import Lifecycle
+from flotilla_common.workload.causes import Around
 
 OrderKey = tuple[int | str, ...]
 
@@ -30,6 +32,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     metadata: ObjectMeta
+    selector: LabelSelector
     numbers: Numbers
     observed_generation: int
     update_revision: str
@@ -38,11 +41,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     on_delete: bool = False  # pods are updated when somebody deletes them
     min_ready_seconds: int = 0
+    lifecycle: Lifecycle = Lifecycle()
     details: tuple[str, ...] = ()  # what else people want to know of this kind, a line each
     belongs: Callable[[str, str], bool] = str.__eq__  # (revision label of a pod, name of a revision)
     order: Callable[[str], OrderKey] = lambda name: (name,)  # of pods of the same state, by what they are known by
     by_node: bool = False  # pods are known by their nodes, of which each has one, and not by their names
 
-
-Reader = Callable[[bytes | msgspec.Raw], Workload]
-"""Reads the raw object of one kind."""
+    def around(self, basis: Around) -> Around:
+        """Return the surroundings with what the spec says of all pods."""
+        return msgspec.structs.replace(basis, lifecycle=self.lifecycle, min_ready_seconds=self.min_ready_seconds)

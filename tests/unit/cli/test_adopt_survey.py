@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from flotilla_cli.adopt.survey import Line, report, under_way
+from flotilla_common.api.resources import Resource
 
 Json = dict[str, Any]
 
@@ -38,7 +39,12 @@ def workload(**status: int) -> Json:
 def test_workloads(live: Json, strategy: Json, said: str):
     live["spec"]["updateStrategy"] = strategy
     for kind in ("CloneSet", "StatefulSet"):
-        assert under_way(kind, live) == (f"{kind} shop/web: {said}" if said else "")
+        assert under_way(resource(kind), live) == (f"{kind} shop/web: {said}" if said else "")
+
+
+def resource(kind: str) -> Resource:
+    """Return that of the kind's CRD."""
+    return Resource("apps.kruise.io", "v1beta1", f"{kind.lower()}s", kind)
 
 
 DAEMONS = {
@@ -73,7 +79,7 @@ def test_daemons(status: Json, rolling: Json, said: str):
         "spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}},
         "status": DAEMONS | status,
     }
-    assert under_way("DaemonSet", live) == (f"DaemonSet shop/probe: {said}" if said else "")
+    assert under_way(resource("DaemonSet"), live) == (f"DaemonSet shop/probe: {said}" if said else "")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_daemons(status: Json, rolling: Json, said: str):
 )
 def test_other_kinds(kind: str, spec: Json, status: Json, said: str):
     live = {"metadata": {"name": "x"}, "spec": spec, "status": status}
-    assert under_way(kind, live) == (f"{kind} x: {said}" if said else "")
+    assert under_way(resource(kind), live) == (f"{kind} x: {said}" if said else "")
 
 
 def test_the_report():

@@ -2,23 +2,28 @@
 
 import pkgutil
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import msgspec
 import pytest
 
-from flotilla_cli import renderers
-from flotilla_cli.card.card import card
-from flotilla_cli.card.render import render
+from flotilla_cli import views
 from flotilla_cli.kinds import find_kind
 from flotilla_cli.plain import plain
-from flotilla_cli.renderers import bare
-from flotilla_cli.renderers.containerrecreaterequest import recreate_request
-from flotilla_cli.renderers.persistentpodstate import persistent_pod_state
-from flotilla_cli.renderers.resourcedistribution import resource_distribution
-from flotilla_cli.renderers.sidecarset import sidecar_set
+from flotilla_cli.tree.render import render
+from flotilla_cli.tree.view import card
 from flotilla_cli.tree.why import Failure, Why
+from flotilla_cli.views import (
+    all_views,
+    containerrecreaterequest,
+    persistentpodstate,
+    resourcedistribution,
+    sidecarset,
+    view_of,
+)
 from flotilla_common.api.kinds import catalogue
+from flotilla_common.api.resources import Resource
 from flotilla_common.control.plan import Reason
 
 Json = dict[str, Any]
@@ -44,7 +49,7 @@ def why(*messages: str, uid: str = "u1", failure: str = "") -> Why:
 
 
 def shown(raw: bytes, record: Why | None = None) -> str:
-    return plain(render(card("ContainerRecreateRequest", raw, recreate_request, record), NOW))
+    return plain(render(card(containerrecreaterequest.VIEW, raw, record), NOW))
 
 
 def test_a_request_that_nobody_has_seen():
@@ -79,7 +84,7 @@ def test_a_request_that_ended_otherwise():
 
 
 def test_what_is_shown_is_one_json_document():
-    document = msgspec.to_builtins(card("ContainerRecreateRequest", request(), recreate_request, None))
+    document = msgspec.to_builtins(card(containerrecreaterequest.VIEW, request(), None))
     assert document["columns"][0] == "CONTAINER"
     assert document["waitingFor"] == ()
 
@@ -92,7 +97,7 @@ def distribution(status: Json, resource: Json | None = None, **targets: Any) -> 
 
 
 def drawn(raw: bytes) -> str:
-    return plain(render(card("ResourceDistribution", raw, resource_distribution, None), NOW))
+    return plain(render(card(resourcedistribution.VIEW, raw, None), NOW))
 
 
 def test_what_is_distributed_is_not_shown():
@@ -141,7 +146,7 @@ def test_where_pods_were():
     metadata = {"name": "db", "namespace": "shop", "uid": "u1", "creationTimestamp": "2026-03-01T08:00:00Z"}
     raw = msgspec.json.encode({"metadata": metadata, "spec": spec, "status": {"podStates": states}})
     headline = "pods of StatefulSet db (apps.kruise.io/v1beta1), kept until scaled away"
-    assert plain(render(card("PersistentPodState", raw, persistent_pod_state, why()), NOW)) == (
+    assert plain(render(card(persistentpodstate.VIEW, raw, why()), NOW)) == (
         f"PersistentPodState shop/db  {headline}  age 2m\n"
         "├── nothing to wait for\n"
         "└── POD    NODE  LABELS                     ANNOTATIONS\n"
@@ -162,7 +167,7 @@ COUNTS = {"matchedPods": 4, "updatedPods": 2, "readyPods": 3}
 
 def test_what_is_injected():
     raw = msgspec.json.encode({"metadata": METADATA, "spec": SIDECARS, "status": COUNTS})
-    assert plain(render(card("SidecarSet", raw, sidecar_set, why()), NOW)) == (
+    assert plain(render(card(sidecarset.VIEW, raw, why()), NOW)) == (
         "SidecarSet side  4 pods: 2 updated, 3 ready, 1 at a time  age 2m\n"
         "├── nothing to wait for\n"
         "└── CONTAINER  AS              IMAGE\n"
@@ -198,17 +203,17 @@ def test_what_is_injected():
 )
 def test_what_a_sidecar_set_may_change(spec: Json, said: str):
     raw = msgspec.json.encode({"metadata": METADATA, "spec": spec})
-    assert sidecar_set(raw).headline == f"0 pods: 0 updated, 0 ready, {said}"
+    assert sidecarset.sidecar_set(raw).headline == f"0 pods: 0 updated, 0 ready, {said}"
 
 
 def test_a_canary_says_of_whom():
     annotations = {"apps.kruise.io/sidecarset-canary": "true", "apps.kruise.io/sidecarset-base": "mesh"}
     raw = msgspec.json.encode({"metadata": METADATA | {"annotations": annotations}})
-    assert sidecar_set(raw).headline.endswith(", canary of mesh")
+    assert sidecarset.sidecar_set(raw).headline.endswith(", canary of mesh")
 
 
-def test_a_kind_without_a_renderer_has_a_card_as_well():
-    shown = plain(render(card("Thing", request(), bare, None), NOW))
+def test_a_kind_without_a_view_has_a_card_as_well():
+    shown = plain(render(card(view_of(Resource("g", "v1", "things", "Thing")), request(), None), NOW))
     assert shown == "Thing shop/restart-app  age 2m\n└── nothing to wait for\n"
 
 
@@ -217,6 +222,8 @@ def test_who_plans_a_kind(word: str, service: str):
     assert catalogue.kind_of(find_kind(word)).service == service
 
 
-def test_renderers_are_of_kinds_that_exist():
-    modules = {module.name for module in pkgutil.iter_modules(renderers.__path__)}
-    assert modules <= {kind.singular for kind in catalogue.KINDS}
+def test_a_module_of_views_bears_the_name_of_its_kind():
+    modules = [import_module(f"{views.__name__}.{module.name}") for module in pkgutil.iter_modules(views.__path__)]
+    found = [module.VIEW for module in modules if hasattr(module, "VIEW")]
+    assert all(view_of(view.resource) is view for view in found)
+    assert {view.resource for view in all_views()} <= {view.resource for view in found}

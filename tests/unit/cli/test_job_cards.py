@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.renderers.advancedcronjob import cron_job
-from flotilla_cli.renderers.broadcastjob import broadcast_job
-from flotilla_cli.renderers.ephemeraljob import ephemeral_job
+from flotilla_cli.views.advancedcronjob import cron_job
+from flotilla_cli.views.broadcastjob import broadcast_job
+from flotilla_cli.views.ephemeraljob import ephemeral_job
 from tests.unit.admission.test_advancedcronjob_defaults import BROADCAST
 from tests.unit.admission.test_advancedcronjob_defaults import cron_job as cron_document
 from tests.unit.admission.test_broadcastjob import job

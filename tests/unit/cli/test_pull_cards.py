@@ -2,9 +2,9 @@
 
 import msgspec
 
-from flotilla_cli.renderers.imagelistpulljob import list_job
-from flotilla_cli.renderers.imagepulljob import pull_job
-from flotilla_cli.renderers.nodeimage import node_image
+from flotilla_cli.views.imagelistpulljob import list_job
+from flotilla_cli.views.imagepulljob import pull_job
+from flotilla_cli.views.nodeimage import node_image
 from tests.unit.imagepull import build
 
 

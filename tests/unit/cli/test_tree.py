@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from flotilla_cli.plain import plain
-from flotilla_cli.renderers.cloneset import clone_set
-from flotilla_cli.renderers.daemonset import daemon_set
-from flotilla_cli.renderers.statefulset import stateful_set
 from flotilla_cli.tree.facts import PodFacts, read_pod
 from flotilla_cli.tree.render import render, short_image
 from flotilla_cli.tree.view import view
 from flotilla_cli.tree.waiting import pod_waits_for, waits_for
 from flotilla_cli.tree.why import Why, decode_why
 from flotilla_cli.tree.workload import Workload
+from flotilla_cli.views.cloneset import clone_set
+from flotilla_cli.views.daemonset import daemon_set
+from flotilla_cli.views.statefulset import stateful_set
 from flotilla_common.api.core import ControllerRevision
 
 GOLDEN = Path(__file__).parent / "golden"

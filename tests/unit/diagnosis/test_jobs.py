@@ -6,8 +6,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.finders import scope_of
-from flotilla_cli.diagnosis.scope import Scope
+from flotilla_cli.views import view_of
+from flotilla_cli.views.kindview import Related
+from flotilla_cli.views.related import related_of
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
@@ -70,8 +71,8 @@ def broadcast_job(**status: Any) -> Json:
     return document | {"status": status}
 
 
-async def scope(resource: Resource, document: Json, api: FakeApi) -> Scope:
-    return await scope_of(cast("Api", api), resource, msgspec.json.encode(document), NOW)
+async def scope(resource: Resource, document: Json, api: FakeApi) -> Related:
+    return await related_of(cast("Api", api), view_of(resource), msgspec.json.encode(document), NOW)
 
 
 PODS = [pod("a", "n1", "Succeeded"), pod("b", "n2", "Running"), pod("other", "n3", "Running", uid="uid-of-namesake")]
@@ -81,8 +82,8 @@ async def test_pods_and_nodes_of_a_broadcast_job() -> None:
     found = await scope(BROADCAST_JOB, broadcast_job(), FakeApi({POD: PODS, NODE: NODES}))
     assert [one.metadata.name for one in found.pods] == ["a", "b"]
     assert found.served is not None
-    assert (found.served.once, found.served.pods) == (True, found.pods)
-    assert {one.metadata.name: found.served.why_not(one) for one in found.served.nodes} == {
+    assert (found.served.coverage.once, found.served.pods) == (True, found.pods)
+    assert {one.metadata.name: found.served.coverage.why_not(one) for one in found.served.nodes} == {
         **dict.fromkeys(("n1", "n2", "n3"), ""),
         "n4": "is unschedulable",
     }

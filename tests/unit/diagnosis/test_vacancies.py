@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cli.diagnosis.scope import Served
 from flotilla_cli.diagnosis.vacancies import TO_COME, Vacancy, vacancies
+from flotilla_cli.views.kindview import Coverage, Served
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.control.plan import Reason
 from flotilla_common.workload.causes import Cause, Group
@@ -26,7 +26,8 @@ def told(
     nodes: list[Node], pods: list[Pod], *reasons: Reason, content: Any = None, once: bool = False
 ) -> list[tuple[str, str]]:
     placement = Placement.of_daemons(msgspec.json.encode(content or template()))
-    served = Served(nodes=nodes, pods=pods, why_not=lambda node: placement.fit(node).why_not, once=once)
+    coverage = Coverage(why_not=lambda node: placement.fit(node).why_not, once=once)
+    served = Served(nodes=nodes, pods=pods, coverage=coverage)
     found = vacancies(served, [UNSCHEDULABLE], reasons)
     return [(",".join(one.nodes), one.why) for one in found]
 

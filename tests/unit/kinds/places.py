@@ -13,7 +13,7 @@ import click
 import msgspec
 from click.shell_completion import ShellComplete
 
-from flotilla_cli import renderers
+from flotilla_cli import views
 from flotilla_cli.install import kind_roles, rbac
 from flotilla_cli.install.manifests import manifests
 from flotilla_cli.kinds import find_kind
@@ -204,8 +204,8 @@ def flag_of_the_reference(kind: Kind) -> bool:
     return not kind.workers.flag or kind.workers.flag in WORKERS
 
 
-def renderer(kind: Kind) -> bool:
-    return find_spec(f"{renderers.__name__}.{kind.singular}") is not None
+def kind_view(kind: Kind) -> bool:
+    return find_spec(f"{views.__name__}.{kind.singular}") is not None
 
 
 def page(kind: Kind) -> bool:
@@ -221,7 +221,7 @@ def scenario(kind: Kind) -> bool:
 WRITTEN: dict[str, Place] = {
     "its folder (api/kinds)": folder,
     "flags of install.md §4 (settings/ignored.py)": flag_of_the_reference,
-    "how get shows it (cli/renderers)": renderer,
+    "what the command line knows of it (cli/views)": kind_view,
     "a page of its own, or its name in the title of one (docs)": page,
     "scenarios (tests/simulation/scenarios)": scenario,
 }

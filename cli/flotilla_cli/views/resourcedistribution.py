@@ -1,19 +1,17 @@
-"""ResourceDistribution: a card with what keeps copies from being right. Nothing is shown of what is distributed."""
+"""ResourceDistribution: what keeps copies from being right. Nothing is shown of what is distributed."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import msgspec
 
-from flotilla_cli.card.card import Rendering
-from flotilla_cli.card.live import LiveCard
-from flotilla_cli.picture import Opener
-from flotilla_common.api.kinds.resourcedistribution.types import ResourceDistribution, Targets
+from flotilla_cli.views.kindview import KindView, Summary
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.resourcedistribution.types import RESOURCE_DISTRIBUTION, ResourceDistribution, Targets
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.wording import named
 
 
-def resource_distribution(raw: bytes) -> Rendering:
+def resource_distribution(raw: bytes) -> Summary:
     """What goes where, how many namespaces have it, and where it fails."""
     found = msgspec.json.decode(raw, type=ResourceDistribution)
     status = found.status
@@ -23,7 +21,7 @@ def resource_distribution(raw: bytes) -> Rendering:
         if condition.status == "True"
     ]
     headline = f"{_source(found)} to {_targets(found.spec.targets)}: {status.succeeded} of {status.desired} have it"
-    return Rendering(headline, ("FAILURE", "NAMESPACES", "SAID"), rows)
+    return Summary(headline, ("FAILURE", "NAMESPACES", "SAID"), rows)
 
 
 def _source(found: ResourceDistribution) -> str:
@@ -50,4 +48,14 @@ def _chosen(targets: Targets) -> Iterator[str]:
         yield f"namespaces with {Selector(selector.match_labels, tuple(selector.match_expressions))}"
 
 
-picture: Opener = partial(LiveCard, resource_distribution)
+def _progress(_: Json, status: Json) -> str:
+    desired, succeeded = status.get("desired", 0), status.get("succeeded", 0)
+    return f"{succeeded} of {desired} namespaces have their copy" if succeeded < desired else ""
+
+
+VIEW = KindView(
+    resource=RESOURCE_DISTRIBUTION,
+    summary=resource_distribution,
+    progress=_progress,
+    secret_fields=frozenset({"resource"}),
+)

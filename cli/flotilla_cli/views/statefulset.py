@@ -1,14 +1,14 @@
-"""StatefulSet: the tree of its revisions and pods, by ordinal, and how far its claims have grown."""
+"""StatefulSet: its revisions and pods, by ordinal, and how far its claims have grown."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import msgspec
 
-from flotilla_cli.picture import Opener
-from flotilla_cli.tree.live import LiveTree
 from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_cli.views.kindview import KindView
+from flotilla_cli.views.progress import progress_of_pods
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, RollingUpdate, StatefulSet
+from flotilla_common.api.rollout import Lifecycle
 
 
 def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
@@ -19,6 +19,8 @@ def stateful_set(raw: bytes | msgspec.Raw) -> Workload:
     return Workload(
         kind=STATEFUL_SET.kind,
         metadata=statefulset.metadata,
+        selector=spec.selector,
+        lifecycle=spec.lifecycle or Lifecycle(),
         numbers=Numbers(
             desired=spec.replicas,
             total=status.replicas,
@@ -58,4 +60,4 @@ def _details(statefulset: StatefulSet) -> Iterator[str]:
             yield f"claims of {claims.volume_claim_name}: {fitting} of {status.replicas} as the template says{growing}"
 
 
-picture: Opener = partial(LiveTree, stateful_set)
+VIEW = KindView(resource=STATEFUL_SET, workload=stateful_set, progress=progress_of_pods, guards_removal=True)

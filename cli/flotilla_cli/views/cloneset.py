@@ -1,13 +1,12 @@
-"""CloneSet: the tree of its revisions and pods."""
-
-from functools import partial
+"""CloneSet: its revisions and pods."""
 
 import msgspec
 
-from flotilla_cli.picture import Opener
-from flotilla_cli.tree.live import LiveTree
 from flotilla_cli.tree.workload import Numbers, Workload
+from flotilla_cli.views.kindview import KindView
+from flotilla_cli.views.progress import progress_of_pods
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, RollingUpdate
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.workload.recipe import belongs
 
 
@@ -19,6 +18,8 @@ def clone_set(raw: bytes | msgspec.Raw) -> Workload:
     return Workload(
         kind=CLONE_SET.kind,
         metadata=cloneset.metadata,
+        selector=spec.selector,
+        lifecycle=spec.lifecycle or Lifecycle(),
         numbers=Numbers(
             desired=spec.replicas,
             total=status.replicas,
@@ -40,4 +41,10 @@ def clone_set(raw: bytes | msgspec.Raw) -> Workload:
     )
 
 
-picture: Opener = partial(LiveTree, clone_set)
+VIEW = KindView(
+    resource=CLONE_SET,
+    workload=clone_set,
+    has_unknown_name=lambda made: made.has_new_instance,  # the ids hang on its next version
+    progress=progress_of_pods,
+    guards_removal=True,
+)

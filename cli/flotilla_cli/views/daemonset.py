@@ -1,17 +1,20 @@
-"""DaemonSet: the tree of its revisions, and of the nodes with their pods."""
+"""DaemonSet: its revisions, and the nodes with their pods."""
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
 import msgspec
 
-from flotilla_cli.picture import Opener
-from flotilla_cli.tree.live import LiveTree
 from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
+from flotilla_cli.views.kindview import Coverage, KindView, UpdatePolicy
+from flotilla_cli.views.progress import with_limits
+from flotilla_common.api.documents import Json, member
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet, RollingUpdate, ScaleStrategy
 from flotilla_common.api.numbers import strict_value
+from flotilla_common.api.resources import POD
+from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.api.selectors import Selector
+from flotilla_common.workload.placement import Placement
 from flotilla_common.workload.recipe import belongs
 
 _DIGITS = re.compile(r"(\d+)")
@@ -27,6 +30,8 @@ def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
     return Workload(
         kind=DAEMON_SET.kind,
         metadata=daemonset.metadata,
+        selector=spec.selector,
+        lifecycle=spec.lifecycle or Lifecycle(),
         numbers=Numbers(
             desired=wanted,
             total=status.current_number_scheduled,
@@ -72,4 +77,31 @@ def _details(daemonset: DaemonSet, rolling: RollingUpdate) -> Iterator[str]:
         yield "the partition holds for new pods, too"
 
 
-picture: Opener = partial(LiveTree, daemon_set)
+def _coverage(raw: bytes) -> Coverage:
+    placement = Placement.of_daemons(msgspec.json.decode(raw, type=DaemonSet).spec.template)
+    return Coverage(why_not=lambda node: placement.fit(node).why_not)
+
+
+def _progress(spec: Json, status: Json) -> str:
+    """By nodes, as its status counts."""
+    names = ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberReady")
+    wanted, there, updated, ready = (status.get(name, 0) for name in names)
+    strays = status.get("numberMisscheduled", 0)
+    said = [
+        f"{updated} of {wanted} nodes updated" if updated < wanted else "",
+        f"{there} of {wanted} nodes have their pod" if there < wanted else "",
+        f"{ready} of {there} ready" if ready < there else "",
+        f"{strays} misscheduled" if strays else "",
+    ]
+    return with_limits(said, member(spec, "updateStrategy"))
+
+
+VIEW = KindView(
+    resource=DAEMON_SET,
+    workload=daemon_set,
+    coverage=_coverage,
+    update_policy=UpdatePolicy("rollingUpdateType", "Standard"),
+    has_unknown_name=lambda made: made.kind == POD.kind,  # they hang on the pods that its nodes have had
+    progress=_progress,
+    guards_removal=True,
+)

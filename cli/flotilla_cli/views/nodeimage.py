@@ -1,17 +1,19 @@
-"""NodeImage: a card with the pulls of the node."""
+"""NodeImage: the pulls of the node."""
 
-from functools import partial
+from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.card.card import Rendering
-from flotilla_cli.card.live import LiveCard
-from flotilla_cli.picture import Opener
+from flotilla_cli.views.kindview import KindView, Related, Summary
+from flotilla_common.api.documents import Json
 from flotilla_common.api.images import reference_of
-from flotilla_common.api.kinds.nodeimage.types import NodeImage
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.meta import metadata_of
+from flotilla_common.kube.interface import Api
+from flotilla_common.workload.causes import Around
 
 
-def node_image(raw: bytes) -> Rendering:
+def node_image(raw: bytes) -> Summary:
     """What the node shall pull, and how far each pull is."""
     image = msgspec.json.decode(raw, type=NodeImage)
     status = image.status
@@ -26,7 +28,16 @@ def node_image(raw: bytes) -> Rendering:
             jobs = ", ".join(f"{owner.namespace}/{owner.name}" for owner in tag.owner_references) or "-"
             phase, message = (current.phase, current.message) if current else ("-", "")
             rows.append((reference_of(name, tag.tag), phase, jobs, message))
-    return Rendering(headline, ("IMAGE", "PHASE", "FOR", "MESSAGE"), rows)
+    return Summary(headline, ("IMAGE", "PHASE", "FOR", "MESSAGE"), rows)
 
 
-picture: Opener = partial(LiveCard, node_image)
+async def _related(_: Api, raw: bytes, now: datetime) -> Related:
+    return Related(nodes=[metadata_of(raw).name], basis=Around(now=now))
+
+
+def _progress(_: Json, status: Json) -> str:
+    pulling = status.get("pulling", 0)
+    return f"{pulling} of {status.get('desired', 0)} images being pulled" if pulling else ""
+
+
+VIEW = KindView(resource=NODE_IMAGE, summary=node_image, related=_related, progress=_progress)

@@ -1,17 +1,13 @@
-"""PersistentPodState: a card with the places of the pods."""
-
-from functools import partial
+"""PersistentPodState: the places of the pods."""
 
 import msgspec
 
-from flotilla_cli.card.card import Rendering
-from flotilla_cli.card.live import LiveCard
-from flotilla_cli.picture import Opener
-from flotilla_cli.renderers.statefulset import by_ordinal
-from flotilla_common.api.kinds.persistentpodstate.types import PersistentPodState
+from flotilla_cli.views.kindview import KindView, Summary
+from flotilla_cli.views.statefulset import by_ordinal
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
 
 
-def persistent_pod_state(raw: bytes) -> Rendering:
+def persistent_pod_state(raw: bytes) -> Summary:
     """Whose pods are remembered and for how long, and where each of them was."""
     found = msgspec.json.decode(raw, type=PersistentPodState)
     target = found.spec.target_ref
@@ -21,7 +17,7 @@ def persistent_pod_state(raw: bytes) -> Rendering:
         for name, state in sorted(found.status.pod_states.items(), key=lambda entry: by_ordinal(entry[0]))
     ]
     headline = f"pods of {target.kind} {target.name} ({target.api_version}), kept until {_MOMENTS.get(kept, kept)}"
-    return Rendering(headline, ("POD", "NODE", "LABELS", "ANNOTATIONS"), rows)
+    return Summary(headline, ("POD", "NODE", "LABELS", "ANNOTATIONS"), rows)
 
 
 _MOMENTS = {"WhenScaled": "scaled away", "WhenDeleted": "the workload is deleted"}
@@ -31,4 +27,4 @@ def _pairs(values: dict[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(values.items())) or "-"
 
 
-picture: Opener = partial(LiveCard, persistent_pod_state)
+VIEW = KindView(resource=PERSISTENT_POD_STATE, summary=persistent_pod_state)

@@ -1,0 +1,75 @@
+"""ContainerRecreateRequest: its containers."""
+
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.views.kindview import KindView, Related, Summary
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.keys import RECREATE_NODE_NAME
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
+from flotilla_common.api.resources import POD
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.workload.causes import Around
+
+
+def recreate_request(raw: bytes) -> Summary:
+    """The containers, how far each is, and the ID that its new one has."""
+    request = msgspec.json.decode(raw, type=ContainerRecreateRequest)
+    status, node = request.status, request.metadata.labels.get(RECREATE_NODE_NAME, "?")
+    headline = f"{status.phase or 'not taken up'}: pod {request.spec.pod_name} on {node}"
+    if status.message:
+        headline += f", {status.message}"
+    states = {state.name: state for state in status.container_recreate_states}
+    seen = {container.name: container for container in status.container_status_snapshot}
+    rows: list[tuple[str, ...]] = []
+    for container in request.spec.containers:
+        state, new = states.get(container.name), seen.get(container.name)
+        rows.append(
+            (
+                container.name,
+                state.phase if state else "-",
+                ("yes" if state.is_killed else "no") if state else "-",
+                short_id(new.container_id) if new else "-",
+                ("yes" if new.ready else "no") if new else "-",
+                state.message if state else "",
+            )
+        )
+    return Summary(headline, ("CONTAINER", "STATE", "KILLED", "NEW ID", "READY", "MESSAGE"), rows)
+
+
+def short_id(identity: str) -> str:
+    """A container's ID without its runtime, as container tools shorten it."""
+    return identity.rpartition("/")[2][:12]
+
+
+async def _related(api: Api, raw: bytes, now: datetime) -> Related:
+    """The pod whose containers are to be recreated, and its node."""
+    found = msgspec.json.decode(raw, type=ContainerRecreateRequest)
+    if found.status.completion_time is not None:
+        return Related(basis=Around(now=now))
+    node = found.metadata.labels.get(RECREATE_NODE_NAME, "")
+    try:
+        pod = msgspec.json.decode(await api.get(POD, found.metadata.namespace, found.spec.pod_name), type=Pod)
+    except ApiError as failure:
+        if failure.code != 404:
+            raise
+        return Related(nodes=[node] if node else (), basis=Around(now=now))
+    return Related(pods=[pod], nodes=[node or pod.spec.node_name], basis=Around(now=now))
+
+
+def _progress(spec: Json, status: Json) -> str:
+    phase = text(status.get("phase"))
+    return "" if phase == "Completed" else f"pod {spec.get('podName')}, {phase or 'not begun'}"
+
+
+VIEW = KindView(
+    resource=RECREATE_REQUEST,
+    summary=recreate_request,
+    related=_related,
+    concerns=lambda stored, pod: member(stored, "spec").get("podName") == member(pod, "metadata").get("name"),
+    plan_reads=(NODE_IMAGE,),  # they show whether the node's agent speaks
+    progress=_progress,
+)

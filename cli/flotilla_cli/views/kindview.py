@@ -1,0 +1,122 @@
+"""What the command line knows of one kind beside its `Kind` (api/kinds/kind.py), as one value.
+
+A kind joins with a module `views/<kind in lower case>.py`, whose `VIEW` is its `KindView`; every member has a default
+that fits most kinds. docs/development.md says what which sort of kind declares.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.tree.workload import Workload
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.api.meta import LabelSelector
+from flotilla_common.api.resources import Resource
+from flotilla_common.kube.interface import Api
+from flotilla_common.workload.causes import Around, Group
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What `get` shows of an object that has no revisions: a headline, and a table of its parts."""
+
+    headline: str
+    columns: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+
+
+class PodQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which pods an object is about."""
+
+    selector: LabelSelector
+    everywhere: bool = False  # in all namespaces, instead of the object's own
+    keep: Callable[[Pod], bool] | None = None  # which of the selected ones; None: those that the object owns
+
+
+class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How an object has a pod on each node."""
+
+    why_not: Callable[[Node], str]  # why a node is to have none; empty: it is to have one
+    once: bool = False  # a pod that has ended is not replaced
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """All nodes and pods of an object that has a pod on each node."""
+
+    nodes: Sequence[Node]
+    pods: Sequence[Pod]
+    coverage: Coverage
+
+
+class Related(msgspec.Struct, frozen=True, kw_only=True):
+    """What of the cluster an object is about: its pods and nodes, and how long these may take."""
+
+    pods: Sequence[Pod] = ()  # those that something may be wrong with
+    nodes: Sequence[str] = ()
+    troubles: Sequence[Group] = ()  # of objects beside pods and nodes that no service of ours looks after
+    basis: Around = Around()
+    namespaced: bool = False  # pods of several namespaces
+    served: Served | None = None  # None: it does not have a pod on each node, or nobody knows
+    denied: frozenset[str] = frozenset()  # what may not be read
+
+
+class UpdatePolicy(msgspec.Struct, frozen=True):
+    """Where a workload says whether its pods are updated where they run: a field of `updateStrategy.rollingUpdate`, and
+    its value for never, which is the default."""
+
+    field: str = "podUpdatePolicy"
+    never: str = "ReCreate"
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that a played plan makes for an object of the kind."""
+
+    kind: str
+    has_new_instance: bool  # it has an instance id that no claim has
+    has_new_owner: bool  # its owner is made by the apply, or after it
+
+
+def owns(stored: Json, dependent: Json) -> bool:
+    """Return whether `stored` is an owner of the other object."""
+    uid = member(stored, "metadata").get("uid")
+    return any(one.get("uid") == uid for one in mappings(member(dependent, "metadata").get("ownerReferences")))
+
+
+class KindView(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind, as the command line sees it. Raw objects are in the storage version."""
+
+    resource: Resource
+
+    # flotilla get
+    workload: Callable[[bytes], Workload] | None = None  # reads a set with revisions and pods
+    summary: Callable[[bytes], Summary] = lambda _: Summary("")  # reads everything else
+    children: tuple[Resource, ...] = ()  # kinds of objects that it owns and that have pods of their own
+
+    # flotilla explain
+    pods: Callable[[bytes], PodQuery | None] | None = None  # None: those of the workload
+    coverage: Callable[[bytes], Coverage | None] | None = None  # of what has a pod on each node
+    related: Callable[[Api, bytes, datetime], Awaitable[Related]] | None = None  # instead of `pods` and `coverage`
+    remarks: Callable[[Api, str], Awaitable[Sequence[str]]] | None = None  # lines about the object of that name
+
+    # flotilla plan
+    update_policy: UpdatePolicy = UpdatePolicy()
+    revision: Callable[[Json], str] | None = None  # the revision that pods move to; None: as the workload says
+    concerns: Callable[[Json, Json], bool] = owns  # (object, pod): whether the object is about the pod
+    has_ended_in: Callable[[Json, Json], bool] = lambda stored, pod: False  # in a pod that runs on
+    has_unknown_name: Callable[[Made], bool] = lambda _: False  # whether only the real apply brings the name
+    plan_reads: tuple[Resource, ...] = ()  # what the played cluster needs besides what the controller watches
+    plays_first_run: bool = False  # of a schedule one run is played, and no other
+
+    # flotilla adopt, install and bundle
+    progress: Callable[[Json, Json], str] | None = None  # (spec, status): what is under way; empty: nothing
+    guards_removal: bool = False  # its objects keep a chart from being removed (install.md §8)
+    secret_fields: frozenset[str] = frozenset()  # members whose values may be secret, besides those of pods
+    public_variables: frozenset[str] = frozenset()  # environment variables that our services have set and read
+
+
+def revision_of(kind: KindView, stored: Json) -> str:
+    """Return the full name of the revision that the object's pods move to; empty where there is none."""
+    if kind.revision is not None:
+        return kind.revision(stored)
+    return kind.workload(msgspec.json.encode(stored)).update_revision if kind.workload is not None else ""

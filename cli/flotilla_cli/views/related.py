@@ -1,0 +1,93 @@
+"""Reads from the apiserver what belongs to an object, as the view of its kind says."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.views import view_of
+from flotilla_cli.views.kindview import Coverage, KindView, PodQuery, Related, Served
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.meta import ObjectMeta, metadata_of
+from flotilla_common.api.resources import NODE, POD
+from flotilla_common.api.selectors import Selector
+from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.workload.causes import Around
+
+MOST_PODS = 1000
+"""Of one object that are looked at, unless each is on a node of its own: then all are."""
+
+
+async def related_of(api: Api, kind: KindView, raw: bytes, now: datetime) -> Related:
+    """Return what belongs to the object itself. Raises ApiError (403: pods may not be read) and Unreachable."""
+    if kind.related is not None:
+        return await kind.related(api, raw, now)
+    query, basis = pod_query(kind, raw), basis_of(kind, raw, now)
+    if query is None:
+        return Related(basis=basis)
+    covers = _covers(kind, raw)
+    pods = await pods_of(api, query, metadata_of(raw), most=MOST_PODS if kind.coverage is None else 0)
+    related = Related(pods=pods, basis=basis, namespaced=query.everywhere)
+    if covers is None:
+        return related
+    nodes = await _all_nodes(api)
+    if nodes is None:
+        return msgspec.structs.replace(related, denied=frozenset({"nodes"}))
+    return msgspec.structs.replace(related, served=Served(nodes=nodes, pods=pods, coverage=covers))
+
+
+async def children_of(api: Api, kind: KindView, raw: bytes) -> list[tuple[KindView, bytes]]:
+    """Return the objects of the view's `children` that the object controls. Raises ApiError and Unreachable."""
+    meta = metadata_of(raw)
+    found: list[tuple[KindView, bytes]] = []
+    for resource in kind.children:
+        items = [bytes(item) for item in (await api.list(resource, meta.namespace)).items]
+        found += [(view_of(resource), item) for item in items if controls(meta, metadata_of(item))]
+    return found
+
+
+async def pods_of(api: Api, query: PodQuery, owner: ObjectMeta, most: int = MOST_PODS) -> list[Pod]:
+    """Return the pods that the query means, the first of them if there are too many; 0: all."""
+    namespace, selector = "" if query.everywhere else owner.namespace, str(Selector.compile(query.selector))
+    page = await api.list(POD, namespace, label_selector=selector, limit=most)
+    pods = [msgspec.json.decode(item, type=Pod) for item in page.items]
+    if query.keep is not None:
+        return list(filter(query.keep, pods))
+    return [pod for pod in pods if any(one.uid == owner.uid for one in pod.metadata.owner_references)]
+
+
+def pod_query(kind: KindView, raw: bytes) -> PodQuery | None:
+    """Return which pods the object is about; None for none, or none that can be told."""
+    if kind.pods is not None:
+        return kind.pods(raw)
+    return PodQuery(selector=kind.workload(raw).selector) if kind.workload is not None else None
+
+
+def basis_of(kind: KindView, raw: bytes, now: datetime) -> Around:
+    """Return what the spec of a workload says of all of its pods."""
+    if kind.workload is None:
+        return Around(now=now)
+    return kind.workload(raw).around(Around(now=now))
+
+
+def controls(owner: ObjectMeta, dependent: ObjectMeta) -> bool:
+    """Return whether the dependent's controller is the owner."""
+    return any(one.controller and one.uid == owner.uid for one in dependent.owner_references)
+
+
+def _covers(kind: KindView, raw: bytes) -> Coverage | None:
+    """None also if the template cannot be read: then nothing is done for any node."""
+    try:
+        return kind.coverage(raw) if kind.coverage is not None else None
+    except ValueError:
+        return None
+
+
+async def _all_nodes(api: Api) -> Sequence[Node] | None:
+    """Those of the cluster; None if they may not be read. Raises ApiError and Unreachable."""
+    try:
+        return [msgspec.json.decode(item, type=Node) for item in (await api.list(NODE)).items]
+    except ApiError as failure:
+        if failure.code not in (401, 403):
+            raise
+        return None
