@@ -1,4 +1,4 @@
-"""The controller of the sample kind: as many ConfigMaps as a Sample says."""
+"""The controller of the sample kind: as many ConfigMaps as a Sample says, and a CloneSet of so many replicas."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from flotilla_common.api.documents import mappings, member
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.assembly import controller_service
@@ -24,10 +26,13 @@ from tests.sample.kind import SAMPLES
 
 class Spec(Model):
     size: int = 0
+    replicas: int | None = None  # None: there is no CloneSet
+    image: str = "app:1"
 
 
 class Status(Model):
     size: int = 0
+    ready_replicas: int = 0
 
 
 class Sample(Model):
@@ -42,13 +47,15 @@ class ConfigMap(Model):
 
 OBJECTS = Watch(SAMPLES, Sample, subresources=("status",))
 CONFIG_MAPS = Watch(CONFIG_MAP, ConfigMap, owner=SAMPLES, writes=("create", "delete"))
+CLONE_SETS = Watch(CLONE_SET, CloneSet, owner=SAMPLES, writes=("create", "patch"))
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A Sample and its ConfigMaps by name."""
+    """A Sample, its ConfigMaps by name, and its CloneSet."""
 
     sample: Sample
     maps: Mapping[str, ConfigMap]
+    child: CloneSet | None
 
     @property
     def subject(self) -> Subject:
@@ -61,12 +68,14 @@ class Gatherer:
     def __init__(self, wiring: Wiring) -> None:
         self._samples = wiring.table(OBJECTS)
         self._maps = wiring.table(CONFIG_MAPS)
+        self._children = wiring.table(CLONE_SETS)
 
     def gather(self, key: Key, memory: Memory) -> Snapshot | None:
         sample = self._samples.get(*key)
         if sample is None:
             return None
-        return Snapshot(sample, {one.metadata.name: one for one in owned(self._maps, SAMPLES, sample.metadata)})
+        maps = {one.metadata.name: one for one in owned(self._maps, SAMPLES, sample.metadata)}
+        return Snapshot(sample, maps, next(iter(owned(self._children, SAMPLES, sample.metadata)), None))
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
@@ -79,10 +88,15 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     surplus = [one for name, one in maps.items() if name not in wanted and one.metadata.deletion_timestamp is None]
     draft.stage([_create(sample, name) for name in missing])
     draft.stage([(delete_of(CONFIG_MAP, one.metadata, cause="scale down"),) for one in surplus])
+    draft.stage([_child(sample, snapshot.child)])
+    ready = snapshot.child.status.ready_replicas if snapshot.child is not None else 0
+    if ready < (sample.spec.replicas or 0):
+        text = f"{ready} of {sample.spec.replicas} pods of CloneSet {sample.metadata.name} are ready"
+        draft.reason("WaitingForChildren", text, (sample.metadata.name,))
     if missing:
         draft.reason("Growing", f"{len(missing)} of {len(wanted)} ConfigMaps are missing", missing)
-    body = {"status": {"size": len(maps)}}
-    changed = sample.status.size != len(maps)
+    body = {"status": {"size": len(maps), "readyReplicas": ready}}
+    changed = sample.status != Status(size=len(maps), ready_replicas=ready)
     return draft.plan(
         status=patch_of(SAMPLES, sample.metadata, cause="status", body=body, subresource="status") if changed else None
     )
@@ -95,10 +109,28 @@ def _create(sample: Sample, name: str) -> Chain:
     return (create_of(CONFIG_MAP, body, cause="scale up"),)
 
 
+def _child(sample: Sample, live: CloneSet | None) -> Chain:
+    meta, spec = sample.metadata, sample.spec
+    if spec.replicas is None:
+        return ()
+    container = {"name": "main", "image": spec.image}
+    labels = {"sample": meta.name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    wanted: dict[str, Any] = {"replicas": spec.replicas, "template": template}
+    if live is None:
+        made = {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [owner_reference(SAMPLES, meta)]}
+        head: dict[str, Any] = {"apiVersion": CLONE_SET.api_version, "kind": CLONE_SET.kind, "metadata": made}
+        return (create_of(CLONE_SET, head | {"spec": wanted | {"selector": {"matchLabels": labels}}}, cause="child"),)
+    held = mappings(member(msgspec.json.decode(live.spec.template), "spec").get("containers"))
+    if live.spec.replicas == spec.replicas and held[0].get("image") == spec.image:
+        return ()
+    return (patch_of(CLONE_SET, live.metadata, cause="child", body={"spec": wanted}),)
+
+
 CONTROLLER = ControllerSpec(
     name="sample-controller",
     primary=OBJECTS,
-    watches=(CONFIG_MAPS,),
+    watches=(CONFIG_MAPS, CLONE_SETS),
     build=lambda wiring, options: Gatherer(wiring),
     plan=plan,
 )

@@ -3,22 +3,30 @@
 from flotilla_common.api.admission.patch import operations
 from flotilla_common.api.admission.review import ALLOWED, Answer, Request, error, patched
 from flotilla_common.api.admission.tools import Tools
-from flotilla_common.api.crds.schema import integer, struct
+from flotilla_common.api.crds.schema import integer, string, struct
 from flotilla_common.api.crds.version import AGE, Version
 from flotilla_common.api.documents import Json, member
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.kind import Kind, Workers
 from flotilla_common.api.kinds.node_route import NodeRoute
 from flotilla_common.api.kinds.rules import WRITES, Admission, Rules
 from flotilla_common.api.meta import metadata_of
-from flotilla_common.api.resources import CONFIG_MAP, Resource
+from flotilla_common.api.resources import Resource
 
 LARGEST = 9
 SAMPLES = Resource("policy.kruise.io", "v1beta1", "samples", "Sample")
 
 
 def _version(name: str) -> Version:
-    spec = struct("What is wanted.", size=integer("How large it is."))
-    status = struct("What was last seen.", size=integer("How large it was."))
+    spec = struct(
+        "What is wanted.",
+        size=integer("How many ConfigMaps."),
+        replicas=integer("How many pods its CloneSet has; absent: there is none."),
+        image=string("The image of the pods."),
+    )
+    status = struct(
+        "What was last seen.", size=integer("How many ConfigMaps."), readyReplicas=integer("How many pods were ready.")
+    )
     return Version(name, spec, status, (AGE,))
 
 
@@ -51,5 +59,5 @@ KIND = Kind(
     workers=Workers(7, "sample"),
     made_by_us=True,
     node_route=NodeRoute(lambda body: metadata_of(body).labels.get("node", "")),
-    parts=(CONFIG_MAP,),
+    parts=(CLONE_SET,),
 )

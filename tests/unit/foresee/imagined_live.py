@@ -37,7 +37,7 @@ class Shelf:
 
 async def story_of(kind: str, before: Json, after: Json, objects: dict[str, list[Json]], gates: str = "") -> Story:
     """What becomes of the object when it is changed."""
-    known = catalogue.named("apps.kruise.io", kind)
+    known = catalogue.called(kind)
     after = deepcopy(after)
     after["metadata"]["generation"] = after["metadata"].get("generation", 1) + 1
     named = {"apiVersion": known.resource.api_version, "kind": kind}

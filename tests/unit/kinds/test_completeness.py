@@ -119,8 +119,9 @@ def test_the_rights_of_a_new_controller(added: Kind) -> None:
         if resource != "events"
     }
     assert rights == {
-        *((resource, verb) for resource in ("configmaps", "samples") for verb in ("get", "list", "watch")),
+        *((resource, verb) for resource in ("configmaps", "clonesets", "samples") for verb in ("get", "list", "watch")),
         *(("configmaps", verb) for verb in ("create", "delete")),
+        *(("clonesets", verb) for verb in ("create", "patch")),
         ("samples/status", "patch"),
         ("samples/finalizers", "update"),
     }

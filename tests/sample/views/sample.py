@@ -1,0 +1,25 @@
+"""Sample: what the command line knows of a kind that makes a workload."""
+
+import msgspec
+
+from flotilla_cli.views.kindview import KindView, Summary
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from tests.sample.controller import Sample
+from tests.sample.kind import SAMPLES
+
+
+def summary(raw: bytes) -> Summary:
+    """How many of its pods are ready, and the ConfigMaps that it counts."""
+    sample = msgspec.json.decode(raw, type=Sample)
+    spec, status = sample.spec, sample.status
+    headline = f"{status.ready_replicas} of {spec.replicas or 0} pods are ready"
+    return Summary(headline, ("CONFIGMAPS", "WANTED"), [(str(status.size), str(spec.size))])
+
+
+def _progress(spec: Json, status: Json) -> str:
+    size, wanted = status.get("size", 0), spec.get("size", 0)
+    return f"{size} of {wanted} ConfigMaps" if size != wanted else ""
+
+
+VIEW = KindView(resource=SAMPLES, summary=summary, children=(CLONE_SET,), progress=_progress)

@@ -1,0 +1,214 @@
+"""An object that makes a workload, in each command: the sample kind, its CloneSet, and the pods of that."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from flotilla_cli.diagnosis.diagnose import diagnose
+from flotilla_cli.foresee.story import Story
+from flotilla_cli.plain import plain
+from flotilla_cli.tree.live import Gone, LiveView
+from flotilla_cli.tree.view import Card, SetView
+from flotilla_cli.views import view_of
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET
+from flotilla_common.api.kinds.kind import Kind
+from flotilla_common.api.resources import EVENT, LEASE, NODE, POD, REVISION, Resource
+from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
+from tests.sample.added import added
+from tests.sample.kind import SAMPLES
+from tests.support.fake_clock import START as NOW
+from tests.support.fake_clock import FakeClock
+from tests.unit.foresee.imagined_live import story_of
+
+__all__ = ["added"]
+
+
+class Patient(FakeClock):
+    """A clock by which whoever sleeps sleeps until the test ends."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.Event().wait()
+
+
+class FakeApi:
+    """Objects by resource, and watches that tell what is put into `events`."""
+
+    def __init__(self, objects: Mapping[Resource, Sequence[Json]], denies: str = "") -> None:
+        self.objects = dict(objects)
+        self.denies = denies
+        self.events: dict[Resource, asyncio.Queue[WatchEvent]] = {}
+
+    async def get(self, resource: Resource, namespace: str, name: str, subresource: str = "") -> bytes:
+        found = [one for one in self.objects.get(resource, ()) if one["metadata"]["name"] == name]
+        if not found:
+            raise ApiError(404, "NotFound", f"{name} is not found")
+        return msgspec.json.encode(found[0])
+
+    async def list(self, resource: Resource, namespace: str = "", **_: object) -> Page:
+        if resource.plural == self.denies:
+            raise ApiError(403, "Forbidden", f"{resource.plural} is forbidden")
+        return Page([msgspec.Raw(msgspec.json.encode(one)) for one in self.objects.get(resource, ())], "1")
+
+    async def watch(self, resource: Resource, version: str, **_: object) -> AsyncIterator[WatchEvent]:
+        queue = self.events.setdefault(resource, asyncio.Queue())
+        while True:
+            yield await queue.get()
+
+    def tell(self, resource: Resource, kind: str, document: Json) -> None:
+        event = WatchEvent(kind, msgspec.Raw(msgspec.json.encode(document)))
+        self.events.setdefault(resource, asyncio.Queue()).put_nowait(event)
+
+    async def raw(self, *_: object, **__: object) -> bytes:
+        raise ApiError(404, "NotFound", "there is no log")
+
+
+def named(name: str, owner: Json | None = None, kind: Resource = SAMPLES, **members: Any) -> Json:
+    meta: Json = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "generation": 1, "resourceVersion": "1"}
+    if owner is not None:
+        about = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
+        meta["ownerReferences"] = [{"apiVersion": kind.api_version, "kind": kind.kind, **about}]
+    return {"metadata": meta, **members}
+
+
+PARENT = named("shop", spec={"size": 1, "replicas": 2}, status={"size": 1, "readyReplicas": 1})
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}}
+CHILD = named(
+    "shop-set",
+    PARENT,
+    spec={"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE, "minReadySeconds": 9},
+    status={"replicas": 2, "readyReplicas": 1, "updateRevision": "shop-set-1", "observedGeneration": 1},
+)
+STRANGER = named("else", named("other"), spec={"replicas": 9})
+
+
+def pod(name: str, owner: Json, waiting: str = "") -> Json:
+    state = {"waiting": {"reason": waiting, "message": "no such image"}} if waiting else {"running": {}}
+    status = {
+        "phase": "Pending" if waiting else "Running",
+        "conditions": [] if waiting else [{"type": "Ready", "status": "True", "lastTransitionTime": NOW.isoformat()}],
+        "containerStatuses": [{"name": "main", "image": "app:1", "ready": not waiting, "state": state}],
+    }
+    made = named(name, owner, CLONE_SET, spec={"nodeName": "n1", **TEMPLATE["spec"]}, status=status)
+    made["metadata"]["labels"] = {"a": "b", "controller-revision-hash": "shop-set-1"}
+    return made
+
+
+PODS = [pod("shop-set-a", CHILD), pod("shop-set-b", CHILD, "ImagePullBackOff"), pod("else-a", STRANGER)]
+
+
+def cluster(**more: Any) -> FakeApi:
+    node = named("n1", status={"conditions": [{"type": "Ready", "status": "True"}]})
+    known = {SAMPLES: [PARENT], CLONE_SET: [CHILD, STRANGER], POD: PODS, NODE: [node]}
+    return FakeApi({**known, **dict.fromkeys((REVISION, EVENT, LEASE), ())}, **more)
+
+
+def live(api: FakeApi) -> LiveView:
+    return LiveView(cast("Api", api), Patient(), view_of(SAMPLES), "shop", "shop")
+
+
+async def test_get_draws_the_children_below_the_parent(added: Kind) -> None:
+    shown = live(cluster())
+    await shown.load()
+    assert plain(shown.drawing(NOW)).splitlines() == [*GET]
+    card = shown.view()
+    assert isinstance(card, Card)
+    assert [child.name for child in card.children or ()] == ["shop-set"]
+
+
+GET = (
+    "Sample shop/shop  1 of 2 pods are ready  age -",
+    "├── nothing to wait for",
+    "├── CONFIGMAPS  WANTED",
+    "│   1           1",
+    "└── CloneSet shop/shop-set  2 desired, 2 exist, 1 ready, 0 of 0 updated  age -",
+    "    ├── shop-set-b: image app:1 of container main cannot be pulled (ErrImagePull): no such image",
+    "    ├── shop-set-a: ready, and available after minReadySeconds 9 (at 2026-01-01T00:00:09Z)",
+    "    ├── waiting for 1 pod to be ready",
+    "    └── revision shop-set-1  update  1/2 ready",
+    "        └── ✗  shop-set-b  ImagePullBackOff  -  0/1  0 restarts  -  n1  app:1  image app:1 of container main "
+    "cannot be pulled (ErrImagePull): no such image",
+    "            ●  shop-set-a  Running           -  1/1  0 restarts  -  n1  app:1  available in 9s (minReadySeconds)",
+)
+
+
+async def test_get_follows_parent_children_and_pods(added: Kind) -> None:
+    api = cluster()
+    shown = live(api)
+    await shown.load()
+    following = asyncio.create_task(shown.keep())
+    api.tell(SAMPLES, "MODIFIED", PARENT | {"status": {"size": 1, "readyReplicas": 2}})
+    api.tell(CLONE_SET, "MODIFIED", CHILD | {"status": {"replicas": 2, "readyReplicas": 2}})
+    api.tell(POD, "DELETED", PODS[0])
+    api.tell(POD, "ADDED", pod("shop-set-c", CHILD))
+
+    def seen() -> tuple[str, int, list[str]]:
+        card = shown.view()
+        assert isinstance(card, Card)
+        (child,) = card.children or ()
+        assert isinstance(child, SetView)
+        return card.headline, child.numbers.ready, [one.name for part in child.revisions for one in part.pods]
+
+    wanted = ("2 of 2 pods are ready", 2, ["shop-set-b", "shop-set-c"])
+    async with asyncio.timeout(5):
+        while seen() != wanted:
+            await shown.changed.wait()
+            shown.changed.clear()
+    api.tell(SAMPLES, "DELETED", PARENT)
+    async with asyncio.timeout(5):
+        with pytest.RaisesGroup(Gone):
+            await following
+
+
+async def test_a_namesake_is_another_object(added: Kind) -> None:
+    api = cluster()
+    shown = live(api)
+    await shown.load()
+    api.objects[SAMPLES] = [PARENT | {"metadata": PARENT["metadata"] | {"uid": "another"}}]
+    with pytest.RaisesGroup(Gone):
+        await shown.keep()
+
+
+async def explained(api: FakeApi) -> Any:
+    return await diagnose(cast("Api", api), None, Patient(), SAMPLES, "shop", "shop")
+
+
+async def test_explain_goes_through_to_the_pod(added: Kind) -> None:
+    found = await explained(cluster())
+    assert (
+        found.verdict.line
+        == "stuck: shop-set-b: image app:1 of container main cannot be pulled (ErrImagePull): no such image"
+    )
+
+
+async def test_explain_without_the_right_to_read_children(added: Kind) -> None:
+    found = await explained(cluster(denies="clonesets"))
+    assert found.verdict.causes == ()
+    assert any("you may not read" in note for note in found.notes)
+
+
+async def test_plan_plays_the_child_by_its_own_planner(added: Kind) -> None:
+    before = named("shop", spec={"size": 0, "replicas": 0})
+    story = await story_of("Sample", before, named("shop", spec={"size": 0, "replicas": 2}), {"Sample": [before]})
+    assert made(story) == [("CloneSet", "shop"), ("ControllerRevision", "shop-c4c5fdf6f"), *NEW_PODS]
+
+
+NEW_PODS = [("Pod", "new pod 1"), ("Pod", "new pod 2")]
+
+
+def made(story: Story) -> list[tuple[str, str]]:
+    steps = [step for wave in story.waves for step in wave.steps]
+    return [(step.kind, step.name or step.alias) for step in steps if step.do == "create"]
+
+
+async def test_plan_changes_a_child_that_is_there(added: Kind) -> None:
+    before = named("shop", spec={"size": 0, "replicas": 0})
+    child = CHILD | {"metadata": CHILD["metadata"] | {"name": "shop"}, "spec": CHILD["spec"] | {"replicas": 0}}
+    objects = {"Sample": [before], "CloneSet": [child, STRANGER]}
+    story = await story_of("Sample", before, named("shop", spec={"size": 0, "replicas": 2}), objects)
+    patches = [(step.kind, step.name) for wave in story.waves for step in wave.steps if step.do == "patch"]
+    assert patches == [("CloneSet", "shop")]
+    assert [one for one in made(story) if one[0] == "Pod"] == NEW_PODS
