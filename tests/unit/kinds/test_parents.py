@@ -119,18 +119,18 @@ async def test_get_draws_the_children_below_the_parent(added: Kind) -> None:
     assert [child.name for child in card.children or ()] == ["shop-set"]
 
 
+PULL = "image app:1 of container main cannot be pulled (ErrImagePull): no such image"
 GET = (
     "Sample shop/shop  1 of 2 pods are ready  age -",
     "├── nothing to wait for",
     "├── CONFIGMAPS  WANTED",
     "│   1           1",
     "└── CloneSet shop/shop-set  2 desired, 2 exist, 1 ready, 0 of 0 updated  age -",
-    "    ├── shop-set-b: image app:1 of container main cannot be pulled (ErrImagePull): no such image",
+    f"    ├── shop-set-b: {PULL}",
     "    ├── shop-set-a: ready, and available after minReadySeconds 9 (at 2026-01-01T00:00:09Z)",
     "    ├── waiting for 1 pod to be ready",
     "    └── revision shop-set-1  update  1/2 ready",
-    "        └── ✗  shop-set-b  ImagePullBackOff  -  0/1  0 restarts  -  n1  app:1  image app:1 of container main "
-    "cannot be pulled (ErrImagePull): no such image",
+    f"        └── ✗  shop-set-b  ImagePullBackOff  -  0/1  0 restarts  -  n1  app:1  {PULL}",
     "            ●  shop-set-a  Running           -  1/1  0 restarts  -  n1  app:1  available in 9s (minReadySeconds)",
 )
 
@@ -178,10 +178,7 @@ async def explained(api: FakeApi) -> Any:
 
 async def test_explain_goes_through_to_the_pod(added: Kind) -> None:
     found = await explained(cluster())
-    assert (
-        found.verdict.line
-        == "stuck: shop-set-b: image app:1 of container main cannot be pulled (ErrImagePull): no such image"
-    )
+    assert found.verdict.line == f"stuck: shop-set-b: {PULL}"
 
 
 async def test_explain_without_the_right_to_read_children(added: Kind) -> None:
