@@ -18,7 +18,7 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.executor import Report
 from flotilla_common.control.plan import Action, Create, Delete, Outcome, OutcomeKind, Patch, Plan
 from flotilla_common.control.watches import Watch
-from flotilla_jobs.advancedcronjob.gather import BROADCAST_JOBS, CRON_JOBS, JOBS, LISTS, Gatherer
+from flotilla_jobs.advancedcronjob.controller import BROADCAST_JOBS, CRON_JOBS, JOBS, LISTS, Gatherer
 from flotilla_jobs.advancedcronjob.plan import plan
 from flotilla_jobs.advancedcronjob.snapshot import Options
 from tests.support import fake_clock

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from flotilla_cloneset.cloneset.claims import own_claims
-from flotilla_cloneset.cloneset.controller import CONTROLLER
-from flotilla_cloneset.cloneset.gather import CLONE_SETS, PULL_JOBS, Gatherer
+from flotilla_cloneset.cloneset.controller import CLONE_SETS, CONTROLLER, PULL_JOBS, Gatherer
 from flotilla_cloneset.cloneset.numbers import Side
 from flotilla_cloneset.cloneset.snapshot import Options
 from flotilla_common.api.core import Pod

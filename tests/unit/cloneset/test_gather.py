@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from flotilla_cloneset.cloneset.controller import CONTROLLER
-from flotilla_cloneset.cloneset.gather import (
+from flotilla_cloneset.cloneset.controller import (
     CLAIMS,
     CLONE_SETS,
+    CONTROLLER,
     NODES,
     PODS,
     PULL_JOBS,

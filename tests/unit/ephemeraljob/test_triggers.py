@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.kinds.ephemeraljob.types import EphemeralJob
 from flotilla_common.control.controller import Memory
-from flotilla_jobs.ephemeraljob.gather import JOBS, PODS, is_chosen
+from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, is_chosen
 from tests.unit.ephemeraljob.world import RUNS, STATES, Doc, World, marked
 from tests.unit.webhook.fakes import merge
 

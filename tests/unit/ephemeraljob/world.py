@@ -14,7 +14,7 @@ from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Delete, Patch, Plan
-from flotilla_jobs.ephemeraljob.gather import JOBS, PODS, Gatherer
+from flotilla_jobs.ephemeraljob.controller import JOBS, PODS, Gatherer
 from flotilla_jobs.ephemeraljob.plan import plan
 from flotilla_jobs.ephemeraljob.snapshot import EphemeralJobSnapshot
 from tests.support.wiring import FakeWiring

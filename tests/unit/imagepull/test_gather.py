@@ -12,15 +12,15 @@ from flotilla_common.api.resources import SECRET
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.watches import owner_keys
 from flotilla_common.mirror.table import Table
-from flotilla_jobs.imagelistpull.gather import JOBS as CHILDREN
-from flotilla_jobs.imagelistpull.gather import LISTS
-from flotilla_jobs.imagelistpull.gather import Gatherer as ListGatherer
-from flotilla_jobs.imagepull.gather import COPIES, IMAGES, JOBS, PODS, Gatherer
-from flotilla_jobs.imagepull.gather import LISTS as PARENTS
+from flotilla_jobs.imagelistpull.controller import JOBS as CHILDREN
+from flotilla_jobs.imagelistpull.controller import LISTS
+from flotilla_jobs.imagelistpull.controller import Gatherer as ListGatherer
+from flotilla_jobs.imagepull.controller import COPIES, IMAGES, JOBS, PODS, Gatherer
+from flotilla_jobs.imagepull.controller import LISTS as PARENTS
 from flotilla_jobs.imagepull.order import node_order
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
-from flotilla_jobs.nodeimage import gather as nodeimage
-from flotilla_jobs.nodeimage.gather import Gatherer as NodeGatherer
+from flotilla_jobs.nodeimage import controller as nodeimage
+from flotilla_jobs.nodeimage.controller import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
 from tests.support.wiring import FakeWiring

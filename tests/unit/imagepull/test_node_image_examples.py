@@ -8,7 +8,7 @@ import pytest
 
 from flotilla_common.api.kinds.nodeimage.types import NodeImage, NodeImageStatus
 from flotilla_common.control.plan import Plan
-from flotilla_jobs.nodeimage.gather import concerns
+from flotilla_jobs.nodeimage.controller import concerns
 from flotilla_jobs.nodeimage.plan import plan
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from flotilla_jobs.nodeimage.status import report_problem, reported

@@ -9,8 +9,7 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.control.inbox import Inbox
 from flotilla_common.node.reports import Answer, NodeImageReport
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.nodeimage.controller import CONTROLLER
-from flotilla_jobs.nodeimage.gather import IMAGES
+from flotilla_jobs.nodeimage.controller import CONTROLLER, IMAGES
 from flotilla_jobs.nodeimage.status import reported
 from tests.support.wiring import FakeWiring
 from tests.unit.imagepull.build import entry, node_image, tag

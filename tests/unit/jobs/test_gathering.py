@@ -12,14 +12,14 @@ from flotilla_common.api.kinds.nodeimage.types import NodeImageStatus
 from flotilla_common.api.resources import SECRET
 from flotilla_common.control.controller import Memory
 from flotilla_common.node.reports import NodeImageReport, RecreateReport
-from flotilla_jobs.containerrecreate.gather import PODS, REQUESTS
-from flotilla_jobs.containerrecreate.gather import Gatherer as RecreateGatherer
-from flotilla_jobs.imagepull.gather import CLONE_SETS, COPIES, IMAGES, JOBS, Gatherer
-from flotilla_jobs.imagepull.gather import PODS as PULL_PODS
+from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS
+from flotilla_jobs.containerrecreate.controller import Gatherer as RecreateGatherer
+from flotilla_jobs.imagepull.controller import CLONE_SETS, COPIES, IMAGES, JOBS, Gatherer
+from flotilla_jobs.imagepull.controller import PODS as PULL_PODS
 from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
-from flotilla_jobs.nodeimage.gather import IMAGES as NODE_IMAGES
-from flotilla_jobs.nodeimage.gather import NODES
-from flotilla_jobs.nodeimage.gather import Gatherer as NodeGatherer
+from flotilla_jobs.nodeimage.controller import IMAGES as NODE_IMAGES
+from flotilla_jobs.nodeimage.controller import NODES
+from flotilla_jobs.nodeimage.controller import Gatherer as NodeGatherer
 from flotilla_jobs.nodeimage.snapshot import Options as NodeOptions
 from tests.support.wiring import FakeWiring
 from tests.unit.imagepull.build import copy_of, decoded, fresh, job, node, node_image, pod, secret, tag

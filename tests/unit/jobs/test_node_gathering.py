@@ -6,7 +6,7 @@ from flotilla_common.api.core import Node
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.secrets import Secret
 from flotilla_common.control.controller import Memory
-from flotilla_jobs.nodeimage.gather import COPIES, IMAGES, NODES, Gatherer
+from flotilla_jobs.nodeimage.controller import COPIES, IMAGES, NODES, Gatherer
 from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from tests.support.wiring import FakeWiring
 from tests.unit.imagepull.build import node, node_image, secret, tag

@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
     Topology,
 )
 from flotilla_common.api.meta import OwnerReference
-from flotilla_statefulset.persistentpodstate.gather import PODS, STATES
+from flotilla_statefulset.persistentpodstate.controller import PODS, STATES
 from tests.unit.persistentpodstate.world import APPS, ASKS, AUTO, OURS, PREFERRED, REQUIRED, H, O, World, Z
 
 

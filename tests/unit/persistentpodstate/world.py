@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.statefulset.types import StatefulSet
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_common.control.watches import Watch
-from flotilla_statefulset.persistentpodstate.gather import BUILT_IN_SETS, NODES, PODS, SETS, STATES, Gatherer
+from flotilla_statefulset.persistentpodstate.controller import BUILT_IN_SETS, NODES, PODS, SETS, STATES, Gatherer
 from flotilla_statefulset.persistentpodstate.plan import plan
 from flotilla_statefulset.persistentpodstate.workloads import BuiltInStatefulSet
 from tests.support.wiring import FakeWiring

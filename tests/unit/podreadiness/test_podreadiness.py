@@ -10,8 +10,7 @@ from flotilla_common.control.plan import Patch, Plan
 from flotilla_common.gates import Gates
 from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS
-from flotilla_sidecar.podreadiness.controller import pod_readiness
-from flotilla_sidecar.podreadiness.gather import PODS, Gatherer
+from flotilla_sidecar.podreadiness.controller import PODS, Gatherer, pod_readiness
 from flotilla_sidecar.podreadiness.plan import PodSnapshot, plan
 from tests.support.wiring import FakeWiring
 from tests.unit.control.fakes import START

@@ -12,8 +12,7 @@ from flotilla_common.control.inbox import Inbox
 from flotilla_common.kube.interface import ApiError, Unreachable
 from flotilla_common.node.reports import RECREATE_REQUESTS, Answer, RecreateReport
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.containerrecreate.controller import CONTROLLER
-from flotilla_jobs.containerrecreate.gather import REQUESTS
+from flotilla_jobs.containerrecreate.controller import CONTROLLER, REQUESTS
 from tests.unit.recreate.world import Json, World, request_document, state
 
 HERE = Sender("n", "ns", "r")

@@ -14,8 +14,13 @@ from flotilla_common.installed import mirrored, published
 from flotilla_common.kube.interface import Unreachable
 from flotilla_common.mirror.named import Followed
 from flotilla_sidecar.app import PARTS
-from flotilla_sidecar.resourcedistribution.controller import CONTROLLER
-from flotilla_sidecar.resourcedistribution.gather import DISTRIBUTIONS, NAMESPACES, Gatherer, read_copies
+from flotilla_sidecar.resourcedistribution.controller import (
+    CONTROLLER,
+    DISTRIBUTIONS,
+    NAMESPACES,
+    Gatherer,
+    read_copies,
+)
 from tests.support.wiring import FakeWiring
 from tests.unit.resourcedistribution.world import World, group, names, secret
 

@@ -20,7 +20,7 @@ from flotilla_common.api.resources import CONFIG_MAP, SECRET, Resource
 from flotilla_common.control.controller import Memory
 from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan
 from flotilla_sidecar.resourcedistribution.content import Copy
-from flotilla_sidecar.resourcedistribution.gather import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer
+from flotilla_sidecar.resourcedistribution.controller import COPIES, DISTRIBUTIONS, NAMESPACES, Gatherer
 from flotilla_sidecar.resourcedistribution.plan import plan
 from tests.support.wiring import FakeWiring
 from tests.unit.webhook.fakes import merge

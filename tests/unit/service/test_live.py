@@ -16,7 +16,7 @@ from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.node.reports import Answer, Report
 from flotilla_common.node.serving import Sender
-from flotilla_jobs.containerrecreate.gather import PODS, REQUESTS, Gatherer
+from flotilla_jobs.containerrecreate.controller import PODS, REQUESTS, Gatherer
 from tests.unit.recreate.world import pod_document, request_document
 from tests.unit.service.bench import Json, Live
 

@@ -11,8 +11,15 @@ from flotilla_common.control.controller import Memory
 from flotilla_common.control.watches import owner_keys
 from flotilla_common.settings import Settings
 from flotilla_sidecar.app import PARTS
-from flotilla_sidecar.sidecarset.controller import CONTROLLER, options
-from flotilla_sidecar.sidecarset.gather import NAMESPACES, PODS, REVISIONS, SIDECAR_SETS, Gatherer
+from flotilla_sidecar.sidecarset.controller import (
+    CONTROLLER,
+    NAMESPACES,
+    PODS,
+    REVISIONS,
+    SIDECAR_SETS,
+    Gatherer,
+    options,
+)
 from flotilla_sidecar.sidecarset.snapshot import Options
 from tests.support.wiring import FakeWiring
 from tests.unit.sidecarset.build import INJECTED, Builder, namespace, pod, revision, side, state

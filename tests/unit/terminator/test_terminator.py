@@ -14,8 +14,7 @@ from flotilla_common.gates import Gates
 from flotilla_common.settings import load
 from flotilla_sidecar.app import PARTS
 from flotilla_sidecar.terminator.containers import Ending
-from flotilla_sidecar.terminator.controller import CONTROLLER
-from flotilla_sidecar.terminator.gather import NODES, PODS, REQUESTS, Gatherer
+from flotilla_sidecar.terminator.controller import CONTROLLER, NODES, PODS, REQUESTS, Gatherer
 from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
 from tests.support.wiring import FakeWiring
 from tests.unit.control.fakes import START

@@ -1,11 +1,147 @@
-"""The DaemonSet controller: what it watches, writes, and is made of."""
+"""The DaemonSet controller: what it watches and writes, and what it plans from."""
 
+from collections.abc import Iterable
+from functools import partial
+
+from flotilla_common.api.core import ControllerRevision, Node, Pod
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.meta import ObjectMeta, controller_of
+from flotilla_common.api.resources import NODE, POD, REVISION
 from flotilla_common.control import spec
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import (
+    IN_NAMESPACE,
+    ORPHANS,
+    Watch,
+    controlled,
+    namespace_of,
+    orphan_namespace,
+    owned,
+)
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_daemonset.daemonset.gather import DAEMON_SETS, NODES, PODS, PULL_JOBS, REVISIONS, Gatherer
+from flotilla_common.workload.departed import Departed
+from flotilla_daemonset.daemonset.former import Former, after
 from flotilla_daemonset.daemonset.plan import plan
-from flotilla_daemonset.daemonset.snapshot import Options
+from flotilla_daemonset.daemonset.snapshot import DaemonSetSnapshot, Options
+
+NAMESAKES = "namesakes"
+"""Index: revisions by `namespace/<name without its hash>`: whoever they belong to, they occupy a name."""
+
+
+def name_before_hash(revision: ControllerRevision) -> Iterable[str]:
+    """The namespace and what its owner is called, if the revision is named as all are."""
+    return [f"{revision.metadata.namespace}/{revision.metadata.name.rpartition('-')[0]}"]
+
+
+def _any_node(daemonset: Json, node: Json) -> bool:
+    return True
+
+
+DAEMON_SETS = Watch(DAEMON_SET, DaemonSet, indexes={IN_NAMESPACE: namespace_of}, subresources=("status",))
+PODS = Watch(
+    POD,
+    Pod,
+    owner=DAEMON_SET,
+    indexes={ORPHANS: orphan_namespace},
+    writes=("create", "delete", "patch"),
+    subresources=("status", "resize"),
+)
+NODES = Watch(NODE, Node, concerns=_any_node)
+REVISIONS = Watch(
+    REVISION,
+    ControllerRevision,
+    owner=DAEMON_SET,
+    indexes={ORPHANS: orphan_namespace, NAMESAKES: name_before_hash},
+    writes=("create", "delete", "patch"),
+)
+PULL_JOBS = Watch(
+    IMAGE_PULL_JOB,
+    ImagePullJob,
+    owner=DAEMON_SET,
+    writes=("create", "delete"),
+    gate="PreDownloadImageForDaemonSetUpdate",
+    optional=True,
+)
+"""Images that are pulled ahead of updates."""
+
+
+class Gatherer:
+    """Builds the snapshot of one DaemonSet from the mirror's tables."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._daemonsets = wiring.table(DAEMON_SETS)
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        self._revisions = wiring.table(REVISIONS)
+        self._pull_jobs = wiring.table(PULL_JOBS)
+        self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
+        self._former = Departed(self._daemonsets, self._pods, self._remember)
+        self._clock = wiring.clock
+        self._gates = wiring.gates
+        self._options = options
+        wiring.wake(NODES, self._concerned_by_node)
+        wiring.wake(PODS, self._concerned_by_orphan)
+
+    def gather(self, key: Key, memory: Memory) -> DaemonSetSnapshot | None:
+        """The DaemonSet and its surroundings; None when it does not exist."""
+        daemonset = self._daemonsets.get(*key)
+        if daemonset is None:
+            return None
+        meta = daemonset.metadata
+        return DaemonSetSnapshot(
+            daemonset=daemonset,
+            nodes=list(self._nodes),
+            pods=list(owned(self._pods, DAEMON_SET, meta)),
+            orphans=list(self._pods.by_index(ORPHANS, meta.namespace)),
+            taken_names=self._pods.names(meta.namespace),
+            former=self._former.of(meta.uid),
+            revisions=self._revisions_of(meta),
+            pull_jobs=self._jobs_of(meta),
+            gates=self._gates,
+            options=self._options,
+            failures=memory.failures,
+        )
+
+    def _remember(self, daemonset: DaemonSet, pod: Pod, before: Former | None) -> Former:
+        return after(daemonset, pod, before, self._clock.now())
+
+    def _revisions_of(self, meta: ObjectMeta) -> list[ControllerRevision]:
+        found = (
+            *owned(self._revisions, DAEMON_SET, meta),
+            *self._revisions.by_index(ORPHANS, meta.namespace),
+            *self._revisions.by_index(NAMESAKES, f"{meta.namespace}/{meta.name}"),
+        )
+        return list({revision.metadata.uid: revision for revision in found}.values())
+
+    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
+        """The ImagePullJobs that the DaemonSet controls and that are not on their way out."""
+        if not self._pulls_ahead():
+            return None
+        return controlled(self._pull_jobs, DAEMON_SET, meta)
+
+    def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
+        """All DaemonSets, unless the node is as suitable as it was: heartbeats say nothing to them."""
+        if old is not None and new is not None and _suits(old) == _suits(new):
+            return []
+        return self._daemonsets.keys()
+
+    def _concerned_by_orphan(self, old: Pod | None, new: Pod | None) -> list[Key]:
+        """The DaemonSets that may take the pod in."""
+        if new is None or controller_of(new.metadata) is not None:
+            return []
+        if old is not None and controller_of(old.metadata) is None and old.metadata.labels == new.metadata.labels:
+            return []
+        found = self._daemonsets.by_index(IN_NAMESPACE, new.metadata.namespace)
+        return [(daemonset.metadata.namespace, daemonset.metadata.name) for daemonset in found]
+
+
+def _suits(node: Node) -> tuple[object, ...]:
+    """What of a node decides whether it gets pods."""
+    return node.metadata.labels, node.spec.taints
 
 
 def options(settings: Settings, server_version: str) -> Options:

@@ -1,14 +1,79 @@
-"""The AdvancedCronJob controller: what it watches and writes."""
+"""The AdvancedCronJob controller: what it watches and writes, and what it plans from."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
+from flotilla_common.api.batch import Job
+from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, AdvancedCronJob
 from flotilla_common.api.kinds.advancedcronjob.zones import zone_named
+from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB, BroadcastJob
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.resources import JOB, Resource
 from flotilla_common.control import spec
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.mirror.table import Table
 from flotilla_common.settings import Settings
-from flotilla_jobs.advancedcronjob.gather import BROADCAST_JOBS, CRON_JOBS, JOBS, LISTS, Gatherer
+from flotilla_jobs.advancedcronjob.bodies import CREATION
 from flotilla_jobs.advancedcronjob.plan import plan
-from flotilla_jobs.advancedcronjob.snapshot import Options
+from flotilla_jobs.advancedcronjob.run import NAME_TAKEN
+from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot, Child, Options
+
+CRON_JOBS = Watch(ADVANCED_CRON_JOB, AdvancedCronJob, subresources=("status",))
+JOBS = Watch(JOB, Job, owner=ADVANCED_CRON_JOB, writes=("create", "delete"))
+BROADCAST_JOBS = Watch(BROADCAST_JOB, BroadcastJob, owner=ADVANCED_CRON_JOB, writes=("create", "delete"), optional=True)
+LISTS = Watch(
+    IMAGE_LIST_PULL_JOB, ImageListPullJob, owner=ADVANCED_CRON_JOB, writes=("create", "delete"), optional=True
+)
+
+
+class Gatherer:
+    """Builds the snapshot of one AdvancedCronJob."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._cron_jobs = wiring.table(CRON_JOBS)
+        self._tables: Mapping[Resource, Table[Any]] = {
+            watch.resource: wiring.table(watch) for watch in (JOBS, BROADCAST_JOBS, LISTS)
+        }
+        self._options = options
+
+    def gather(self, key: Key, memory: Memory) -> AdvancedCronJobSnapshot | None:
+        """The AdvancedCronJob and its children; None when it does not exist."""
+        job = self._cron_jobs.get(*key)
+        if job is None:
+            return None
+        table = self._tables[job.spec.template.chosen[0]]
+        return AdvancedCronJobSnapshot(
+            job=job,
+            children=_children(job, table),
+            taken=table.names(job.metadata.namespace),
+            failure=_failure(memory),
+            notes=memory.notes,
+            options=self._options,
+        )
+
+
+def _failure(memory: Memory) -> str:
+    """A create that was refused. One of unknown outcome may have happened, and a name that is taken is seen by now."""
+    text = memory.failures.get(CREATION)
+    found = (one.reason for one in memory.refused if one.text == text and not one.unknown)
+    return next((reason.message for reason in found if reason.code != NAME_TAKEN), "")
+
+
+def _children(job: AdvancedCronJob, table: Table[Child]) -> list[Child]:
+    """What it controls, by uid: children of a former object of its name are not its own, whatever version of the kind
+    their references say."""
+    meta = job.metadata
+    found = [
+        child
+        for child in owned(table, ADVANCED_CRON_JOB, meta)
+        if (owner := controller_of(child.metadata)) is not None and owner.uid == meta.uid
+    ]
+    return sorted(found, key=lambda child: child.metadata.name)
 
 
 def options(settings: Settings, server_version: str) -> Options:

@@ -1,11 +1,87 @@
-"""The BroadcastJob controller: what it watches and writes."""
+"""The BroadcastJob controller: what it watches and writes, and what it plans from."""
 
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json
+from flotilla_common.api.kinds.broadcastjob.types import (
+    BROADCAST_JOB,
+    NAME_LABEL,
+    UID_LABEL,
+    BroadcastJob,
+)
+from flotilla_common.api.meta import controller_of
+from flotilla_common.api.resources import NODE, POD
 from flotilla_common.control import spec
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_jobs.broadcastjob.gather import JOBS, NODES, PODS, Gatherer
+from flotilla_common.workload.departed import Departed
 from flotilla_jobs.broadcastjob.plan import plan
-from flotilla_jobs.broadcastjob.snapshot import Options
+from flotilla_jobs.broadcastjob.snapshot import BroadcastJobSnapshot, Options
+from flotilla_jobs.broadcastjob.status import has_ended
+
+
+def _any_node(job: Json, node: Json) -> bool:
+    return True
+
+
+JOBS = Watch(BROADCAST_JOB, BroadcastJob, writes=("delete",), subresources=("status",))
+PODS = Watch(POD, Pod, owner=BROADCAST_JOB, writes=("create", "delete"), subresources=("status",))
+NODES = Watch(NODE, Node, concerns=_any_node)
+
+
+class Gatherer:
+    """Builds the snapshot of one job."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._jobs = wiring.table(JOBS)
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        self._former_names = Departed(self._jobs, self._pods, _name)
+        self._gates = wiring.gates
+        self._options = options
+        wiring.wake(NODES, self._concerned_by_node)
+
+    def gather(self, key: Key, memory: Memory) -> BroadcastJobSnapshot | None:
+        """The job and its surroundings; None when it does not exist."""
+        job = self._jobs.get(*key)
+        if job is None:
+            return None
+        return BroadcastJobSnapshot(
+            job=job,
+            nodes=list(self._nodes),
+            pods=[pod for pod in owned(self._pods, BROADCAST_JOB, job.metadata) if _belongs(pod, job)],
+            taken_names=self._pods.names(key[0]),
+            former_names=self._former_names.of(job.metadata.uid),
+            gates=self._gates,
+            options=self._options,
+            failures=memory.failures,
+            notes=memory.notes,
+        )
+
+    def _concerned_by_node(self, old: Node | None, new: Node | None) -> list[Key]:
+        """The jobs that have not ended, unless the node is as suitable as it was: heartbeats say nothing to them."""
+        if old is not None and new is not None and _suits(old) == _suits(new):
+            return []
+        return [(job.metadata.namespace, job.metadata.name) for job in self._jobs if not has_ended(job)]
+
+
+def _belongs(pod: Pod, job: BroadcastJob) -> bool:
+    """Return whether the job controls the pod, and both labels are there (broadcastjob.md §4.2 step 5)."""
+    owner = controller_of(pod.metadata)
+    controls = owner is not None and owner.uid == job.metadata.uid
+    return controls and {NAME_LABEL, UID_LABEL} <= pod.metadata.labels.keys()
+
+
+def _name(job: BroadcastJob, pod: Pod, before: str | None) -> str:
+    """What is remembered of a pod that is gone: the next one of its node gets another name."""
+    return pod.metadata.name
+
+
+def _suits(node: Node) -> tuple[object, ...]:
+    """What of a node decides whether it gets pods."""
+    return node.metadata.labels, node.spec, node.status.allocatable
 
 
 def options(settings: Settings, server_version: str) -> Options:

@@ -1,17 +1,103 @@
 """The ContainerRecreateRequest controller: what it watches and writes, and whose reports it takes."""
 
-from flotilla_common.api.keys import RECREATE_NODE_NAME
-from flotilla_common.api.kinds.containerrecreaterequest.types import ContainerRecreateRequest
+from collections.abc import Iterable
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, member
+from flotilla_common.api.keys import RECREATE_NODE_NAME, RECREATE_POD_UID, RECREATE_UNREADY
+from flotilla_common.api.kinds.containerrecreaterequest.types import (
+    COMPLETED,
+    RECREATE_REQUEST,
+    RECREATING,
+    ContainerRecreateRequest,
+)
 from flotilla_common.api.resources import POD
-from flotilla_common.control.controller import Key
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import Watch
 from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import RECREATE_REQUESTS, RecreateReport
 from flotilla_common.node.serving import Sender
 from flotilla_jobs.containerrecreate import merge
-from flotilla_jobs.containerrecreate.gather import PODS, REQUESTS, Gatherer
 from flotilla_jobs.containerrecreate.plan import plan
+from flotilla_jobs.containerrecreate.snapshot import RecreateSnapshot, pod_uid
+
+POD_UID = "pod"
+"""Index: requests that a change of their pod can concern, by the pod's uid."""
+
+
+def open_pod_uid(request: ContainerRecreateRequest) -> Iterable[str]:
+    """The pod of a request that is not over, or that still keeps the pod not ready."""
+    is_open = request.status.phase != COMPLETED or RECREATE_UNREADY in request.metadata.finalizers
+    return [pod_uid(request)] if is_open else []
+
+
+def is_its_pod(request: Json, pod: Json) -> bool:
+    """The pod is the one that the request names."""
+    return member(request, "metadata", "labels").get(RECREATE_POD_UID) == member(pod, "metadata").get("uid")
+
+
+REQUESTS = Watch(
+    RECREATE_REQUEST,
+    ContainerRecreateRequest,
+    indexes={POD_UID: open_pod_uid},
+    writes=("delete", "patch"),
+    subresources=("status",),
+)
+PODS = Watch(POD, Pod, subresources=("status",), conditional=True, concerns=is_its_pod)
+
+
+class Gatherer:
+    """Builds the snapshot of one request.
+
+    A request ends for good when its pod is gone, so a pod that the mirror lacks is asked for first.
+    """
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._requests = wiring.table(REQUESTS)
+        self._pods = wiring.table(PODS)
+        wiring.wake(PODS, self.keys_of)
+
+    def keys_of(self, old: Pod | None, new: Pod | None) -> set[Key]:
+        """The requests that a change of a pod concerns."""
+        uids = {pod.metadata.uid for pod in (old, new) if pod is not None}
+        found = [request for uid in uids for request in self._requests.by_index(POD_UID, uid)]
+        return {(request.metadata.namespace, request.metadata.name) for request in found}
+
+    def gather(self, key: Key, memory: Memory) -> RecreateSnapshot | None:
+        """The request and its surroundings; None when it does not exist."""
+        request = self._requests.get(*key)
+        if request is None:
+            return None
+        pod = self._pods.get(key[0], request.spec.pod_name)
+        found = pod is not None and pod.metadata.uid == pod_uid(request)
+        leaving = pod is None or pod.metadata.deletion_timestamp is not None
+        report = self._wiring.reported(request)
+        return RecreateSnapshot(
+            request=request,
+            pod=pod if found and not leaving else None,
+            pod_known=found or self._wiring.surely_gone(PODS, (key[0], request.spec.pod_name), pod_uid(request), key),
+            report=report if isinstance(report, RecreateReport) else None,
+            ahead=self._ahead(request),
+        )
+
+    def _ahead(self, request: ContainerRecreateRequest) -> tuple[str, ...]:
+        """Requests that the agent works on, or will, before this one."""
+        others = [one for one in self._requests.by_index(POD_UID, pod_uid(request)) if one is not request]
+        return tuple(
+            sorted(
+                other.metadata.name
+                for other in others
+                if not other.completed and (other.status.phase == RECREATING or _age(other) < _age(request))
+            )
+        )
+
+
+def _age(request: ContainerRecreateRequest) -> tuple[float, str]:
+    created = request.metadata.creation_timestamp
+    return (created.timestamp() if created else 0.0, request.metadata.name)
 
 
 def problem(request: ContainerRecreateRequest, sender: Sender, report: RecreateReport) -> str:

@@ -1,9 +1,49 @@
-"""The ImageListPullJob controller: what it watches and writes."""
+"""The ImageListPullJob controller: what it watches and writes, and what it plans from."""
 
+from collections.abc import Iterable, Sequence
+
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_jobs.imagelistpull.gather import JOBS, LISTS, Gatherer
+from flotilla_common.control.watches import Watch, owned
+from flotilla_common.control.wiring import Wiring
 from flotilla_jobs.imagelistpull.plan import plan
+from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
 from flotilla_jobs.switches import jobs_off
+
+LISTS = Watch(IMAGE_LIST_PULL_JOB, ImageListPullJob, writes=("delete", "patch"), subresources=("status",))
+JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, owner=IMAGE_LIST_PULL_JOB, writes=("create", "delete"))
+
+
+class Gatherer:
+    """Builds the snapshot of one list."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._lists = wiring.table(LISTS)
+        self._jobs = wiring.table(JOBS)
+
+    def gather(self, key: Key, memory: Memory) -> ListJobSnapshot | None:
+        """The list and its jobs; None when it does not exist."""
+        job = self._lists.get(*key)
+        if job is None:
+            return None
+        return ListJobSnapshot(job=job, children=self._children(job), taken=self._jobs.names(key[0]))
+
+    def _children(self, job: ImageListPullJob) -> Sequence[ImagePullJob]:
+        children: Iterable[ImagePullJob] = owned(self._jobs, IMAGE_LIST_PULL_JOB, job.metadata)
+        found = [
+            child
+            for child in children
+            if child.metadata.namespace == job.metadata.namespace and child.metadata.deletion_timestamp is None
+        ]
+        return sorted(found, key=_age)
+
+
+def _age(job: ImagePullJob) -> tuple[str, str]:
+    created = job.metadata.creation_timestamp
+    return created.isoformat() if created is not None else "", job.metadata.name
+
 
 CONTROLLER = ControllerSpec(
     name="imagelistpulljob-controller",

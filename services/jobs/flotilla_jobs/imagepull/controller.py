@@ -1,14 +1,163 @@
-"""The ImagePullJob controller: what it watches and writes."""
+"""The ImagePullJob controller: what it watches and writes, and what it plans from."""
 
-from flotilla_common.api.resources import SECRET
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import msgspec
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.documents import Json, mappings, member
+from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
+from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB, ImageListPullJob
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE, NodeImage
+from flotilla_common.api.meta import controller_of, group_of
+from flotilla_common.api.resources import POD, SECRET
+from flotilla_common.api.secrets import Secret
 from flotilla_common.control import spec
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Access
+from flotilla_common.control.watches import IN_NAMESPACE, Access, Watch, namespace_of
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_jobs.imagepull.gather import CLONE_SETS, COPIES, IMAGES, JOBS, LISTS, PODS, Gatherer
+from flotilla_jobs.imagepull.order import node_order
 from flotilla_jobs.imagepull.plan import plan
-from flotilla_jobs.imagepull.snapshot import Options
+from flotilla_jobs.imagepull.secrets import REFERENCES, SOURCE, references_of
+from flotilla_jobs.imagepull.selection import is_active, matching_pods, selected
+from flotilla_jobs.imagepull.snapshot import Options, PullJobSnapshot
+from flotilla_jobs.imagepull.sources import Sources
+from flotilla_jobs.imagepull.triggers import INDEXES, Triggers
 from flotilla_jobs.switches import jobs_off
+
+LINKS = "links"
+"""Index: secrets by the source that they are copies of, and by the jobs that use them."""
+
+
+def links(secret: Secret) -> Iterable[tuple[str, str]]:
+    """(annotation, value) for what a copy is of, and for each job that uses it."""
+    source = secret.metadata.annotations.get(SOURCE)
+    jobs = [(REFERENCES, key) for key in references_of(secret)]
+    return [(SOURCE, source), *jobs] if source else jobs
+
+
+def is_selected(job: Json, image: Json) -> bool:
+    """Every NodeImage may be one that the job chooses, or has chosen before its selector or labels changed."""
+    return True
+
+
+def may_be_selected(job: Json, pod: Json) -> bool:
+    """The job chooses nodes by the pods of its namespace."""
+    same = member(job, "metadata").get("namespace") == member(pod, "metadata").get("namespace")
+    return same and bool(member(job, "spec").get("podSelector"))
+
+
+def is_owner(job: Json, other: Json) -> bool:
+    """The job belongs to the object."""
+    uid = member(other, "metadata").get("uid")
+    return any(owner.get("uid") == uid for owner in mappings(member(job, "metadata").get("ownerReferences")))
+
+
+JOBS = Watch(
+    IMAGE_PULL_JOB,
+    ImagePullJob,
+    owner=IMAGE_LIST_PULL_JOB,
+    indexes=INDEXES,
+    writes=("delete", "patch"),
+    subresources=("status",),
+)
+LISTS = Watch(IMAGE_LIST_PULL_JOB, ImageListPullJob, concerns=is_owner)
+IMAGES = Watch(NODE_IMAGE, NodeImage, writes=("patch",), concerns=is_selected)
+PODS = Watch(POD, Pod, indexes={IN_NAMESPACE: namespace_of}, concerns=may_be_selected)
+COPIES = Watch(
+    SECRET, Secret, indexes={LINKS: links}, writes=("create", "delete", "patch"), private="daemon_config_namespace"
+)
+CLONE_SETS = Watch(CLONE_SET, CloneSet, gate="PreDownloadImageForInPlaceUpdate", optional=True, concerns=is_owner)
+"""Workloads that make jobs: their images are pulled in the order in which they update their pods."""
+
+
+class Gatherer:
+    """Builds the snapshot of one job."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._jobs = wiring.table(JOBS)
+        self._lists = wiring.table(LISTS)
+        self._images = wiring.table(IMAGES)
+        self._pods = wiring.table(PODS)
+        self._copies = wiring.table(COPIES)
+        self._clonesets = wiring.table(CLONE_SETS)
+        self._has_clonesets = partial(wiring.watched, CLONE_SETS)
+        self._options = options
+        triggers = Triggers(self._jobs)
+        self._sources = Sources(
+            get=wiring.get,
+            clock=wiring.clock,
+            wanted=lambda: triggers.sources(wiring.owns),
+            changed=lambda key: [wiring.again(*job) for job in triggers.of_source(key)],
+        )
+        wiring.beside(self._sources.run)
+        wiring.wake(LISTS, triggers.of_ended_list)
+        wiring.wake(IMAGES, triggers.of_node_image)
+        wiring.wake(PODS, triggers.of_pod)
+        wiring.wake(COPIES, triggers.of_copy)
+
+    def gather(self, key: Key, memory: Memory) -> PullJobSnapshot | None:
+        """The job and its surroundings; None when it does not exist."""
+        job = self._jobs.get(*key)
+        if job is None:
+            return None
+        snapshot = PullJobSnapshot(
+            job=job,
+            copies=self._copies_of(job),
+            taken=self._copies.names(self._options.secrets_namespace),
+            of_running_list=self._of_running_list(job),
+            options=self._options,
+        )
+        return self._with_nodes(snapshot) if is_active(job) else snapshot
+
+    def _with_nodes(self, snapshot: PullJobSnapshot) -> PullJobSnapshot:
+        job = snapshot.job
+        try:
+            everyone = self._pods.by_index(IN_NAMESPACE, job.metadata.namespace)
+            pods = matching_pods(job, everyone)
+            nodes = selected(job, self._images, pods)
+        except ValueError as fault:
+            return msgspec.structs.replace(snapshot, problem=str(fault))
+        own = job.metadata.namespace == self._options.secrets_namespace
+        return msgspec.structs.replace(
+            snapshot,
+            nodes=nodes,
+            order=node_order(job, pods, self._clonesets if self._has_clonesets() else None),
+            sources={} if own else self._sources.of(job),
+        )
+
+    def _copies_of(self, job: ImagePullJob) -> Sequence[Secret]:
+        """Copies of the job's sources, and those that refer to it; not those on their way out."""
+        namespace = job.metadata.namespace
+        wanted = [(SOURCE, f"{namespace}/{name}") for name in job.spec.pull_secrets]
+        wanted.append((REFERENCES, f"{namespace}/{job.metadata.name}"))
+        found = {secret.metadata.name: secret for link in wanted for secret in self._copies.by_index(LINKS, link)}
+        return [found[name] for name in sorted(found) if found[name].metadata.deletion_timestamp is None]
+
+    def _of_running_list(self, job: ImagePullJob) -> bool:
+        parent = list_of(job)
+        if parent is None:
+            return False
+        found = self._lists.get(*parent)
+        return (
+            found is not None
+            and found.status.completion_time is None
+            and found.metadata.deletion_timestamp is None
+            and any(owner.uid == found.metadata.uid for owner in job.metadata.owner_references)
+        )
+
+
+def list_of(job: ImagePullJob) -> Key | None:
+    """The ImageListPullJob that controls the job."""
+    owner = controller_of(job.metadata)
+    ours = (IMAGE_LIST_PULL_JOB.group, IMAGE_LIST_PULL_JOB.kind)
+    if owner is None or (group_of(owner.api_version), owner.kind) != ours:
+        return None
+    return job.metadata.namespace, owner.name
 
 
 def options(settings: Settings, server_version: str) -> Options:

@@ -1,20 +1,155 @@
 """The NodeImage controller: what it watches and writes, what wakes it, and whose reports it takes."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from flotilla_common.api.kinds.nodeimage.types import NodeImage
+from flotilla_common.api.core import Node
+from flotilla_common.api.documents import Json, mapping, mappings, member
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.nodeimage.counting import tasks
+from flotilla_common.api.kinds.nodeimage.types import BATCH, NODE_IMAGE, JobReference, NodeImage
+from flotilla_common.api.resources import NODE, SECRET
+from flotilla_common.api.secrets import Secret
 from flotilla_common.control import spec
-from flotilla_common.control.controller import Key
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.inbox import StatusReports
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.node.reports import NODE_IMAGES, NodeImageReport
 from flotilla_common.node.serving import Sender
 from flotilla_common.settings import Settings
-from flotilla_jobs.nodeimage.gather import COPIES, IMAGES, JOBS, NODES, Gatherer
 from flotilla_jobs.nodeimage.plan import plan
-from flotilla_jobs.nodeimage.snapshot import Options
+from flotilla_jobs.nodeimage.snapshot import NodeImageSnapshot, Options
 from flotilla_jobs.nodeimage.status import report_problem, reported
 from flotilla_jobs.switches import images_off
+
+OWNER = "owner"
+"""Index: NodeImages by the uids of the jobs that their tags are for."""
+
+
+def owner_uids(image: NodeImage) -> Iterable[str]:
+    """The uids of all owners of all tags."""
+    return {owner.uid for _, tag in tasks(image.spec.images) for owner in tag.owner_references}
+
+
+def is_own_node(image: Json, node: Json) -> bool:
+    """A NodeImage has the name of its node."""
+    return member(image, "metadata").get("name") == member(node, "metadata").get("name")
+
+
+def is_named_job(image: Json, job: Json) -> bool:
+    """Some tag of the NodeImage is for the job."""
+    uid = member(job, "metadata").get("uid")
+    tags = [tag for spec in member(image, "spec", "images").values() for tag in mappings(mapping(spec).get("tags"))]
+    return any(owner.get("uid") == uid for tag in tags for owner in mappings(tag.get("ownerReferences")))
+
+
+IMAGES = Watch(
+    NODE_IMAGE,
+    NodeImage,
+    indexes={OWNER: owner_uids},
+    writes=("create", "delete", "patch"),
+    subresources=("status",),
+)
+NODES = Watch(NODE, Node, concerns=is_own_node)
+JOBS = Watch(IMAGE_PULL_JOB, ImagePullJob, concerns=is_named_job)
+COPIES = Watch(SECRET, Secret, private="daemon_config_namespace")
+
+
+class Gatherer:
+    """Builds the snapshot of one node. Jobs and nodes that end or change have it planned (imagepull.md §4.1)."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._wiring = wiring
+        self._nodes = wiring.table(NODES)
+        self._images = wiring.table(IMAGES)
+        self._jobs = wiring.table(JOBS)
+        self._copies = wiring.table(COPIES)
+        self._options = options
+        wiring.wake(NODES, _keys_of)
+        wiring.wake(JOBS, self._images_of_ended)
+
+    def keys(self) -> list[Key]:
+        """Every node, and every NodeImage without a node."""
+        names = {node.metadata.name for node in self._nodes} | {image.metadata.name for image in self._images}
+        return [("", name) for name in sorted(names)]
+
+    def gather(self, key: Key, memory: Memory) -> NodeImageSnapshot | None:
+        """The node and its NodeImage; None when there is neither."""
+        name = key[1]
+        node, image = self._nodes.get("", name), self._images.get("", name)
+        if image is None:
+            return NodeImageSnapshot(name=name, node=node, options=self._options) if node is not None else None
+        report = self._wiring.reported(image)
+        owned = [owner for _, tag in tasks(image.spec.images) for owner in tag.owner_references]
+        owners = {owner.uid: owner for owner in owned if owner.kind == IMAGE_PULL_JOB.kind}
+        return NodeImageSnapshot(
+            name=name,
+            node=node,
+            image=image,
+            report=report.status if isinstance(report, NodeImageReport) else None,
+            lost_owners=frozenset(uid for uid, owner in owners.items() if self._is_lost(name, owner)),
+            running_owners=frozenset(uid for uid, owner in owners.items() if self._is_running(owner)),
+            lost_secrets=frozenset(self._lost_secrets(image)),
+            options=self._options,
+        )
+
+    def _held(self, owner: JobReference) -> ImagePullJob | None:
+        job = self._jobs.get(owner.namespace, owner.name)
+        return job if job is not None and job.metadata.uid == owner.uid else None
+
+    def _is_lost(self, name: str, owner: JobReference) -> bool:
+        if self._held(owner) is not None:
+            return False
+        if self._jobs.was_deleted(owner.uid):
+            return True
+        return self._wiring.surely_gone(JOBS, (owner.namespace, owner.name), owner.uid, ("", name))
+
+    def _is_running(self, owner: JobReference) -> bool:
+        job = self._held(owner)
+        return (
+            job is not None
+            and job.spec.ends
+            and job.status.completion_time is None
+            and job.metadata.deletion_timestamp is None
+        )
+
+    def _lost_secrets(self, image: NodeImage) -> Iterable[tuple[str, str]]:
+        """Those of other namespaces are nobody's business: no node ever gets them."""
+        for wanted in image.spec.images.values():
+            for reference in wanted.pull_secrets:
+                if reference.mode == BATCH or reference.namespace != self._options.secrets_namespace:
+                    continue
+                if self._copies.get(reference.namespace, reference.name) is None:
+                    yield reference.namespace, reference.name
+
+    def _images_of_ended(self, old: ImagePullJob | None, new: ImagePullJob | None) -> Iterable[Key]:
+        """The NodeImages with tags for a job that has ended or is gone."""
+        if old is None or (new is not None and _over(new) == _over(old)):
+            return ()
+        return [("", image.metadata.name) for image in self._images.by_index(OWNER, old.metadata.uid)]
+
+
+def _keys_of(old: Node | None, new: Node | None) -> list[Key]:
+    node = new or old
+    return [("", node.metadata.name)] if node is not None and concerns(old, new) else []
+
+
+def concerns(old: Node | None, new: Node | None) -> bool:
+    """A node's heartbeats say nothing to its NodeImage: only its life, its labels and its readiness do."""
+    if old is None or new is None:
+        return True
+    before, after = old.metadata, new.metadata
+    return (
+        before.labels != after.labels
+        or before.deletion_timestamp != after.deletion_timestamp
+        or (old.ready is None) != (new.ready is None)
+    )
+
+
+def _over(job: ImagePullJob) -> bool:
+    return job.status.completion_time is not None
 
 
 def options(settings: Settings, server_version: str) -> Options:

@@ -1,10 +1,63 @@
-"""The container launch priority controller: what it watches and writes."""
+"""The container launch priority controller: what it watches and writes, and what it plans from.
 
-from flotilla_common.api.resources import CONFIG_MAP
+An index keeps the pods that start their containers in order, so all others cost nothing.
+"""
+
+from collections.abc import Iterable
+
+from flotilla_common.api.core import Pod
+from flotilla_common.api.resources import CONFIG_MAP, POD
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_common.control.watches import Access
-from flotilla_sidecar.launchpriority.gather import PODS, Gatherer
-from flotilla_sidecar.launchpriority.plan import plan
+from flotilla_common.control.watches import Access, Watch
+from flotilla_common.control.wiring import Wiring
+from flotilla_sidecar.launchpriority.barriers import Barriers
+from flotilla_sidecar.launchpriority.launch import is_launching, key_of
+from flotilla_sidecar.launchpriority.plan import LaunchSnapshot, plan, unproven
+
+LAUNCHING = "launching"
+"""Index: pods that start their containers in order, all under this one key."""
+
+
+def launching(pod: Pod) -> Iterable[str]:
+    """For the index."""
+    return (LAUNCHING,) if is_launching(pod) else ()
+
+
+PODS = Watch(POD, Pod, indexes={LAUNCHING: launching}, writes=("patch",))
+
+
+class Gatherer:
+    """Builds the snapshot of one pod."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._pods = wiring.table(PODS)
+        self._barriers = Barriers(wiring.get, wiring.clock, wiring.again)
+        wiring.beside(self._barriers.run)
+        wiring.wake(PODS, _concerned)
+
+    def keys(self) -> list[Key]:
+        """The pods that start their containers in order now."""
+        return [_key(pod) for pod in self._pods.by_index(LAUNCHING, LAUNCHING)]
+
+    def gather(self, key: Key, memory: Memory) -> LaunchSnapshot | None:
+        """The pod, and its ConfigMap where the pod does not tell enough; None when it is gone or waits no more."""
+        pod = self._pods.get(*key)
+        if pod is None or not is_launching(pod):
+            self._barriers.forget(key)
+            return None
+        rank = unproven(pod)
+        return LaunchSnapshot(pod=pod, barrier=None if rank is None else self._barriers.of(pod, key_of(rank)))
+
+
+def _concerned(old: Pod | None, new: Pod | None) -> list[Key]:
+    """A pod that waits, or that waited before the change."""
+    return list(dict.fromkeys(_key(pod) for pod in (old, new) if pod is not None and is_launching(pod)))
+
+
+def _key(pod: Pod) -> Key:
+    return pod.metadata.namespace, pod.metadata.name
+
 
 WORKERS = 4
 """As the reference (install.md §4)."""

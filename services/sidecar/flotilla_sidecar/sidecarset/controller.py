@@ -1,11 +1,139 @@
-"""The SidecarSet controller: what it watches, writes, and is made of."""
+"""The SidecarSet controller: what it watches and writes, and what it plans from.
 
+A SidecarSet has no namespace, and does not own its pods: they say themselves what was injected into them, and an index
+finds them by that.
+"""
+
+from collections.abc import Iterable
+
+from flotilla_common.api.core import ControllerRevision, Namespace, Pod
+from flotilla_common.api.documents import Json, member, strings, text
+from flotilla_common.api.keys import SIDECAR_SET_HASH, SIDECAR_SET_HASH_WITHOUT_IMAGE, SIDECAR_SET_NAME_LABEL
+from flotilla_common.api.kinds.sidecarset.records import injected
+from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet
+from flotilla_common.api.resources import NAMESPACE, POD, REVISION
 from flotilla_common.control import spec
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_sidecar.sidecarset.gather import NAMESPACES, PODS, REVISIONS, SIDECAR_SETS, Gatherer
+from flotilla_sidecar.sidecarset.look import look
 from flotilla_sidecar.sidecarset.plan import plan
-from flotilla_sidecar.sidecarset.snapshot import Options
+from flotilla_sidecar.sidecarset.snapshot import Options, SidecarSetSnapshot
+from flotilla_sidecar.sidecarset.wanted import wanted_of
+
+INJECTED = "injected"
+"""Index: pods by the SidecarSets that were injected into them."""
+
+CALLED = "called"
+"""Index: revisions by the SidecarSet that their label names, and by what their own name begins with: somebody else's
+may occupy the name of one that is to be made."""
+
+
+def injected_into(pod: Pod) -> Iterable[str]:
+    """The SidecarSets that were injected into the pod."""
+    return injected(pod.metadata.annotations)
+
+
+def called_for(revision: ControllerRevision) -> Iterable[str]:
+    """The names of SidecarSets that the revision may matter to."""
+    meta = revision.metadata
+    names = {meta.name.rpartition("-")[0], meta.labels.get(SIDECAR_SET_NAME_LABEL, "")}
+    return names - {""}
+
+
+def _was_injected(sidecar_set: Json, pod: Json) -> bool:
+    name = text(member(sidecar_set, "metadata").get("name"))
+    return name in injected(strings(member(pod, "metadata").get("annotations")))
+
+
+SIDECAR_SETS = Watch(SIDECAR_SET, SidecarSet, subresources=("status",))
+PODS = Watch(
+    POD,
+    Pod,
+    indexes={INJECTED: injected_into},
+    writes=("patch",),
+    subresources=("status",),
+    concerns=_was_injected,
+)
+NAMESPACES = Watch(NAMESPACE, Namespace, concerns=lambda sidecar_set, namespace: True)
+REVISIONS = Watch(
+    REVISION,
+    ControllerRevision,
+    owner=SIDECAR_SET,
+    indexes={CALLED: called_for},
+    writes=("create", "delete", "patch"),
+    private="namespace",
+)
+"""Of Flotilla's own namespace, where those of SidecarSets are: no others are read, and no others may be written."""
+
+
+class Gatherer:
+    """Builds the snapshot of one SidecarSet. What wakes one is told in sidecarset.md §7.1."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._sets = wiring.table(SIDECAR_SETS)
+        self._pods = wiring.table(PODS)
+        self._namespaces = wiring.table(NAMESPACES)
+        self._revisions = wiring.table(REVISIONS)
+        self._options = options
+        wiring.wake(SIDECAR_SETS, _of_set)
+        wiring.wake(PODS, self._of_pod)
+        wiring.wake(NAMESPACES, self._of_namespace)
+
+    def gather(self, key: Key, memory: Memory) -> SidecarSetSnapshot | None:
+        """The SidecarSet and its surroundings; None when it does not exist."""
+        sidecar_set = self._sets.get(*key)
+        if sidecar_set is None:
+            return None
+        name = key[1]
+        return SidecarSetSnapshot(
+            sidecar_set=sidecar_set,
+            pods=list(self._pods.by_index(INJECTED, name)),
+            namespaces=list(self._namespaces) if sidecar_set.spec.namespace_selector is not None else (),
+            revisions=list(self._revisions.by_index(CALLED, name)),
+            options=self._options,
+        )
+
+    def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
+        """Return the SidecarSets to which the pod is something else now."""
+        names = {name for pod in (old, new) if pod is not None for name in injected_into(pod)}
+        sets = [self._sets.get("", name) for name in names]
+        return [("", one.metadata.name) for one in sets if one is not None and _concerns(one, old, new)]
+
+    def _of_namespace(self, old: Namespace | None, new: Namespace | None) -> list[Key]:
+        """A namespace that is new here may have pods that were here before it. Its labels may change as they like: what
+        was injected stays (§7.1)."""
+        if old is not None or new is None:
+            return []
+        return [("", one.metadata.name) for one in self._sets if one.spec.namespace_selector is not None]
+
+
+def _of_set(old: SidecarSet | None, new: SidecarSet | None) -> list[Key]:
+    """A SidecarSet is planned again when its spec or its hash has changed: not for its status, but where that names
+    another revision, and the former one is needed no longer."""
+    one = new or old
+    if one is None or (old is not None and new is not None and _asked(old) == _asked(new)):
+        return []
+    return [("", one.metadata.name)]
+
+
+def _asked(sidecar_set: SidecarSet) -> tuple[object, ...]:
+    meta = sidecar_set.metadata
+    hashes = (meta.annotations.get(SIDECAR_SET_HASH), meta.annotations.get(SIDECAR_SET_HASH_WITHOUT_IMAGE))
+    return meta.generation, meta.deletion_timestamp is None, sidecar_set.status.latest_revision, *hashes
+
+
+def _concerns(sidecar_set: SidecarSet, old: Pod | None, new: Pod | None) -> bool:
+    """One that cannot be read is planned all the same: the plan says why it does nothing."""
+    try:
+        wanted = wanted_of(sidecar_set)
+    except ValueError:
+        return old is None
+    before = None if old is None else look(old, wanted)
+    after = None if new is None else look(new, wanted)
+    return before != after
 
 
 def options(settings: Settings, server_version: str) -> Options:

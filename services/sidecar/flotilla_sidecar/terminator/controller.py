@@ -1,8 +1,84 @@
-"""The sidecar terminator: what it watches and writes."""
+"""The sidecar terminator: what it watches and writes, and what it plans from.
 
+Which pods have sidecars that must end now is known to an index, so all others cost nothing.
+"""
+
+from collections.abc import Iterable
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST, ContainerRecreateRequest
+from flotilla_common.api.resources import NODE, POD
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_sidecar.terminator.gather import GATE, NODES, PODS, REQUESTS, Gatherer
-from flotilla_sidecar.terminator.plan import plan
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
+from flotilla_sidecar.terminator.containers import Ending
+from flotilla_sidecar.terminator.plan import EndingSnapshot, plan, request_name
+
+GATE = "SidecarTerminator"
+
+ENDING = "ending"
+"""Index: pods whose work is done and whose sidecars are not, all under this one key."""
+
+ENDING_ON = "ending-on"
+"""Index: the same pods by their nodes."""
+
+
+def ending(pod: Pod) -> Iterable[str]:
+    """For the index."""
+    return (ENDING,) if Ending(pod=pod).interesting else ()
+
+
+def ending_on(pod: Pod) -> Iterable[str]:
+    """For the index."""
+    return (pod.spec.node_name,) if Ending(pod=pod).interesting else ()
+
+
+PODS = Watch(POD, Pod, indexes={ENDING: ending, ENDING_ON: ending_on}, writes=("patch",), subresources=("status",))
+NODES = Watch(NODE, Node, gate=GATE)
+REQUESTS = Watch(RECREATE_REQUEST, ContainerRecreateRequest, owner=POD, writes=("create",), gate=GATE)
+
+
+class Gatherer:
+    """Builds the snapshot of one pod."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        self._requests = wiring.table(REQUESTS)
+        wiring.wake(PODS, _concerned)
+        wiring.wake(NODES, self._of_node)
+
+    def keys(self) -> list[Key]:
+        """The pods that must end now."""
+        return [_key(pod) for pod in self._pods.by_index(ENDING, ENDING)]
+
+    def gather(self, key: Key, memory: Memory) -> EndingSnapshot | None:
+        """The pod, its node and its request; None when there is nothing to end."""
+        pod = self._pods.get(*key)
+        found = None if pod is None else Ending(pod=pod)
+        if found is None or not found.interesting:
+            return None
+        return EndingSnapshot(
+            ending=found,
+            node=self._nodes.get("", found.pod.spec.node_name),
+            request=self._requests.get(key[0], request_name(found.pod.metadata.uid)),
+        )
+
+    def _of_node(self, old: Node | None, new: Node | None) -> list[Key]:
+        """A node that comes late is waited for by its pods."""
+        if old is not None or new is None:
+            return []
+        return [_key(pod) for pod in self._pods.by_index(ENDING_ON, new.metadata.name)]
+
+
+def _concerned(old: Pod | None, new: Pod | None) -> list[Key]:
+    return [_key(new)] if new is not None and Ending(pod=new).interesting else []
+
+
+def _key(pod: Pod) -> Key:
+    return pod.metadata.namespace, pod.metadata.name
+
 
 CONTROLLER = ControllerSpec(
     name="sidecarterminator-controller",

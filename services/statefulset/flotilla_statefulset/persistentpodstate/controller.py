@@ -1,16 +1,243 @@
-"""The PersistentPodState controller: what it watches and writes."""
+"""The PersistentPodState controller: what it watches and writes, and what it plans from."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+import msgspec
+
+from flotilla_common.api.core import Node, Pod
+from flotilla_common.api.documents import Json, member
+from flotilla_common.api.keys import CONFIGURATION
+from flotilla_common.api.kinds.persistentpodstate.types import PERSISTENT_POD_STATE, PersistentPodState
+from flotilla_common.api.kinds.persistentpodstate.whitelist import CustomWorkload, custom_workloads
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+from flotilla_common.api.meta import Model, Object, ObjectMeta, controller_of, group_of
+from flotilla_common.api.resources import BUILT_IN_STATEFUL_SET, CONFIG_MAP, NODE, POD, Resource
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
-from flotilla_statefulset.persistentpodstate.gather import (
-    BUILT_IN_SETS,
-    CONFIGURATIONS,
-    NODES,
-    PODS,
-    SETS,
-    STATES,
-    Gatherer,
-)
+from flotilla_common.control.watches import Watch
+from flotilla_common.control.wiring import Wiring
+from flotilla_common.mirror.table import Table
+from flotilla_statefulset.persistentpodstate.custom import CustomKinds, GroupKind
+from flotilla_statefulset.persistentpodstate.generate import asking_among, asks
+from flotilla_statefulset.persistentpodstate.looks import Looks
 from flotilla_statefulset.persistentpodstate.plan import plan
+from flotilla_statefulset.persistentpodstate.snapshot import Said, StateSnapshot
+from flotilla_statefulset.persistentpodstate.workloads import (
+    BuiltInStatefulSet,
+    NumberedWorkload,
+    Workload,
+    workload_of,
+)
+
+TARGET = "target"
+"""Index: PersistentPodStates by namespace, group, kind and name of their workload."""
+
+OWNERS = "owners"
+"""Index: pods by namespace and by the uids of all their owners, of whatever kind."""
+
+
+Workloads = Table[StatefulSet] | Table[BuiltInStatefulSet] | Table[NumberedWorkload]
+
+
+class ConfigMap(Model):
+    metadata: ObjectMeta = ObjectMeta()
+    data: dict[str, str] = {}
+
+
+def target_of(state: PersistentPodState) -> Iterable[tuple[str, ...]]:
+    """The workload that is meant, whatever its version."""
+    return [(state.metadata.namespace, *state.spec.target_ref.identity)]
+
+
+def owner_uids(pod: Pod) -> Iterable[tuple[str, str]]:
+    """Return namespace and uid of each owner: a namesake that came later has another."""
+    return [(pod.metadata.namespace, reference.uid) for reference in pod.metadata.owner_references]
+
+
+def _may_be_its_workload(state: Json, workload: Json) -> bool:
+    mine, other = member(state, "metadata"), member(workload, "metadata")
+    names = (mine.get("name"), member(state, "spec", "targetRef").get("name"))
+    return mine.get("namespace") == other.get("namespace") and other.get("name") in names
+
+
+def _in_its_namespace(state: Json, pod: Json) -> bool:
+    return member(state, "metadata").get("namespace") == member(pod, "metadata").get("namespace")
+
+
+STATES = Watch(
+    PERSISTENT_POD_STATE,
+    PersistentPodState,
+    indexes={TARGET: target_of},
+    writes=("create", "delete", "patch"),
+    subresources=("status",),
+)
+BUILT_IN_SETS = Watch(BUILT_IN_STATEFUL_SET, BuiltInStatefulSet, concerns=_may_be_its_workload)
+SETS = Watch(STATEFUL_SET, StatefulSet, concerns=_may_be_its_workload)
+PODS = Watch(POD, Pod, indexes={OWNERS: owner_uids}, concerns=_in_its_namespace)
+NODES = Watch(NODE, Node, concerns=lambda state, node: True)
+CONFIGURATIONS = Watch(CONFIG_MAP, ConfigMap, private="namespace")
+"""Of Flotilla's own namespace: one of them names more kinds of workloads."""
+
+
+class Gatherer:
+    """Builds the snapshot of one PersistentPodState, or of the name of one that a workload asks for."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._states = wiring.table(STATES)
+        self._pods = wiring.table(PODS)
+        self._nodes = wiring.table(NODES)
+        self._configurations = wiring.table(CONFIGURATIONS)
+        self._own: Mapping[Resource, Workloads] = {
+            BUILT_IN_STATEFUL_SET: wiring.table(BUILT_IN_SETS),
+            STATEFUL_SET: wiring.table(SETS),
+        }
+        self._missed: dict[str, set[Key]] = {}  # nodes that were looked for in vain, and for whom
+        self._looks = Looks(wiring.get, wiring.clock, wiring.again)
+        self._custom = CustomKinds(
+            lambda: wiring.api,
+            wiring.clock,
+            wanted=self._configured,
+            listener=self._custom_changed,
+            changed=self._kind_changed,
+        )
+        wiring.beside(self._looks.run)
+        wiring.beside(self._custom.run)
+        wiring.wake(STATES, self._rivals)
+        wiring.wake(BUILT_IN_SETS, partial(self._of_workload, BUILT_IN_STATEFUL_SET))
+        wiring.wake(SETS, partial(self._of_workload, STATEFUL_SET))
+        wiring.wake(PODS, self._of_pod)
+        wiring.wake(NODES, self._of_node)
+
+    def keys(self) -> list[Key]:
+        """Every PersistentPodState, and every workload that asks for one."""
+        asking = [_key(obj) for table in self._tables().values() for obj in table if asks(obj.metadata)]
+        return list(dict.fromkeys([*self._states.keys(), *asking]))
+
+    def gather(self, key: Key, memory: Memory) -> StateSnapshot | None:
+        """The PersistentPodState and its surroundings; None when there is none and none is asked for."""
+        state, namesakes = self._states.get(*key), self._namesakes(key)
+        snapshot = StateSnapshot(namespace=key[0], name=key[1], state=state, namesakes=namesakes)
+        if state is not None:
+            return self._with_target(snapshot, state)
+        self._looks.forget(key)
+        if not any(asks(one.metadata) for one in namesakes):
+            return None
+        return msgspec.structs.replace(snapshot, rival=self._rival(key, namesakes))
+
+    def _with_target(self, snapshot: StateSnapshot, state: PersistentPodState) -> StateSnapshot:
+        target, unfollowed = self._target(state)
+        pods = [] if target is None else list(self._pods.by_index(OWNERS, (snapshot.namespace, target.metadata.uid)))
+        return msgspec.structs.replace(
+            snapshot,
+            target=target,
+            unfollowed=unfollowed,
+            said=self._said(snapshot, state, target, unfollowed),
+            pods=pods,
+            nodes=dict(self._nodes_of(pods, (snapshot.namespace, snapshot.name))),
+        )
+
+    def _tables(self) -> dict[Resource, Workloads]:
+        """What is known of workloads, the built-in ones first."""
+        return {**self._own, **dict(self._custom.tables())}
+
+    def _namesakes(self, key: Key) -> list[Workload]:
+        found = ((resource, table.get(*key)) for resource, table in self._tables().items())
+        return [self._workload(resource, obj) for resource, obj in found if obj is not None]
+
+    def _workload(self, resource: Resource, obj: Object) -> Workload:
+        return workload_of(resource, obj, self._wiring.gates)
+
+    def _rival(self, key: Key, namesakes: Sequence[Workload]) -> str:
+        """Another PersistentPodState for the namesake that would get this one."""
+        for one in asking_among(namesakes)[:1]:
+            for other in self._states.by_index(TARGET, (key[0], *one.reference.identity)):
+                return other.metadata.name
+        return ""
+
+    def _target(self, state: PersistentPodState) -> tuple[Workload | None, str]:
+        """The workload, or why workloads of that kind are not known."""
+        group, kind, name = state.spec.target_ref.identity
+        for resource, table in self._tables().items():
+            if (resource.group, resource.kind) == (group, kind):
+                obj = table.get(state.metadata.namespace, name)
+                return (None if obj is None else self._workload(resource, obj)), ""
+        return None, self._custom.trouble((group, kind))
+
+    def _said(
+        self, snapshot: StateSnapshot, state: PersistentPodState, target: Workload | None, unfollowed: str
+    ) -> Said | None:
+        """Ask about the workload for whose sake something is about to be thrown away."""
+        controller = controller_of(state.metadata)
+        for one in snapshot.namesakes:
+            if controller is not None and one.metadata.uid == controller.uid and not asks(one.metadata):
+                return self._looks.of(state, one.resource, one.metadata.name)
+        if target is None and not unfollowed and state.status.pod_states:
+            group, kind, name = state.spec.target_ref.identity
+            resource = next(one for one in self._tables() if (one.group, one.kind) == (group, kind))
+            return self._looks.of(state, resource, name)
+        self._looks.forget((snapshot.namespace, snapshot.name))
+        return None
+
+    def _nodes_of(self, pods: Sequence[Pod], key: Key) -> Iterator[tuple[str, Node]]:
+        for name in {pod.spec.node_name for pod in pods if pod.spec.node_name}:
+            node = self._nodes.get("", name)
+            if node is not None:
+                yield name, node
+            else:
+                self._missed.setdefault(name, set()).add(key)
+
+    def _configured(self) -> list[CustomWorkload]:
+        """The kinds that the ConfigMap names. One that cannot be read names none; admission says so."""
+        found = self._configurations.get(self._wiring.settings.namespace, CONFIGURATION)
+        try:
+            return custom_workloads({} if found is None else found.data)
+        except ValueError:
+            return []
+
+    # What a change concerns
+
+    def _of_workload(self, resource: Resource, old: Object | None, new: Object | None) -> list[Key]:
+        """Those that are about the workload, and the one that it asks for, or that was made for it."""
+        if (obj := new or old) is None:
+            return []
+        key = _key(obj)
+        target = (key[0], resource.group, resource.kind, key[1])
+        found = [_key(state) for state in self._states.by_index(TARGET, target)]
+        asked = any(asks(one.metadata) for one in (old, new) if one is not None)
+        return [*found, key] if asked or self._states.get(*key) is not None else found
+
+    def _rivals(self, old: PersistentPodState | None, new: PersistentPodState | None) -> list[Key]:
+        """One of another name keeps a workload from getting its own."""
+        states = [state for state in (old, new) if state is not None]
+        return [(state.metadata.namespace, state.spec.target_ref.name) for state in states]
+
+    def _of_pod(self, old: Pod | None, new: Pod | None) -> list[Key]:
+        pod = new or old
+        owner = controller_of(pod.metadata) if pod is not None else None
+        if pod is None or owner is None:
+            return []
+        target = (pod.metadata.namespace, group_of(owner.api_version), owner.kind, owner.name)
+        return [_key(state) for state in self._states.by_index(TARGET, target)]
+
+    def _of_node(self, old: Node | None, new: Node | None) -> Iterable[Key]:
+        """A node that was missed is there. Labels that change later wait for the next change of a pod (§5.2)."""
+        return self._missed.pop(new.metadata.name, ()) if new is not None else ()
+
+    def _custom_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        for key in self._of_workload(resource, old, new):
+            self._wiring.again(*key)
+
+    def _kind_changed(self, kind: GroupKind) -> None:
+        for state in self._states:
+            if state.spec.target_ref.identity[:2] == kind:
+                self._wiring.again(*_key(state))
+
+
+def _key(obj: Object) -> Key:
+    return obj.metadata.namespace, obj.metadata.name
+
 
 CONTROLLER = ControllerSpec(
     name="persistentpodstate-controller",

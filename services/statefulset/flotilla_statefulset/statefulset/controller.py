@@ -1,19 +1,153 @@
-"""The StatefulSet controller: what it watches, writes, and is made of."""
+"""The StatefulSet controller: what it watches and writes, and what it plans from.
 
+Pods and claims belong by name: a set's pods are `<set>-<ordinal>`, its claims `<template>-<set>-<ordinal>`. So indexes
+find what has no owner reference (orphans, claims), and a change of it wakes the sets that it may belong to.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, Pod, StorageClass
+from flotilla_common.api.documents import Json, member, text
+from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePullJob
+from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
+from flotilla_common.api.meta import Object, ObjectMeta, controller_of
+from flotilla_common.api.resources import CLAIM, POD, REVISION, STORAGE_CLASS
 from flotilla_common.control import spec
+from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.spec import ControllerSpec
+from flotilla_common.control.watches import ORPHANS, Watch, controlled, orphan_namespace, owned
+from flotilla_common.control.wiring import Wiring
 from flotilla_common.settings import Settings
-from flotilla_statefulset.statefulset.gather import (
-    CLAIMS,
-    PODS,
-    PULL_JOBS,
-    REVISIONS,
-    STATEFUL_SETS,
-    STORAGE_CLASSES,
-    Gatherer,
-)
 from flotilla_statefulset.statefulset.plan import plan
-from flotilla_statefulset.statefulset.snapshot import Options
+from flotilla_statefulset.statefulset.snapshot import Options, StatefulSetSnapshot
+
+ORPHAN_PODS = "orphan pods"
+"""Index: pods without a controller, by `namespace/<what their name begins with>`."""
+
+BY_SET = "by set"
+"""Index: claims by `namespace/<set>`, for every set whose claim it may be."""
+
+_NUMBERED = re.compile(r"(.+)-[0-9]+")
+
+
+def parent(name: str) -> str:
+    """The set whose pod has this name; empty if it ends with no number."""
+    found = _NUMBERED.fullmatch(name)
+    return found[1] if found else ""
+
+
+def orphan_parent(pod: Pod) -> Iterable[str]:
+    """The set that a pod without a controller may belong to."""
+    name = "" if controller_of(pod.metadata) else parent(pod.metadata.name)
+    return [f"{pod.metadata.namespace}/{name}"] if name else []
+
+
+def possible_sets(claim: str) -> list[str]:
+    """The sets whose claim may have this name: both template and set may have dashes in theirs."""
+    parts = parent(claim).split("-")
+    return ["-".join(parts[start:]) for start in range(1, len(parts))]
+
+
+def claim_sets(claim: PersistentVolumeClaim) -> Iterable[str]:
+    """The sets that the claim may belong to."""
+    return [f"{claim.metadata.namespace}/{name}" for name in possible_sets(claim.metadata.name)]
+
+
+def _may_be_its_claim(statefulset: Json, claim: Json) -> bool:
+    mine, other = member(statefulset, "metadata"), member(claim, "metadata")
+    return mine.get("namespace") == other.get("namespace") and mine.get("name") in possible_sets(
+        text(other.get("name"))
+    )
+
+
+STATEFUL_SETS = Watch(STATEFUL_SET, StatefulSet, subresources=("status",))
+PODS = Watch(
+    POD,
+    Pod,
+    owner=STATEFUL_SET,
+    indexes={ORPHAN_PODS: orphan_parent},
+    writes=("create", "delete", "patch"),
+    subresources=("status", "resize"),
+)
+CLAIMS = Watch(
+    CLAIM,
+    PersistentVolumeClaim,
+    indexes={BY_SET: claim_sets},
+    writes=("create", "patch"),
+    concerns=_may_be_its_claim,
+)
+REVISIONS = Watch(
+    REVISION,
+    ControllerRevision,
+    owner=STATEFUL_SET,
+    indexes={ORPHANS: orphan_namespace},
+    writes=("create", "delete", "patch"),
+)
+STORAGE_CLASSES = Watch(
+    STORAGE_CLASS, StorageClass, gate="StatefulSetAutoResizePVCGate", concerns=lambda statefulset, other: True
+)
+PULL_JOBS = Watch(
+    IMAGE_PULL_JOB,
+    ImagePullJob,
+    owner=STATEFUL_SET,
+    writes=("create", "delete"),
+    gate="PreDownloadImageForInPlaceUpdate",
+    optional=True,
+)
+"""Images that are pulled ahead of in-place updates."""
+
+
+class Gatherer:
+    """Builds the snapshot of one StatefulSet from the mirror's tables."""
+
+    def __init__(self, wiring: Wiring, options: Options) -> None:
+        self._sets = wiring.table(STATEFUL_SETS)
+        self._pods = wiring.table(PODS)
+        self._claims = wiring.table(CLAIMS)
+        self._revisions = wiring.table(REVISIONS)
+        self._storage_classes = wiring.table(STORAGE_CLASSES)
+        self._pull_jobs = wiring.table(PULL_JOBS)
+        self._pulls_ahead = partial(wiring.watched, PULL_JOBS)
+        self._gates = wiring.gates
+        self._options = options
+        wiring.wake(PODS, lambda old, new: self._existing(new or old, lambda name: [parent(name)]))
+        wiring.wake(CLAIMS, lambda old, new: self._existing(new or old, possible_sets))
+
+    def gather(self, key: Key, memory: Memory) -> StatefulSetSnapshot | None:
+        """The StatefulSet and its surroundings; None when it does not exist."""
+        statefulset = self._sets.get(*key)
+        if statefulset is None:
+            return None
+        namespace, name = key
+        meta = statefulset.metadata
+        return StatefulSetSnapshot(
+            statefulset=statefulset,
+            pods=list(owned(self._pods, STATEFUL_SET, meta)),
+            orphans=list(self._pods.by_index(ORPHAN_PODS, f"{namespace}/{name}")),
+            taken_names=self._pods.names(namespace),
+            claims={claim.metadata.name: claim for claim in self._claims.by_index(BY_SET, f"{namespace}/{name}")},
+            storage_classes=list(self._storage_classes),
+            revisions=[*owned(self._revisions, STATEFUL_SET, meta), *self._revisions.by_index(ORPHANS, namespace)],
+            pull_jobs=self._jobs_of(meta),
+            gates=self._gates,
+            options=self._options,
+            failures=memory.failures,
+        )
+
+    def _existing(self, obj: Object | None, names: Callable[[str], list[str]]) -> list[Key]:
+        """The sets that there are, of those that have the object by its name."""
+        if obj is None:
+            return []
+        namespace = obj.metadata.namespace
+        return [(namespace, name) for name in names(obj.metadata.name) if self._sets.get(namespace, name) is not None]
+
+    def _jobs_of(self, meta: ObjectMeta) -> list[ImagePullJob] | None:
+        """The ImagePullJobs that the StatefulSet controls and that are not on their way out."""
+        if not self._pulls_ahead():
+            return None
+        return controlled(self._pull_jobs, STATEFUL_SET, meta)
 
 
 def options(settings: Settings, server_version: str) -> Options:
