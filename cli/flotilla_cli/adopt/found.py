@@ -18,8 +18,8 @@ from flotilla_common.api.meta import ObjectMeta, metadata_of
 from flotilla_common.api.resources import CONFIG_MAP, CRD, LEASE, POD, SECRET, Resource
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.pages import pages
 
-_PAGE = 500
 _CHARTS_PODS = "app.kubernetes.io/part-of=flotilla"
 
 
@@ -125,16 +125,8 @@ async def each(api: Api, resource: Resource) -> list[Place]:
 
 
 async def _metadata(api: Api, resource: Resource, namespace: str = "", label_selector: str = "") -> list[ObjectMeta]:
-    found: list[ObjectMeta] = []
-    token = ""
-    while True:
-        page = await api.list(
-            resource, namespace, label_selector=label_selector, limit=_PAGE, token=token, metadata_only=True
-        )
-        found += map(metadata_of, page.items)
-        token = page.next_token
-        if not token:
-            return found
+    listed = pages(api, resource, namespace, label_selector=label_selector, metadata_only=True)
+    return [metadata_of(raw) async for page in listed for raw in page.items]
 
 
 async def _names(api: Api, resource: Resource) -> list[str]:

@@ -12,8 +12,7 @@ from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json, member, text
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube.interface import Api, ApiError
-
-_PAGE = 500
+from flotilla_common.kube.pages import pages
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -55,17 +54,14 @@ def _table(title: str, lines: Sequence[Line]) -> Iterator[str]:
 
 
 async def _read(api: Api, resource: Resource) -> Line:
-    count, going, token = 0, list[str](), ""
-    while True:
-        try:
-            page = await api.list(resource, limit=_PAGE, token=token)
-        except ApiError:  # stored in an older version, and nobody converts between a take-over and Flotilla's start
-            return Line(resource.kind, served=True, count=None)
-        count += len(page.items)
-        going += filter(None, (under_way(resource, msgspec.json.decode(raw)) for raw in page.items))
-        token = page.next_token
-        if not token:
-            return Line(resource.kind, served=True, count=count, under_way=going)
+    count, going = 0, list[str]()
+    try:
+        async for page in pages(api, resource):
+            count += len(page.items)
+            going += filter(None, (under_way(resource, msgspec.json.decode(raw)) for raw in page.items))
+    except ApiError:  # stored in an older version, and nobody converts between a take-over and Flotilla's start
+        return Line(resource.kind, served=True, count=None)
+    return Line(resource.kind, served=True, count=count, under_way=going)
 
 
 def under_way(resource: Resource, live: Json) -> str:

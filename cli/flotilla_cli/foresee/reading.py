@@ -10,9 +10,8 @@ from flotilla_common.api.resources import SECRET, Resource
 from flotilla_common.control.offline import Planning
 from flotilla_common.control.watches import Watch
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.pages import pages
 from flotilla_common.settings import Settings
-
-PAGE = 500
 
 _PRIVATE = {"namespace": "system_namespace", "daemon_config_namespace": "secrets_namespace"}
 """Settings that name a namespace, and what the options of planners call them."""
@@ -62,11 +61,5 @@ class Reader:
         return self._lists[key]
 
     async def _pages(self, resource: Resource, namespace: str, name: str) -> Sequence[bytes]:
-        found: list[bytes] = []
-        token, selector = "", f"metadata.name={name}" if name else ""
-        while True:
-            page = await self._api.list(resource, namespace, limit=PAGE, token=token, field_selector=selector)
-            found += [bytes(raw) for raw in page.items]
-            token = page.next_token
-            if not token:
-                return found
+        listed = pages(self._api, resource, namespace, field_selector=f"metadata.name={name}" if name else "")
+        return [bytes(raw) async for page in listed for raw in page.items]

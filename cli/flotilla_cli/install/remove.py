@@ -25,12 +25,12 @@ from flotilla_common.api.resources import CRD, SECRET, Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api, ApiError
+from flotilla_common.kube.pages import pages
 
 DELETED = "deleted"
 STILL_THERE = "still there"
 """How the result of an object begins whose removal did not end."""
 
-_PAGE = 500
 _NO_CONVERSION = msgspec.json.encode({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
 
 
@@ -151,15 +151,10 @@ async def _has_objects(api: Api, definition: Json) -> bool:
 
 
 async def _names(api: Api, resource: Resource) -> AsyncIterator[str]:
-    token = ""
-    while True:
-        page = await api.list(resource, limit=_PAGE, token=token)
+    async for page in pages(api, resource):
         for raw in page.items:
             meta = metadata_of(raw)
             yield f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        token = page.next_token
-        if not token:
-            return
 
 
 def _kind(definition: Json) -> Kind:

@@ -22,9 +22,8 @@ from flotilla_common.api.resources import POD, REVISION, Resource
 from flotilla_common.bus.interface import Message
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.kube.pages import pages
 from flotilla_common.workload.causes import Around
-
-PAGE = 500
 
 LOOK_SECONDS = 5.0
 """Between two looks at events and nodes."""
@@ -149,16 +148,12 @@ class LiveView:
         self._arounds = {pod.metadata.name: around for (pod, _), around in zip(looked, arounds, strict=True)}
 
     async def _list(self, resource: Resource) -> str:
-        token, first = "", True
-        while True:
-            page = await self._api.list(resource, self._namespace, limit=PAGE, token=token)
-            if first:
-                self._dependents[resource].clear()
+        listed = [page async for page in pages(self._api, resource, self._namespace)]
+        self._dependents[resource].clear()
+        for page in listed:
             for raw in page.items:
                 self._take(resource, raw)
-            first, token = False, page.next_token
-            if not token:
-                return page.resource_version
+        return listed[-1].resource_version
 
     async def _again_and_again(self, follow: Callable[[], Awaitable[None]]) -> None:
         """The watch may break, the object must be seen as it is."""

@@ -17,8 +17,8 @@ from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import CLAIM, CRD, POD, Resource
 from flotilla_common.api.webhooks import COUNTED_LABEL
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.kube.pages import pages
 
-PAGE = 500
 """Objects per page: a namespace of 10,000 pods must not need one answer of 100 MiB."""
 
 SEARCH_SECONDS = 10.0
@@ -103,19 +103,17 @@ class LiveCounts:
         *,
         metadata_only: bool = False,
     ) -> int:
-        decode, token = msgspec.json.Decoder(kind).decode, ""
+        decode = msgspec.json.Decoder(kind).decode
         try:
             async with asyncio.timeout(SEARCH_SECONDS):
-                while True:
-                    page = await self.api.list(
-                        resource, namespace, field_selector=fields, limit=PAGE, token=token, metadata_only=metadata_only
-                    )
+                async for page in pages(
+                    self.api, resource, namespace, field_selector=fields, metadata_only=metadata_only
+                ):
                     items = (decode(raw) for raw in page.items)
-                    found = sum(item.metadata.deletion_timestamp is None and counts(item) for item in items)
-                    token = page.next_token
-                    if found or not token:
+                    if found := sum(item.metadata.deletion_timestamp is None and counts(item) for item in items):
                         return found
         except TimeoutError as failure:
             raise CountError(f"not all of them were seen within {SEARCH_SECONDS:g} s") from failure
         except (ApiError, Unreachable, msgspec.MsgspecError) as failure:
             raise CountError(str(failure)) from failure
+        return 0

@@ -23,6 +23,7 @@ from flotilla_common.api.webhooks import (
 )
 from flotilla_common.control.plan import PatchType
 from flotilla_common.kube.interface import Api
+from flotilla_common.kube.pages import pages
 
 CONFIGURATIONS = {MUTATING: MUTATING_CONFIGURATION, VALIDATING: VALIDATING_CONFIGURATION}
 GROUPS = frozenset({"apps.kruise.io", "policy.kruise.io"})
@@ -74,14 +75,10 @@ class Registration:
         written: list[str] = []
         for resource, name in CONFIGURATIONS.items():
             written += await self._sync_configuration(resource, name, ca_bundle)
-        token = ""
-        while True:
-            page = await self.api.list(CRD, limit=100, token=token)
+        async for page in pages(self.api, CRD, limit=100):
             for raw in page.items:
                 written += await self._sync_definition(raw, ca_bundle)
-            token = page.next_token
-            if not token:
-                return written
+        return written
 
     async def sync_pods(self) -> list[str]:
         """Bring the entries in the path of pods into step with what they are needed for. Raises as `sync` does."""

@@ -10,10 +10,11 @@ from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.gates import Gates
 from flotilla_common.kube.interface import Api
+from flotilla_common.kube.pages import pages
 from flotilla_webhook.protection import Protection
 from flotilla_webhook.templates import DryRunValidator, dry_run
 
-PAGE, METADATA_PAGE = 500, 10_000
+METADATA_PAGE = 10_000
 """Objects per answer; of their metadata more fits into one."""
 
 
@@ -43,26 +44,16 @@ class LiveTools:
 
     async def metadata_of(self, resource: Resource, namespace: str, names: Collection[str]) -> Mapping[str, ObjectMeta]:
         """See `Tools`."""
-        wanted, found, token = set(names), dict[str, ObjectMeta](), ""
+        wanted, found = set(names), dict[str, ObjectMeta]()
         one = f"metadata.name={next(iter(wanted))}" if len(wanted) == 1 else ""
-        while True:
-            page = await self._api.list(
-                resource, namespace, field_selector=one, limit=METADATA_PAGE, token=token, metadata_only=True
-            )
+        async for page in pages(
+            self._api, resource, namespace, field_selector=one, limit=METADATA_PAGE, metadata_only=True
+        ):
             each = (msgspec.json.decode(item, type=_Named).metadata for item in page.items)
             found |= {metadata.name: metadata for metadata in each if metadata.name in wanted}
-            token = page.next_token
-            if not token:
-                return found
+        return found
 
 
 async def read_all(api: Api, resource: Resource, namespace: str = "") -> list[msgspec.Raw]:
     """All objects of a namespace, or of all. Raises ApiError, Unreachable."""
-    found: list[msgspec.Raw] = []
-    token = ""
-    while True:
-        page = await api.list(resource, namespace, limit=PAGE, token=token)
-        found += page.items
-        token = page.next_token
-        if not token:
-            return found
+    return [item async for page in pages(api, resource, namespace) for item in page.items]

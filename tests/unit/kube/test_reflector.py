@@ -26,7 +26,7 @@ class FakeApi:
         self.asked: list[str] = []
 
     async def list(
-        self, resource: object, namespace: str = "", *, field_selector: str = "", limit: int = 0, token: str = ""
+        self, resource: object, namespace: str = "", *, field_selector: str = "", token: str = "", **_: object
     ) -> Page:
         self.asked.append(" ".join(filter(None, ("list", field_selector, token))))
         step = self.lists.pop(0)

@@ -10,7 +10,8 @@ import pytest
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
+from flotilla_common.kube.pages import PAGE_SIZE
+from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror.direct_source import DirectSource
 from flotilla_common.mirror.intake import Intake
 from flotilla_common.mirror.mirror import Mirror
@@ -132,7 +133,9 @@ class PagedApi:
         self.error: ApiError | None = None
         self.meanwhile: Callable[[], object] = lambda: None
 
-    async def list(self, resource: object, namespace: str, *, field_selector: str, limit: int, token: str) -> Page:
+    async def list(
+        self, resource: object, namespace: str, *, field_selector: str, limit: int, token: str, **_: object
+    ) -> Page:
         self.asked.append((resource, namespace, limit, token))
         self.meanwhile()
         return self.pages.pop(0)

@@ -9,7 +9,8 @@ import pytest
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.bus.interface import Bus
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
-from flotilla_common.kube.reflector import NAMED_PAGE_SIZE, PAGE_SIZE
+from flotilla_common.kube.pages import PAGE_SIZE
+from flotilla_common.kube.reflector import NAMED_PAGE_SIZE
 from flotilla_common.mirror.mirror import Mirror
 from flotilla_common.mirror.named import Followed, NamedFeed, Reader
 from flotilla_common.mirror.table import Table
@@ -28,7 +29,9 @@ class FakeApi:
         self.asked: list[tuple[object, ...]] = []
         self.refusal: ApiError | None = None
 
-    async def list(self, resource: object, namespace: str, *, field_selector: str, limit: int, token: str) -> Page:
+    async def list(
+        self, resource: object, namespace: str, *, field_selector: str, limit: int, token: str, **_: object
+    ) -> Page:
         self.asked.append((field_selector, limit))
         if self.refusal is not None:
             raise self.refusal

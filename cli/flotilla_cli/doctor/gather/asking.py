@@ -11,13 +11,12 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.resources import Resource
 from flotilla_common.bus.interface import BusError
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
+from flotilla_common.kube.pages import pages
 
 T = TypeVar("T")
 
 SECONDS = 8.0
 """How long one fact may take, unless it says otherwise."""
-
-PAGE = 500
 
 
 async def fact(asking: Coroutine[Any, Any, T], seconds: float = SECONDS) -> Fact[T]:
@@ -55,11 +54,6 @@ async def read(api: Api, resource: Resource, namespace: str, name: str) -> Json:
 
 
 async def _each(api: Api, resource: Resource, namespace: str, selector: str) -> AsyncIterator[Json]:
-    token = ""
-    while True:
-        page = await api.list(resource, namespace, label_selector=selector, limit=PAGE, token=token)
+    async for page in pages(api, resource, namespace, label_selector=selector):
         for raw in page.items:
             yield msgspec.json.decode(raw, type=Json)
-        token = page.next_token
-        if not token:
-            return

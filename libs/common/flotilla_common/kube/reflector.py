@@ -14,9 +14,7 @@ from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import Resource
 from flotilla_common.clock import Clock
 from flotilla_common.kube.interface import Api, ApiError, Unreachable
-
-PAGE_SIZE = 500
-"""Objects per LIST page: about 2 MB of pods, so neither side holds a large cluster in one buffer."""
+from flotilla_common.kube.pages import PAGE_SIZE, pages
 
 NAMED_PAGE_SIZE = 50
 """The same of objects of one name: they are alike, and if one is a megabyte, all may be."""
@@ -134,16 +132,13 @@ class Reflector:
 
     async def _list(self) -> None:
         await self._sink.listing()
-        token, version = "", ""
-        while True:
-            page = await self._api.list(
-                self._resource, self._namespace, field_selector=self._fields, limit=self._page_size, token=token
-            )
+        version = ""
+        async for page in pages(
+            self._api, self._resource, self._namespace, field_selector=self._fields, limit=self._page_size
+        ):
             for item in page.items:
                 await self._sink.listed(decode_head(item).metadata, item)
-            token, version = page.next_token, page.resource_version
-            if not token:
-                break
+            version = page.resource_version
         await self._sink.complete(version)
         self._version = version
         self._sink.state("")

@@ -15,7 +15,8 @@ from flotilla_common.bus.interface import Bus
 from flotilla_common.clock import Clock
 from flotilla_common.health import Health
 from flotilla_common.kube.interface import Api, ApiError
-from flotilla_common.kube.reflector import PAGE_SIZE, HeadMeta
+from flotilla_common.kube.pages import pages
+from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.mirror import metrics
 from flotilla_common.mirror.feed import Feed
 from flotilla_common.mirror.intake import Intake, OnUndecodable, Undecodable
@@ -201,18 +202,15 @@ class Mirror:
         known = intake.table.newest
         objects: list[Any] = []
         fields = f"metadata.name={name}" if name else ""
-        token, version = "", ""
-        while True:
-            try:
-                page = await self._api.list(resource, namespace, field_selector=fields, limit=PAGE_SIZE, token=token)
-            except ApiError as error:
-                if error.code == 404 and self._feeds[resource].optional:
-                    return  # the kind is gone; its objects are when it comes back without them
-                raise
-            objects += [obj for obj in map(intake.decode, page.items) if obj is not None]
-            token, version = page.next_token, page.resource_version
-            if not token:
-                break
+        version = ""
+        try:
+            async for page in pages(self._api, resource, namespace, field_selector=fields):
+                objects += [obj for obj in map(intake.decode, page.items) if obj is not None]
+                version = page.resource_version
+        except ApiError as error:
+            if error.code == 404 and self._feeds[resource].optional:
+                return  # the kind is gone; its objects are when it comes back without them
+            raise
         aside = set(intake.undecodable)  # they exist, though we cannot read them
 
         def scope(obj: Object) -> bool:
