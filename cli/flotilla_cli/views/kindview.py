@@ -4,11 +4,12 @@ A kind joins with a module `views/<kind in lower case>.py`, whose `VIEW` is its 
 that fits most kinds. docs/development.md says what which sort of kind declares.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
+from flotilla_cli.tree.why import Why
 from flotilla_cli.tree.workload import Workload
 from flotilla_common.api.core import Node, Pod
 from flotilla_common.api.documents import Json, mappings, member
@@ -77,6 +78,19 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     has_new_owner: bool  # its owner is made by the apply, or after it
 
 
+LastWhys = Callable[[Resource, Iterable[str]], Awaitable[Mapping[str, Why]]]
+"""Reads the last records of why.v1 of objects, by name; those that there are."""
+
+
+class PodQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod of which somebody wants to know what the kinds have to say."""
+
+    api: Api
+    pod: Pod
+    everything: bool  # also what is about other pods
+    whys: LastWhys
+
+
 def owns(stored: Json, dependent: Json) -> bool:
     """Return whether `stored` is an owner of the other object."""
     uid = member(stored, "metadata").get("uid")
@@ -97,6 +111,7 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
     pods: Callable[[bytes], PodQuery | None] | None = None  # None: those of the workload
     coverage: Callable[[bytes], Coverage | None] | None = None  # of what has a pod on each node
     related: Callable[[Api, bytes, datetime], Awaitable[Related]] | None = None  # instead of `pods` and `coverage`
+    about_pod: Callable[[PodQuestion], Awaitable[Sequence[str]]] | None = None  # lines of `explain pod`
     remarks: Callable[[Api, str], Awaitable[Sequence[str]]] | None = None  # lines about the object of that name
 
     # flotilla plan

@@ -1,15 +1,21 @@
 """SidecarSet: its sidecars."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from flotilla_cli.podstory.verb import uninjected
-from flotilla_cli.views.kindview import KindView, PodQuery, Summary
+from flotilla_cli.podstory.sidecars import Surroundings, sidecar_story, why_not
+from flotilla_cli.views.kindview import KindView, PodQuery, PodQuestion, Summary
 from flotilla_cli.views.progress import with_limits
+from flotilla_cli.views.related import pods_of
 from flotilla_common.api.documents import Json, member, strings, text
 from flotilla_common.api.kinds.sidecarset.records import injected
 from flotilla_common.api.kinds.sidecarset.types import NOT_UPDATE, SIDECAR_SET, Sidecar, SidecarSet
+from flotilla_common.api.meta import metadata_of
+from flotilla_common.api.resources import NAMESPACE
+from flotilla_common.control.wording import named
+from flotilla_common.kube.interface import Api, ApiError
 
 
 def sidecar_set(raw: bytes) -> Summary:
@@ -59,6 +65,54 @@ def _pods(raw: bytes) -> PodQuery | None:
     )
 
 
+MOST_UNINJECTED = 500
+"""Pods of a SidecarSet that are looked at for those that lack it."""
+
+
+async def _about_pod(about: PodQuestion) -> Sequence[str]:
+    """Why the pod has the sidecars that it has."""
+    labels = metadata_of(await about.api.get(NAMESPACE, "", about.pod.metadata.namespace)).labels
+    whys = await about.whys(SIDECAR_SET, injected(about.pod.metadata.annotations))
+    around = Surroundings(labels, await _sidecar_sets(about.api), whys)
+    return sidecar_story(about.pod, around, everything=about.everything)
+
+
+async def _uninjected(api: Api, name: str) -> list[str]:
+    """Which pods a SidecarSet matches now and does not have, by reason. Raises ApiError and Unreachable."""
+    sets = await _sidecar_sets(api)
+    one = next((one for one in sets if one.metadata.name == name), None)
+    if one is None or one.spec.selector is None:
+        return []
+    query = PodQuery(
+        selector=one.spec.selector,
+        everywhere=True,
+        keep=lambda pod: pod.active and name not in injected(pod.metadata.annotations),
+    )
+    found: dict[str, list[str]] = {}
+    for pod in await pods_of(api, query, one.metadata, MOST_UNINJECTED):
+        place = pod.metadata.namespace
+        around = Surroundings(metadata_of(await api.get(NAMESPACE, "", place)).labels, sets, {})
+        found.setdefault(why_not(pod, one, around), []).append(f"{place}/{pod.metadata.name}")
+    return [f"{named(pods)}: {why}" for why, pods in found.items()]
+
+
+async def _sidecar_sets(api: Api) -> list[SidecarSet]:
+    """By name; none where the kind is not installed."""
+    try:
+        items = (await api.list(SIDECAR_SET)).items
+    except ApiError as failure:
+        if failure.code == 404:
+            return []
+        raise
+    return sorted(_readable(items), key=lambda one: one.metadata.name)
+
+
+def _readable(items: Iterable[msgspec.Raw]) -> Iterable[SidecarSet]:
+    for item in items:
+        with contextlib.suppress(msgspec.MsgspecError):  # what cannot be read injects nothing, and is another's matter
+            yield msgspec.json.decode(item, type=SidecarSet)
+
+
 def _has_injected(stored: Json, pod: Json) -> bool:
     return stored["metadata"]["name"] in injected(strings(member(pod, "metadata").get("annotations")))
 
@@ -75,7 +129,8 @@ VIEW = KindView(
     resource=SIDECAR_SET,
     summary=sidecar_set,
     pods=_pods,
-    remarks=uninjected,
+    remarks=_uninjected,
+    about_pod=_about_pod,
     revision=lambda live: text(member(live, "status").get("latestRevision")),
     concerns=_has_injected,
     progress=_progress,

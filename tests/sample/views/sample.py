@@ -1,8 +1,10 @@
 """Sample: what the command line knows of a kind that makes a workload."""
 
+from collections.abc import Sequence
+
 import msgspec
 
-from flotilla_cli.views.kindview import KindView, Summary
+from flotilla_cli.views.kindview import KindView, PodQuestion, Summary
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from tests.sample.controller import Sample
@@ -22,4 +24,9 @@ def _progress(spec: Json, status: Json) -> str:
     return f"{size} of {wanted} ConfigMaps" if size != wanted else ""
 
 
-VIEW = KindView(resource=SAMPLES, summary=summary, children=(CLONE_SET,), progress=_progress)
+async def _about_pod(about: PodQuestion) -> Sequence[str]:
+    name = about.pod.metadata.labels.get("sample")
+    return [f"it is counted by Sample {name}"] if name else []
+
+
+VIEW = KindView(resource=SAMPLES, summary=summary, children=(CLONE_SET,), about_pod=_about_pod, progress=_progress)

@@ -10,13 +10,14 @@ import pytest
 from flotilla_cli.diagnosis.diagnose import diagnose
 from flotilla_cli.foresee.story import Story
 from flotilla_cli.plain import plain
+from flotilla_cli.podstory.verb import story
 from flotilla_cli.tree.live import Gone, LiveView
 from flotilla_cli.tree.view import Card, SetView
 from flotilla_cli.views import view_of
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.cloneset.types import CLONE_SET
 from flotilla_common.api.kinds.kind import Kind
-from flotilla_common.api.resources import EVENT, LEASE, NODE, POD, REVISION, Resource
+from flotilla_common.api.resources import EVENT, LEASE, NAMESPACE, NODE, POD, REVISION, Resource
 from flotilla_common.kube.interface import Api, ApiError, Page, WatchEvent
 from tests.sample.added import added
 from tests.sample.kind import SAMPLES
@@ -185,6 +186,17 @@ async def test_explain_without_the_right_to_read_children(added: Kind) -> None:
     found = await explained(cluster(denies="clonesets"))
     assert found.verdict.causes == ()
     assert any("you may not read" in note for note in found.notes)
+
+
+async def test_a_pod_is_told_of_by_each_kind_that_knows_it(added: Kind) -> None:
+    api = cluster()
+    api.objects |= {NAMESPACE: [named("shop")], POD: [PODS[0] | {"metadata": PODS[0]["metadata"] | {"labels": LABELS}}]}
+    told = await story(cast("Api", api), "", "shop", "shop-set-a", Patient())
+    assert told.reasons == ["it is counted by Sample shop"]
+    assert told.sentence == "it serves"
+
+
+LABELS = {"sample": "shop"}
 
 
 async def test_plan_plays_the_child_by_its_own_planner(added: Kind) -> None:
