@@ -193,7 +193,7 @@ async def test_a_pod_is_told_of_by_each_kind_that_knows_it(added: Kind) -> None:
     api.objects |= {NAMESPACE: [named("shop")], POD: [PODS[0] | {"metadata": PODS[0]["metadata"] | {"labels": LABELS}}]}
     told = await story(cast("Api", api), "", "shop", "shop-set-a", Patient())
     assert told.reasons == ["it is counted by Sample shop"]
-    assert told.sentence == "it serves"
+    assert told.sentence.startswith("ready, and available after minReadySeconds 9")
 
 
 LABELS = {"sample": "shop"}
