@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from flotilla_cloneset.cloneset.revisions import RECIPE
 from flotilla_common.api.core import Pod
-from flotilla_common.control.plan import Chain, Patch
+from flotilla_common.control.plan import Chain, Intent, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace import InPlaceContext, UpdateSpec, refresh, start
 from flotilla_common.workload.podedit import PodEdit
@@ -137,7 +137,7 @@ async def test_a_stale_view_is_refused(cluster: Cluster, pod: Pod) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_finalizers_are_appended(cluster: Cluster, pod: Pod) -> None:
-    edit = PodEdit(pod, "test")
+    edit = PodEdit(pod, Intent.REFRESH, "test")
     edit.add_finalizers(["x.io/more"])
     edit.set_labels({"lifecycle.apps.kruise.io/state": None})
     send(cluster, edit.chain())

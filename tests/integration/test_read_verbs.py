@@ -98,7 +98,9 @@ async def test_a_partial_rollout_as_tree_reasons_and_traffic(flotilla: Fleet, tm
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     writes = [line for line in lines if line["stream"] == "act"]
     assert {line["stream"] for line in lines} == {"kube", "act", "why"}
-    assert all(line["owner"] == "CloneSet/web" and line["cause"] for line in writes if line["kind"] == "Pod")
+    assert all(
+        line["owner"] == "CloneSet/web" and line["message"]["intent"] for line in writes if line["kind"] == "Pod"
+    )
     assert any(line["outcome"].startswith("Ok") for line in writes)
 
     tree = json.loads(said("get", "clone", "web", "-o", "json", nats, f"--kubeconfig={cluster.kubeconfig}"))

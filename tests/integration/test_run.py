@@ -136,7 +136,7 @@ async def one_rollout_is_one_trace(cluster: Cluster, traces: Collector, name: st
     steps = {"admit CloneSet", "publish CloneSet", "plan CloneSet", "create ControllerRevision"}
     assert steps <= {span.name for span in spans.values()}
     write = next(span for span in spans.values() if span.name == "patch Pod")
-    assert write.attributes["flotilla.cause"].startswith("in-place update to ")
+    assert write.attributes["flotilla.intent"] == "in-place update"
     assert spans[write.parent_id].name == "plan CloneSet"
 
 

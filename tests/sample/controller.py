@@ -13,12 +13,12 @@ from flotilla_common.api.resources import CONFIG_MAP
 from flotilla_common.assembly import controller_service
 from flotilla_common.control.controller import Key, Memory
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Plan
+from flotilla_common.control.plan import Chain, Intent, Plan
 from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
-from flotilla_common.control.writes import create_of, delete_of, patch_of
+from flotilla_common.control.writes import create_of, delete_of, write_status
 from flotilla_common.service import Service
 from flotilla_common.workload.ownership import owner_reference
 from tests.sample.kind import SAMPLES
@@ -87,7 +87,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     missing = [name for name in wanted if name not in maps]
     surplus = [one for name, one in maps.items() if name not in wanted and one.metadata.deletion_timestamp is None]
     draft.stage([_create(sample, name) for name in missing])
-    draft.stage([(delete_of(CONFIG_MAP, one.metadata, cause="scale down"),) for one in surplus])
+    draft.stage([(delete_of(CONFIG_MAP, one.metadata, intent=Intent.SCALE_IN, cause="scale down"),) for one in surplus])
     draft.stage([_child(sample, snapshot.child)])
     ready = snapshot.child.status.ready_replicas if snapshot.child is not None else 0
     if ready < (sample.spec.replicas or 0):
@@ -95,18 +95,16 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         draft.reason("WaitingForChildren", text, (sample.metadata.name,))
     if missing:
         draft.reason("Growing", f"{len(missing)} of {len(wanted)} ConfigMaps are missing", missing)
-    body = {"status": {"size": len(maps), "readyReplicas": ready}}
+    status = {"size": len(maps), "readyReplicas": ready}
     changed = sample.status != Status(size=len(maps), ready_replicas=ready)
-    return draft.plan(
-        status=patch_of(SAMPLES, sample.metadata, cause="status", body=body, subresource="status") if changed else None
-    )
+    return draft.plan(status=write_status(SAMPLES, sample.metadata, status, on_version=False) if changed else None)
 
 
 def _create(sample: Sample, name: str) -> Chain:
     meta = sample.metadata
     made = {"name": name, "namespace": meta.namespace, "ownerReferences": [owner_reference(SAMPLES, meta)]}
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made}
-    return (create_of(CONFIG_MAP, body, cause="scale up"),)
+    return (create_of(CONFIG_MAP, body, intent=Intent.CREATE, cause="scale up"),)
 
 
 def _child(sample: Sample, live: CloneSet | None) -> Chain:
@@ -120,11 +118,18 @@ def _child(sample: Sample, live: CloneSet | None) -> Chain:
     if live is None:
         made = {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [owner_reference(SAMPLES, meta)]}
         head: dict[str, Any] = {"apiVersion": CLONE_SET.api_version, "kind": CLONE_SET.kind, "metadata": made}
-        return (create_of(CLONE_SET, head | {"spec": wanted | {"selector": {"matchLabels": labels}}}, cause="child"),)
+        return (
+            create_of(
+                CLONE_SET,
+                head | {"spec": wanted | {"selector": {"matchLabels": labels}}},
+                intent=Intent.CREATE,
+                cause="child",
+            ),
+        )
     held = mappings(member(msgspec.json.decode(live.spec.template), "spec").get("containers"))
     if live.spec.replicas == spec.replicas and held[0].get("image") == spec.image:
         return ()
-    return (patch_of(CLONE_SET, live.metadata, cause="child", body={"spec": wanted}),)
+    return (patch_of(CLONE_SET, live.metadata, intent=Intent.UPDATE, cause="child", body={"spec": wanted}),)
 
 
 CONTROLLER = ControllerSpec(

@@ -15,7 +15,7 @@ from flotilla_common.control.events import Recorder
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.plan import Create, Patch, PatchType, Plan, Reason, Stage
+from flotilla_common.control.plan import Create, Intent, Patch, PatchType, Plan, Reason, Stage
 from flotilla_common.control.queue import Backoff
 from flotilla_common.control.shards import Shards
 from flotilla_common.control.statusthrottle import INTERVAL
@@ -102,14 +102,26 @@ class Loop:
 
 def create(name: str = "pod") -> Stage:
     action = Create(
-        resource=POD, namespace="default", name=name, cause="t", phase="scale", body={"metadata": {"name": name}}
+        resource=POD,
+        namespace="default",
+        name=name,
+        intent=Intent.CREATE,
+        cause="t",
+        phase="scale",
+        body={"metadata": {"name": name}},
     )
     return Stage(chains=((action,),))
 
 
 def status(**body: object) -> Patch:
     return Patch(
-        resource=CLONE_SET, namespace="default", name="sample", cause="status", body=body, patch_type=PatchType.MERGE
+        resource=CLONE_SET,
+        namespace="default",
+        name="sample",
+        intent=Intent.UPDATE,
+        cause="status",
+        body=body,
+        patch_type=PatchType.MERGE,
     )
 
 

@@ -8,7 +8,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.resources import POD, SECRET
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Create, Delete, Event, Patch, PatchType, Stage
+from flotilla_common.control.plan import Create, Delete, Event, Intent, Patch, PatchType, Stage
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.wording import first_names, named, nodes_word, pods_word
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
@@ -69,7 +69,7 @@ def test_a_moment_that_has_come_is_not_waited_for(seconds: float, passed: bool) 
 
 
 def test_a_draft_becomes_a_plan() -> None:
-    draft, delete = Draft(), delete_of(POD, META, cause="x")
+    draft, delete = Draft(), delete_of(POD, META, intent=Intent.DELETE, cause="x")
     draft.stage([(delete,), ()], slow_start=2)
     draft.stage([()])
     draft.stage([(delete,)], stop_on_failure=False, at=0)
@@ -92,24 +92,27 @@ def test_an_object_is_written_once() -> None:
 
 def test_writes_name_the_object_that_was_planned_with() -> None:
     body = {"metadata": {"name": "web"}, "data": {}}
-    assert create_of(SECRET, body, cause="new") == Create(
-        resource=SECRET, namespace="", name="web", cause="new", body=body
+    assert create_of(SECRET, body, intent=Intent.CREATE, cause="new") == Create(
+        resource=SECRET, namespace="", name="web", intent=Intent.CREATE, cause="new", body=body
     )
-    assert patch_of(POD, META, cause="x", body=body, phase="scale", on_failure=FAILED) == Patch(
+    assert patch_of(POD, META, intent=Intent.UPDATE, cause="x", body=body, phase="scale", on_failure=FAILED) == Patch(
         resource=POD,
         namespace="ns",
         name="web",
         uid="u",
+        intent=Intent.UPDATE,
         cause="x",
         phase="scale",
         body=body,
         patch_type=PatchType.MERGE,
         on_failure=FAILED,
     )
-    assert patch_of(POD, META, cause="x", body=body, on_version=True).resource_version == "7"
-    plain = Delete(resource=POD, namespace="ns", name="web", uid="u", cause="x", on_failure=FAILED)
-    assert delete_of(POD, META, cause="x", on_failure=FAILED) == plain
-    assert delete_of(POD, META, cause="x", on_version=True).resource_version == "7"
+    assert patch_of(POD, META, intent=Intent.UPDATE, cause="x", body=body, on_version=True).resource_version == "7"
+    plain = Delete(
+        resource=POD, namespace="ns", name="web", uid="u", intent=Intent.DELETE, cause="x", on_failure=FAILED
+    )
+    assert delete_of(POD, META, intent=Intent.DELETE, cause="x", on_failure=FAILED) == plain
+    assert delete_of(POD, META, intent=Intent.DELETE, cause="x", on_version=True).resource_version == "7"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,9 @@ def test_writes_name_the_object_that_was_planned_with() -> None:
 def test_what_is_finished_is_deleted_after_its_ttl(ttl: int | None, age: int, deleted: bool, wait: int | None) -> None:
     waits, since = Waits(), NOW - timedelta(seconds=age)
     chain = delete_finished(POD, META, ttl=ttl, since=since, now=NOW, waits=waits)
-    assert chain == ((delete_of(POD, META, cause=f"completed {ttl} seconds ago"),) if deleted else ())
+    assert chain == (
+        (delete_of(POD, META, intent=Intent.CLEAN_UP, cause=f"completed {ttl} seconds ago"),) if deleted else ()
+    )
     assert waits.next == (None if wait is None else NOW + timedelta(seconds=wait))
 
 
@@ -139,7 +144,12 @@ def test_a_status_patch_always_holds_the_counts_that_are_asked_for() -> None:
     before, after = Counts(desired=2, message="x"), Counts(desired=2, failed=1)
     patch = status_patch(POD, META, before, after)
     assert patch == patch_of(
-        POD, META, cause="status", body={"status": {"failed": 1, "message": None}}, subresource="status"
+        POD,
+        META,
+        intent=Intent.STATUS,
+        cause="status",
+        body={"status": {"failed": 1, "message": None}},
+        subresource="status",
     )
     patch = status_patch(POD, META, Counts(), Counts(message="x"), "desired", "failed")
     assert patch is not None

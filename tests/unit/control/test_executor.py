@@ -14,7 +14,7 @@ from flotilla_common.control.executor import Envelope, Executor, Report, classif
 from flotilla_common.control.fence import Fence
 from flotilla_common.control.journal import Journal
 from flotilla_common.control.limiter import Limiter
-from flotilla_common.control.plan import Create, Delete, Event, OutcomeKind, Patch, Plan, Stage
+from flotilla_common.control.plan import Create, Delete, Event, Intent, OutcomeKind, Patch, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.interface import ApiError, Unreachable
 from tests.unit.control.fakes import ManualClock, MemoryStore, NoChance, ScriptedApi, SilentBus
@@ -58,11 +58,29 @@ def world() -> World:
 def create(name: str, **extra: object) -> Create:
     owner = {"uid": OWNER, "controller": True}
     body = {"metadata": {"name": name, "ownerReferences": [owner]}}
-    return Create(resource=POD, namespace="default", name=name, cause="scale up", phase="scale", body=body, **extra)
+    return Create(
+        resource=POD,
+        namespace="default",
+        name=name,
+        intent=Intent.CREATE,
+        cause="scale up",
+        phase="scale",
+        body=body,
+        **extra,
+    )
 
 
 def patch(name: str, **extra: object) -> Patch:
-    return Patch(resource=POD, namespace="default", name=name, cause="test", phase="update", body={}, **extra)
+    return Patch(
+        resource=POD,
+        namespace="default",
+        name=name,
+        intent=Intent.UPDATE,
+        cause="test",
+        phase="update",
+        body={},
+        **extra,
+    )
 
 
 def stage(*actions: Create | Patch | Delete, slow_start: int = 0) -> Stage:
@@ -216,7 +234,7 @@ async def test_a_write_does_not_outlive_the_right_to_send_it(world: World) -> No
 
 
 async def test_deleting_what_is_gone_is_fine(world: World) -> None:
-    gone = Delete(resource=POD, namespace="default", name="a", cause="scale down", uid="u")
+    gone = Delete(resource=POD, namespace="default", name="a", intent=Intent.DELETE, cause="scale down", uid="u")
     report = await world.run(stage(gone), stage(create("b")))
     assert world.store.gone == ["a"]
     assert world.store.taken == ["b"]
@@ -225,10 +243,13 @@ async def test_deleting_what_is_gone_is_fine(world: World) -> None:
 
 async def test_every_write_is_told_on_the_bus(world: World) -> None:
     world.api.answers = [ApiError(403, "Forbidden", "quota")]
-    await world.run(stage(create("a")))
+    pods = tuple(f"pod-{number}" for number in range(12))
+    await world.run(stage(create("a", revision="sample-new", pods=pods)))
     ((subject, message),) = world.bus.published
     assert subject == "act.v1.cloneset.pods.default.a"
     assert (message["action"], message["outcome"], message["message"]) == ("create", "Denied", "quota")
+    assert (message["intent"], message["cause"], message["revision"]) == ("create", "scale up", "sample-new")
+    assert message["pods"] == [*pods[:10]]
     assert message["owner"] == {"kind": "CloneSet", "namespace": "default", "name": "sample"}
 
 

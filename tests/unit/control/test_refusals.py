@@ -3,7 +3,7 @@
 import pytest
 
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Create, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.plan import Create, Intent, Outcome, OutcomeKind, Patch, Plan, Reason
 from flotilla_common.control.refusals import Refusal, refusal_of, with_refusals
 
 TEXTS = [
@@ -64,8 +64,10 @@ def test_the_code_says_who_refused_and_the_text_is_the_apiserver_s(code: str, te
     assert (reason.code, reason.message) == (code, f"creating Pod web-1 is refused: {text}")
 
 
-CREATE = Create(resource=POD, namespace="shop", name="web-1", cause="scale up", body={})
-STATUS = Patch(resource=POD, namespace="shop", name="web-1", cause="in place", body={}, subresource="status")
+CREATE = Create(resource=POD, namespace="shop", name="web-1", intent=Intent.CREATE, cause="scale up", body={})
+STATUS = Patch(
+    resource=POD, namespace="shop", name="web-1", intent=Intent.UPDATE, cause="in place", body={}, subresource="status"
+)
 
 
 def test_what_was_to_be_written_is_told() -> None:

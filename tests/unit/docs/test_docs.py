@@ -22,6 +22,7 @@ from flotilla_common.api.kinds.cloneset.defaults import default_cloneset
 from flotilla_common.api.kinds.containerrecreaterequest import validation as recreate_rules
 from flotilla_common.api.kinds.ephemeraljob import validation as ephemeral_rules
 from flotilla_common.api.versions import V1BETA1
+from flotilla_common.control.plan import Intent
 from flotilla_common.gates import NAMES as GATES
 from flotilla_common.gates import Gates
 from flotilla_common.settings import known_flags
@@ -196,6 +197,10 @@ def test_reason_codes_are_explained():
     assert {"WaitingForMaxUnavailable", "WaitingForAvailability", "Undecodable"} <= codes
     described = set(re.findall(r"^\| `(\w+)` \|", "\n".join(DOCS.values()), re.MULTILINE))
     assert codes - described == set()
+
+
+def test_intents_of_writes_are_explained():
+    assert {intent for intent in Intent if f"`{intent}`" not in DOCS["bus.md"]} == set()
 
 
 def test_metrics_are_described():

@@ -13,7 +13,7 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.containerrecreaterequest.types import RECREATE_REQUEST
 from flotilla_common.api.kinds.nodeimage.types import NODE_IMAGE
 from flotilla_common.api.resources import CLAIM, NODE, POD, Resource
-from flotilla_common.control.plan import Create, Delete, Patch, PatchType
+from flotilla_common.control.plan import Create, Delete, Intent, Patch, PatchType
 from tests.unit.cloneset.build import LONG_AGO, NOW
 
 OLD = {"running": {"startedAt": LONG_AGO.isoformat()}}
@@ -52,19 +52,26 @@ def made(name: str = "new", **spec: Any) -> Create:
         "metadata": {"name": name, "namespace": "shop"},
         "spec": {"containers": [{"name": "main", "image": "nginx:1"}], **spec},
     }
-    return Create(resource=POD, namespace="shop", name=name, cause="scale up", body=body)
+    return Create(resource=POD, namespace="shop", name=name, intent=Intent.CREATE, cause="scale up", body=body)
 
 
 def patch(
     body: Json, *, subresource: str = "", kind: PatchType = PatchType.STRATEGIC, resource: Resource = POD
 ) -> Patch:
     return Patch(
-        resource=resource, namespace="shop", name="web", cause="c", body=body, subresource=subresource, patch_type=kind
+        resource=resource,
+        namespace="shop",
+        name="web",
+        intent=Intent.UPDATE,
+        cause="c",
+        body=body,
+        subresource=subresource,
+        patch_type=kind,
     )
 
 
 def delete(resource: Resource = POD, name: str = "web") -> Delete:
-    return Delete(resource=resource, namespace="shop", name=name, cause="c", uid="")
+    return Delete(resource=resource, namespace="shop", name=name, intent=Intent.DELETE, cause="c", uid="")
 
 
 IMAGE: Json = {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}
@@ -260,7 +267,10 @@ def test_claims_are_bound_and_protected():
         "metadata": {"name": "data-web", "namespace": "shop"},
         "spec": {"resources": {"requests": {"storage": "1Gi"}}},
     }
-    carry_out(stage.objects, Create(resource=CLAIM, namespace="shop", name="data-web", cause="c", body=body))
+    carry_out(
+        stage.objects,
+        Create(resource=CLAIM, namespace="shop", name="data-web", intent=Intent.CREATE, cause="c", body=body),
+    )
     stage.until(lambda: "status" in (stage.objects.get(CLAIM, "shop", "data-web") or {}))
     carry_out(stage.objects, delete(CLAIM, "data-web"))
     assert not stage.cluster.step()

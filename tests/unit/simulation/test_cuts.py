@@ -3,16 +3,18 @@
 import pytest
 
 from flotilla_common.api.resources import CONFIG_MAP, POD, Resource
-from flotilla_common.control.plan import Chain, Create, Delete, Plan, Stage
+from flotilla_common.control.plan import Chain, Create, Delete, Intent, Plan, Stage
 from tests.simulation.perturbation.passes import CUTS
 
 
 def made(name: str, resource: Resource = POD) -> Chain:
-    return (Create(resource=resource, namespace="shop", name=name, cause="scale up", body={}),)
+    return (Create(resource=resource, namespace="shop", name=name, intent=Intent.CREATE, cause="scale up", body={}),)
 
 
 def gone(name: str) -> Chain:
-    return (Delete(resource=POD, namespace="shop", name=name, cause="scale down", uid=f"uid-{name}"),)
+    return (
+        Delete(resource=POD, namespace="shop", name=name, intent=Intent.DELETE, cause="scale down", uid=f"uid-{name}"),
+    )
 
 
 PLAN = Plan(

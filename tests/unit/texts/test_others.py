@@ -10,6 +10,7 @@ import pytest
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import Intent
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import Holder, hold, release
 from flotilla_jobs.containerrecreate.plan import DEADLINE, NO_ANSWER, POD_GONE
@@ -88,7 +89,7 @@ def test_conditions_of_pods() -> None:
 
 def test_the_last_holder_leaves_an_empty_list() -> None:
     document = msgspec.to_builtins(cs.pod("n1"))
-    edit = PodEdit(msgspec.convert(document, Pod), "test")
+    edit = PodEdit(msgspec.convert(document, Pod), Intent.REFRESH, "test")
     holder = Holder("ContainerRecreateRequest", "ns/crr")
     hold(edit, holder, cs.NOW)
     condition = edit.condition("KruisePodReady")

@@ -10,7 +10,7 @@ from flotilla_common.bus import subjects
 from flotilla_common.control import spans
 from flotilla_common.control.admission import Admission
 from flotilla_common.control.journal import Journal
-from flotilla_common.control.plan import Create, Delete, Outcome, OutcomeKind, Patch, Plan, Reason
+from flotilla_common.control.plan import Create, Delete, Intent, Outcome, OutcomeKind, Patch, Plan, Reason
 from flotilla_common.control.subject import Subject
 from flotilla_common.kube.reflector import HeadMeta
 from flotilla_common.tracing.context import SpanContext, change
@@ -21,7 +21,15 @@ from tests.unit.tracing.collecting import Collected
 
 SUBJECT = Subject(CLONE_SET, "default", "web", "u1", "812", 7)
 ROOT = change("u1", 7)
-PATCH = Patch(resource=POD, namespace="default", name="web-1", cause="in-place update", body={})
+PATCH = Patch(
+    resource=POD,
+    namespace="default",
+    name="web-1",
+    intent=Intent.IN_PLACE_UPDATE,
+    cause="new image",
+    revision="web-2",
+    body={},
+)
 
 
 def published(resource: Resource, before: HeadMeta | None, op: str, head: HeadMeta) -> list[str]:
@@ -77,7 +85,8 @@ def test_a_write_stands_below_its_pass_and_the_pass_below_the_change() -> None:
     assert whole.attributes["flotilla.reasons"] == ["updating 1 pod"]
     assert (write.name, write.parent, write.error) == ("patch Pod", whole.context, "exceeded quota")
     assert write.end - write.start == timedelta(seconds=0.5)
-    assert write.attributes["flotilla.cause"] == "in-place update"
+    assert write.attributes["flotilla.intent"] == "in-place update"
+    assert (write.attributes["flotilla.cause"], write.attributes["flotilla.revision"]) == ("new image", "web-2")
 
 
 @pytest.mark.parametrize(
@@ -109,10 +118,12 @@ def test_an_admission_stands_below_the_change_that_it_becomes(
 
 
 def test_no_two_writes_of_a_pass_share_a_span() -> None:
-    status = Patch(resource=POD, namespace="default", name="web-1", cause="", body={}, subresource="status")
-    delete = Delete(resource=POD, namespace="default", name="web-1", cause="", uid="u")
-    create = Create(resource=POD, namespace="default", name="web-1", cause="", body={})
-    other = Patch(resource=POD, namespace="default", name="web-2", cause="", body={})
+    status = Patch(
+        resource=POD, namespace="default", name="web-1", intent=Intent.UPDATE, cause="", body={}, subresource="status"
+    )
+    delete = Delete(resource=POD, namespace="default", name="web-1", intent=Intent.DELETE, cause="", uid="u")
+    create = Create(resource=POD, namespace="default", name="web-1", intent=Intent.CREATE, cause="", body={})
+    other = Patch(resource=POD, namespace="default", name="web-2", intent=Intent.UPDATE, cause="", body={})
     actions = (PATCH, status, delete, create, other)
     assert len({spans.write_context(SUBJECT, "t1", action).span_id for action in actions}) == len(actions)
     assert spans.write_context(SUBJECT, "t1", PATCH) != spans.write_context(SUBJECT, "t2", PATCH)

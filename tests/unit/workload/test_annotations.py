@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from flotilla_common.api.core import Pod
+from flotilla_common.control.plan import Intent
 from flotilla_common.workload.inplace.batches import apply_batch
 from flotilla_common.workload.inplace.spec import ContainerMeta, UpdateSpec
 from flotilla_common.workload.inplace.state import (
@@ -39,7 +40,7 @@ def test_nothing_has_to_hold_before_a_batch_that_does_not_come() -> None:
     state = InPlaceState(revision="r", pre_check_before_next=PreCheck(containers_required_ready=["first"]))
     assert "preCheckBeforeNext" not in msgspec.json.decode(state.encode())
     spec = UpdateSpec(revision="r", images={"nginx": "nginx:2"})
-    assert apply_batch(PodEdit(pod(), ""), spec, state, NOW)[0].pre_check_before_next is None
+    assert apply_batch(PodEdit(pod(), Intent.REFRESH, ""), spec, state, NOW)[0].pre_check_before_next is None
 
 
 def test_a_waiting_update_is_read_as_it_was_written() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from flotilla_common.api.differences import differences
 from flotilla_common.api.rollout import ScatterTerm
+from flotilla_common.control.plan import Intent
 from flotilla_common.workload.hashing import env_hash
 from flotilla_common.workload.inplace import completed
 from flotilla_common.workload.inplace.batches import apply_batch
@@ -87,7 +88,7 @@ def test_writes_say_what_for() -> None:
 
 
 def test_finalizers_and_metadata_that_are_given_in_parts_add_up() -> None:
-    edit = PodEdit(pod(), "")
+    edit = PodEdit(pod(), Intent.REFRESH, "")
     edit.add_finalizers(["a"])
     edit.add_finalizers(["b", "a"])
     edit.merge_metadata({"annotations": {"x": "1"}})
@@ -153,10 +154,12 @@ def test_limits_are_compared_with_limits_and_requests_with_requests() -> None:
     held = pod(containers=[container(resources={"limits": {"cpu": "2"}, "requests": {"cpu": "1"}})])
     wanted: Any = {"nginx": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}}
     spec = UpdateSpec(revision="r", resources=wanted)
-    assert apply_batch(PodEdit(held, ""), spec, InPlaceState(), NOW)[1] == {"nginx": {"limits": {"cpu": "1"}}}
+    assert apply_batch(PodEdit(held, Intent.REFRESH, ""), spec, InPlaceState(), NOW)[1] == {
+        "nginx": {"limits": {"cpu": "1"}}
+    }
 
 
 def test_metadata_that_is_right_already_costs_nothing() -> None:
-    edit = PodEdit(pod(labels={"a": "1"}, annotations={"b": "2"}), "")
+    edit = PodEdit(pod(labels={"a": "1"}, annotations={"b": "2"}), Intent.REFRESH, "")
     edit.merge_metadata({"labels": {"a": "1"}, "annotations": {"b": "2"}})
     assert not edit.changed

@@ -8,7 +8,7 @@ import pytest
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.rollout import Lifecycle, LifecycleHook
-from flotilla_common.control.plan import Event
+from flotilla_common.control.plan import Event, Intent
 from flotilla_common.workload.lifecycle import (
     PRE_DELETE_HOLDER,
     PRE_UPDATE_HOLDER,
@@ -67,7 +67,7 @@ def test_new_pods_are_preparing() -> None:
 
 
 def test_a_state_is_one_small_patch() -> None:
-    edit = PodEdit(pod(), "x")
+    edit = PodEdit(pod(), Intent.REFRESH, "x")
     write_state(edit, "PreparingDelete", None, NOW)
     (patch,) = patches(edit.chain())
     assert patch.body == {
@@ -78,7 +78,7 @@ def test_a_state_is_one_small_patch() -> None:
 
 
 def test_a_state_that_is_there_is_not_written() -> None:
-    edit = PodEdit(pod(), "x")
+    edit = PodEdit(pod(), Intent.REFRESH, "x")
     write_state(edit, "Normal", None, NOW)
     assert edit.chain() == ()
     assert not edit.changed
@@ -88,7 +88,7 @@ def test_a_state_that_is_there_is_not_written() -> None:
     ("state", "message"), [("PreparingDelete", PRE_DELETE), ("PreparingUpdate", PRE_UPDATE)], ids=["delete", "update"]
 )
 def test_mark_pod_not_ready(state: str, message: str) -> None:
-    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}), "x")
+    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}), Intent.REFRESH, "x")
     write_state(edit, state, NOT_READY, NOW)
     (patch,) = patches(edit.chain())
     conditions = conditions_of(patch)
@@ -114,7 +114,7 @@ def test_mark_pod_not_ready(state: str, message: str) -> None:
     ids=["no lifecycle", "no hooks", "hooks that do not ask"],
 )
 def test_nothing_marks_a_pod_unasked(state: str, hooks: Any) -> None:
-    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}), "x")
+    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}), Intent.REFRESH, "x")
     write_state(edit, state, None if hooks is None else lifecycle(**hooks), NOW)
     (patch,) = patches(edit.chain())
     assert labels_of(patch) == {LIFECYCLE: state}
@@ -122,21 +122,21 @@ def test_nothing_marks_a_pod_unasked(state: str, hooks: Any) -> None:
 
 
 def test_the_mark_is_set_even_when_the_state_is_there() -> None:
-    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}, state="PreparingDelete"), "x")
+    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}, state="PreparingDelete"), Intent.REFRESH, "x")
     write_state(edit, "PreparingDelete", NOT_READY, NOW)
     (patch,) = patches(edit.chain())
     assert labels_of(patch) == {}
 
 
 def test_states_without_a_mark_leave_the_gate_alone() -> None:
-    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}), "x")
+    edit = PodEdit(pod(gates=BOTH, conditions={"KruisePodReady": "True"}), Intent.REFRESH, "x")
     write_state(edit, "Updating", NOT_READY, NOW)
     assert edit.condition("KruisePodReady") == edit.pod.conditions["KruisePodReady"]
 
 
 @pytest.mark.parametrize("state", ["Updated", "Normal"])
 def test_leaving_an_update_withdraws_the_mark(state: str) -> None:
-    edit = PodEdit(held_pod(PRE_UPDATE, state="Updating"), "x")
+    edit = PodEdit(held_pod(PRE_UPDATE, state="Updating"), Intent.REFRESH, "x")
     write_state(edit, state, None, NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
@@ -144,7 +144,7 @@ def test_leaving_an_update_withdraws_the_mark(state: str) -> None:
 
 
 def test_a_cancelled_deletion_withdraws_the_mark() -> None:
-    edit = PodEdit(held_pod(PRE_DELETE, state="PreparingDelete"), "x")
+    edit = PodEdit(held_pod(PRE_DELETE, state="PreparingDelete"), Intent.REFRESH, "x")
     write_state(edit, "PreparingNormal", None, NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
@@ -153,7 +153,7 @@ def test_a_cancelled_deletion_withdraws_the_mark() -> None:
 
 def test_rehooking_sets_labels_and_finalizers() -> None:
     target = pod(state="Updated", gates=BOTH, conditions={"KruisePodReady": "True"}, finalizers=["x.io/f"])
-    edit = PodEdit(target, "x")
+    edit = PodEdit(target, Intent.REFRESH, "x")
     write_state(edit, "PreparingUpdate", NOT_READY, NOW, rehook=True)
     first, second = patches(edit.chain())
     assert set(conditions_of(first)) == {"KruisePodReady", "Ready"}
@@ -167,7 +167,7 @@ OTHER = Holder("Other", "k")
 
 
 def test_hold_keeps_other_holders_sorted() -> None:
-    edit = PodEdit(held_pod('[{"userAgent":"Other","key":"k"}]'), "x")
+    edit = PodEdit(held_pod('[{"userAgent":"Other","key":"k"}]'), Intent.REFRESH, "x")
     hold(edit, PRE_DELETE_HOLDER, NOW)
     hold(edit, PRE_UPDATE_HOLDER, NOW)
     condition = edit.condition("KruisePodReady")
@@ -189,7 +189,7 @@ def test_hold_keeps_other_holders_sorted() -> None:
     ids=["no gate", "listed already"],
 )
 def test_hold_does_nothing(target: Pod) -> None:
-    edit = PodEdit(target, "x")
+    edit = PodEdit(target, Intent.REFRESH, "x")
     hold(edit, OTHER, NOW)
     assert not edit.changed
 
@@ -204,7 +204,7 @@ def test_hold_does_nothing(target: Pod) -> None:
     ids=["no condition", "unreadable message", "listed but True"],
 )
 def test_hold_writes(target: Pod) -> None:
-    edit = PodEdit(target, "x")
+    edit = PodEdit(target, Intent.REFRESH, "x")
     hold(edit, OTHER, NOW)
     condition = edit.condition("KruisePodReady")
     assert condition is not None
@@ -213,14 +213,14 @@ def test_hold_writes(target: Pod) -> None:
 
 def test_release_of_nothing() -> None:
     for target in (pod(), held_pod(PRE_UPDATE), pod(gates=BOTH)):
-        edit = PodEdit(target, "x")
+        edit = PodEdit(target, Intent.REFRESH, "x")
         release(edit, OTHER, NOW)
         assert not edit.changed
 
 
 def test_ensure_pod_ready() -> None:
     for target, changed in ((pod(), False), (pod(gates=BOTH), True), (held_pod(PRE_UPDATE), False)):
-        edit = PodEdit(target, "x")
+        edit = PodEdit(target, Intent.REFRESH, "x")
         ensure_pod_ready(edit, NOW)
         assert edit.changed is changed
 
@@ -231,13 +231,15 @@ def test_ensure_pod_ready() -> None:
     ids=["no Ready", "containers not ready", "containers unknown", "False already"],
 )
 def test_ready_is_left_alone(conditions: dict[str, Any]) -> None:
-    edit = PodEdit(pod(conditions={"InPlaceUpdateReady": "False", **conditions}), "x")
+    edit = PodEdit(pod(conditions={"InPlaceUpdateReady": "False", **conditions}), Intent.REFRESH, "x")
     recompute_ready(edit, NOW)
     assert not edit.changed
 
 
 def test_ready_names_every_failing_gate() -> None:
-    edit = PodEdit(pod(gates=("InPlaceUpdateReady", "missing"), conditions={"InPlaceUpdateReady": "Unknown"}), "x")
+    edit = PodEdit(
+        pod(gates=("InPlaceUpdateReady", "missing"), conditions={"InPlaceUpdateReady": "Unknown"}), Intent.REFRESH, "x"
+    )
     recompute_ready(edit, NOW)
     condition = edit.condition("Ready")
     assert condition is not None
@@ -249,7 +251,7 @@ def test_ready_names_every_failing_gate() -> None:
 
 def test_edit_removes_what_a_condition_no_longer_says() -> None:
     old = {"InPlaceUpdateReady": {"value": "False", "reason": "StartInPlaceUpdate", "message": "m"}}
-    edit = PodEdit(pod(conditions=old), "x")
+    edit = PodEdit(pod(conditions=old), Intent.REFRESH, "x")
     edit.set_condition(Condition(type="InPlaceUpdateReady", status="True"))
     (patch,) = patches(edit.chain())
     assert conditions_of(patch)["InPlaceUpdateReady"] == {
@@ -261,7 +263,7 @@ def test_edit_removes_what_a_condition_no_longer_says() -> None:
 
 
 def test_edit_skips_what_is_so_already() -> None:
-    edit = PodEdit(pod(labels={"a": "1"}, annotations={"b": "2"}, finalizers=["f"]), "x")
+    edit = PodEdit(pod(labels={"a": "1"}, annotations={"b": "2"}, finalizers=["f"]), Intent.REFRESH, "x")
     edit.set_labels({"a": "1", "gone": None})
     edit.set_annotations({"b": "2"})
     edit.add_finalizers(["f"])
@@ -273,7 +275,7 @@ def test_edit_skips_what_is_so_already() -> None:
 
 
 def test_edit_reads_back() -> None:
-    edit = PodEdit(pod(labels={"a": "1"}, annotations={"b": "2"}), "x")
+    edit = PodEdit(pod(labels={"a": "1"}, annotations={"b": "2"}), Intent.REFRESH, "x")
     edit.set_labels({"a": None})
     edit.set_annotations({"c": "3"})
     (patch,) = patches(edit.chain())
@@ -281,7 +283,7 @@ def test_edit_reads_back() -> None:
 
 
 def test_notices_go_with_the_writes() -> None:
-    edit = PodEdit(pod(), "why", phase="scale")
+    edit = PodEdit(pod(), Intent.REFRESH, "why", phase="scale")
     edit.set_condition(Condition(type="A", status="True"))
     edit.set_image("nginx", "b")
     first, second = patches(
@@ -295,7 +297,7 @@ def test_notices_go_with_the_writes() -> None:
 
 
 def test_merge_metadata() -> None:
-    edit = PodEdit(pod(labels={"a": "1"}, finalizers=["f"]), "x")
+    edit = PodEdit(pod(labels={"a": "1"}, finalizers=["f"]), Intent.REFRESH, "x")
     edit.merge_metadata(
         {"labels": {"a": "1", "b": "2"}, "finalizers": ["g"], "$deleteFromPrimitiveList/finalizers": ["f"]}
     )

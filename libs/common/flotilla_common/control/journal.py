@@ -21,6 +21,9 @@ from flotilla_common.control.spans import pass_context, pass_span, write_context
 from flotilla_common.control.subject import Subject
 from flotilla_common.tracing.span import Tracer
 
+MOST_PODS = 10
+"""Pods that a record names, of those that a write on another object is about."""
+
 
 def rfc3339(clock: Clock) -> str:
     """The wall time with milliseconds."""
@@ -56,7 +59,10 @@ class Journal:
             "namespace": action.namespace,
             "name": action.name,
             "owner": {"kind": subject.resource.kind, "namespace": subject.namespace, "name": subject.name},
+            "intent": action.intent,
             "cause": action.cause,
+            "revision": action.revision,
+            "pods": action.pods[:MOST_PODS],
             "outcome": outcome.kind.value,
             "message": outcome.message,
             "latencyMs": round(latency * 1000, 1),

@@ -38,13 +38,44 @@ class Event(Frozen, kw_only=True):
         return f"{self.message}{error}{self.after}"
 
 
+class Intent(StrEnum):
+    """The closed set of what writes are for. Programs group and compare writes by it; `Effect.cause` is for people."""
+
+    CREATE = "create"  # make an object that the spec asks for
+    IN_PLACE_UPDATE = "in-place update"  # bring a pod to a revision where it runs
+    RESIZE = "resize"  # likewise, where only resources of containers change
+    GRACE = "grace"  # begin the grace period before an in-place update
+    HOLD = "hold"  # ask the lifecycle hook before a pod is updated or deleted
+    RECREATE = "recreate"  # delete a pod, or mark it for that, so that one of another revision takes its place
+    REPLACE = "replace"  # delete what has failed or cannot be changed, so that another takes its place
+    SCALE_IN = "scale in"  # delete a pod that is one more than the spec asks for
+    DELETE = "delete"  # delete what is not wanted any more
+    CLEAN_UP = "clean up"  # delete what has finished and is no longer kept
+    REFRESH = "refresh"  # keep readiness, lifecycle state and labels of a pod up to date; ends an in-place update
+    UPDATE = "update"  # bring any other part of an object into line with what it follows from
+    STATUS = "status"  # write the status of the planned object
+    ADOPT = "adopt"  # become the controller of an object
+    RELEASE = "release"  # stop being the controller of an object
+    REVISION = "revision"  # create, renumber, label or delete a ControllerRevision
+    CLAIM = "claim"  # create, grow, hand over or delete a PersistentVolumeClaim
+    IMAGE_PULL = "image pull"  # have nodes pull images
+    INJECT = "inject"  # put ephemeral containers into a pod
+
+
+UPDATES_IN_PLACE = frozenset({Intent.IN_PLACE_UPDATE, Intent.RESIZE, Intent.GRACE})
+"""The writes that begin an in-place update of a pod, or go on with it."""
+
+
 class Effect(Frozen, kw_only=True):
-    """What every write carries: why it is done, and the events that tell users how it went."""
+    """What every write carries: what it is for, and the events that tell users how it went."""
 
     resource: Resource
     namespace: str
     name: str
-    cause: str  # a few words for act.v1 and logs: "scale up", "in-place update to sample-d4d4fb5bd"
+    intent: Intent
+    cause: str  # a few words for people, on act.v1: "scale up", "in-place update to sample-d4d4fb5bd"
+    revision: str = ""  # full name of the ControllerRevision of which a pod is made, or to which it moves
+    pods: tuple[str, ...] = ()  # names of pods that a write on another object is about
     phase: str = ""  # scale, update, …: a failure becomes condition Failed<Phase> where the kind has one
     on_success: Event | None = None
     on_failure: Event | tuple[Event, ...] | None = None

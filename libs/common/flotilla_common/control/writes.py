@@ -10,20 +10,28 @@ from flotilla_common.api.documents import merge_patch
 from flotilla_common.api.meta import Model, ObjectMeta
 from flotilla_common.api.moments import later
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.plan import Chain, Create, Delete, Event, Json, Patch, PatchType
+from flotilla_common.control.plan import Chain, Create, Delete, Event, Intent, Json, Patch, PatchType
 from flotilla_common.control.waits import Waits
 
 
 class Reported(TypedDict, total=False):
-    """What writes may carry besides their cause: see `Effect`."""
+    """What writes may carry besides their intent and cause: see `Effect`."""
 
     phase: str
+    revision: str
+    pods: tuple[str, ...]
     on_success: Event | None
     on_failure: Event | tuple[Event, ...] | None
 
 
 def create_of(
-    resource: Resource, body: Json, *, cause: str, tells_if_taken: bool = True, **reported: Unpack[Reported]
+    resource: Resource,
+    body: Json,
+    *,
+    intent: Intent,
+    cause: str,
+    tells_if_taken: bool = True,
+    **reported: Unpack[Reported],
 ) -> Create:
     """POST the object, under the name and into the namespace that it says."""
     name, namespace = body["metadata"]["name"], body["metadata"].get("namespace", "")
@@ -31,6 +39,7 @@ def create_of(
         resource=resource,
         namespace=namespace,
         name=name,
+        intent=intent,
         cause=cause,
         body=body,
         tells_if_taken=tells_if_taken,
@@ -42,6 +51,7 @@ def patch_of(
     resource: Resource,
     meta: ObjectMeta,
     *,
+    intent: Intent,
     cause: str,
     body: Json,
     patch_type: PatchType = PatchType.MERGE,
@@ -56,6 +66,7 @@ def patch_of(
         name=meta.name,
         uid=meta.uid,
         resource_version=meta.resource_version if on_version else "",
+        intent=intent,
         cause=cause,
         body=body,
         patch_type=patch_type,
@@ -65,7 +76,13 @@ def patch_of(
 
 
 def delete_of(
-    resource: Resource, meta: ObjectMeta, *, cause: str, on_version: bool = False, **reported: Unpack[Reported]
+    resource: Resource,
+    meta: ObjectMeta,
+    *,
+    intent: Intent,
+    cause: str,
+    on_version: bool = False,
+    **reported: Unpack[Reported],
 ) -> Delete:
     """DELETE the object. `on_version`: only if nobody has written it since."""
     return Delete(
@@ -74,6 +91,7 @@ def delete_of(
         name=meta.name,
         uid=meta.uid,
         resource_version=meta.resource_version if on_version else "",
+        intent=intent,
         cause=cause,
         **reported,
     )
@@ -92,7 +110,7 @@ def delete_finished(
     """Delete an object that finished at `since`, once `ttl` seconds have passed; None keeps it for ever."""
     if ttl is None or not waits.passed(later(since, max(ttl, 0)), now):
         return ()
-    return (delete_of(resource, meta, cause=cause or f"completed {ttl} seconds ago"),)
+    return (delete_of(resource, meta, intent=Intent.CLEAN_UP, cause=cause or f"completed {ttl} seconds ago"),)
 
 
 def status_patch(
@@ -104,5 +122,27 @@ def status_patch(
     if before == after:
         return None
     patch = merge_patch(msgspec.to_builtins(before), msgspec.to_builtins(after))
-    body = {"status": patch | {name: getattr(after, name) for name in always}}
-    return patch_of(resource, meta, cause="status", body=body, subresource="status", on_version=on_version)
+    return write_status(resource, meta, patch | {name: getattr(after, name) for name in always}, on_version=on_version)
+
+
+def write_status(
+    resource: Resource, meta: ObjectMeta, status: Json, *, on_version: bool = True, **reported: Unpack[Reported]
+) -> Patch:
+    """Merge these members into the status of the object."""
+    return patch_of(
+        resource,
+        meta,
+        intent=Intent.STATUS,
+        cause="status",
+        body={"status": status},
+        subresource="status",
+        on_version=on_version,
+        **reported,
+    )
+
+
+def write_finalizer(resource: Resource, meta: ObjectMeta, finalizer: str, *, present: bool) -> Patch:
+    """Add the finalizer to exactly this version of the object, or remove it."""
+    others = [one for one in meta.finalizers if one != finalizer]
+    body: Json = {"metadata": {"finalizers": [*others, finalizer] if present else others}}
+    return patch_of(resource, meta, intent=Intent.UPDATE, cause="finalizer", body=body, on_version=True)

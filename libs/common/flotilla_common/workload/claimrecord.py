@@ -16,7 +16,7 @@ from flotilla_common.api.documents import mapping, mappings
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.keys import CLAIM_RECORD_ANNOTATION
 from flotilla_common.api.resources import REVISION
-from flotilla_common.control.plan import Chain
+from flotilla_common.control.plan import Chain, Intent
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.claims import ClaimTemplate, claim_templates
 from flotilla_common.workload.newpods import revision_template
@@ -44,7 +44,8 @@ def keep_record(choice: RevisionChoice, record: Mapping[str, str]) -> Chain:
     if text is not None and not _fits(text, meta.annotations):
         return ()
     body = {"metadata": {"annotations": {CLAIM_RECORD_ANNOTATION: text}}}
-    return (patch_of(REVISION, meta, cause=f"claim templates of {meta.name}", body=body, on_version=True),)
+    cause = f"claim templates of {meta.name}"
+    return (patch_of(REVISION, meta, intent=Intent.REVISION, cause=cause, body=body, on_version=True),)
 
 
 def claims_of_revision(revision: ControllerRevision, live: tuple[ClaimTemplate, ...]) -> tuple[ClaimTemplate, ...]:

@@ -8,8 +8,8 @@ from flotilla_common.api.core import PersistentVolumeClaim
 from flotilla_common.api.documents import mapping, sequence
 from flotilla_common.api.jsontext import read_json
 from flotilla_common.api.meta import controller_of
-from flotilla_common.api.resources import CLAIM
-from flotilla_common.control.plan import Event, Json, Patch
+from flotilla_common.api.resources import CLAIM, POD
+from flotilla_common.control.plan import Event, Intent, Json, Patch
 from flotilla_common.control.writes import patch_of
 
 
@@ -58,7 +58,9 @@ def hand_over(claim: PersistentVolumeClaim, owner: Json, cause: str) -> Patch:
     return patch_of(
         CLAIM,
         claim.metadata,
+        intent=Intent.CLAIM,
         cause=cause,
+        pods=(owner["name"],) if owner["kind"] == POD.kind else (),
         body={"metadata": {"ownerReferences": [*others, owner]}},
         on_version=True,
         on_failure=Event(reason="FailedUpdate", message=f"failed to update PVC {claim.metadata.name}: ", warning=True),

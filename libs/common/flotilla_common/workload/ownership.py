@@ -6,7 +6,7 @@ import msgspec
 
 from flotilla_common.api.meta import Object, ObjectMeta
 from flotilla_common.api.resources import Resource
-from flotilla_common.control.plan import Chain, Json, Patch
+from flotilla_common.control.plan import Chain, Intent, Json, Patch
 from flotilla_common.control.writes import patch_of
 
 
@@ -25,7 +25,9 @@ def owner_reference(resource: Resource, meta: ObjectMeta) -> Json:
 def release(owner_uid: str, resource: Resource, objects: Iterable[Object]) -> list[Chain]:
     """Remove the owner's reference from objects whose labels left its selector; they are left alone."""
     cause = "labels left the selector"
-    return [(_rewrite(resource, obj.metadata, _others(owner_uid, obj.metadata), cause),) for obj in objects]
+    return [
+        (_rewrite(resource, obj.metadata, _others(owner_uid, obj.metadata), Intent.RELEASE, cause),) for obj in objects
+    ]
 
 
 def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Chain]:
@@ -35,7 +37,8 @@ def adopt(owner: Json, resource: Resource, objects: Iterable[Object]) -> list[Ch
     """
     cause = f"take over the {resource.kind.lower()}"
     return [
-        (_rewrite(resource, obj.metadata, [*_others(owner["uid"], obj.metadata), owner], cause),) for obj in objects
+        (_rewrite(resource, obj.metadata, [*_others(owner["uid"], obj.metadata), owner], Intent.ADOPT, cause),)
+        for obj in objects
     ]
 
 
@@ -47,21 +50,21 @@ def take_in(resource: Resource, owner: ObjectMeta, kind: Resource, objects: Iter
     patch of nothing, which the apiserver refuses unless the owner is exactly as it was planned with.
     """
     reference = owner_reference(resource, owner)
-    return [(certain(resource, owner), *chain) for chain in adopt(reference, kind, objects)]
+    return [(certain(resource, owner, Intent.ADOPT), *chain) for chain in adopt(reference, kind, objects)]
 
 
-def certain(resource: Resource, meta: ObjectMeta) -> Patch:
+def certain(resource: Resource, meta: ObjectMeta, intent: Intent) -> Patch:
     """A patch of nothing, which the apiserver refuses unless the object is exactly as it was planned with: in front of
-    what must not be done by a stale view of it."""
+    what must not be done by a stale view of it. `intent`: of the writes behind it."""
     cause = f"be sure that {meta.name} is there"
-    return patch_of(resource, meta, cause=cause, body={}, subresource="status", on_version=True)
+    return patch_of(resource, meta, intent=intent, cause=cause, body={}, subresource="status", on_version=True)
 
 
 def _others(uid: str, meta: ObjectMeta) -> list[Json]:
     return [msgspec.to_builtins(reference) for reference in meta.owner_references if reference.uid != uid]
 
 
-def _rewrite(resource: Resource, meta: ObjectMeta, references: list[Json], cause: str) -> Patch:
+def _rewrite(resource: Resource, meta: ObjectMeta, references: list[Json], intent: Intent, cause: str) -> Patch:
     """Replace the list of references of exactly this version of the object."""
     body: Json = {"metadata": {"ownerReferences": references or None}}
-    return patch_of(resource, meta, cause=cause, body=body, on_version=True)
+    return patch_of(resource, meta, intent=intent, cause=cause, body=body, on_version=True)

@@ -12,16 +12,18 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.meta import Condition, rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Event, Json, Patch, PatchType
+from flotilla_common.control.plan import Event, Intent, Json, Patch, PatchType
 from flotilla_common.control.writes import patch_of
 
 
 class PodEdit:
     """The pod as it will be. Reading gives the edited values; the pod itself, which mirrors share, is never touched."""
 
-    def __init__(self, pod: Pod, cause: str, *, phase: str = "update") -> None:
+    def __init__(self, pod: Pod, intent: Intent, cause: str, *, revision: str = "", phase: str = "update") -> None:
         self.pod = pod
+        self.intent = intent
         self.cause = cause
+        self.revision = revision
         self.phase = phase
         self._labels: dict[str, str | None] = {}
         self._annotations: dict[str, str | None] = {}
@@ -99,7 +101,9 @@ class PodEdit:
             patch_of(
                 POD,
                 self.pod.metadata,
+                intent=self.intent,
                 cause=self.cause,
+                revision=self.revision,
                 phase=self.phase,
                 body=body,
                 patch_type=PatchType.STRATEGIC,

@@ -16,7 +16,7 @@ from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB, ImagePu
 from flotilla_common.api.meta import IntOrString, LabelSelector, ObjectMeta
 from flotilla_common.api.resources import REVISION, Resource
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Create, Event, Frozen, Json
+from flotilla_common.control.plan import Create, Event, Frozen, Intent, Json
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_common.workload.recipe import RevisionRecipe, short_hash
@@ -79,7 +79,8 @@ def plan_no_pulls(update: ControllerRevision, draft: Draft) -> None:
 
 def plan_removal(jobs: Iterable[ImagePullJob], draft: Draft) -> None:
     """Delete the workload's jobs: the update is over."""
-    deletes = [delete_of(IMAGE_PULL_JOB, job.metadata, cause="the update is done") for job in jobs]
+    cause = "the update is done"
+    deletes = [delete_of(IMAGE_PULL_JOB, job.metadata, intent=Intent.CLEAN_UP, cause=cause) for job in jobs]
     draft.stage([(delete,) for delete in deletes], stop_on_failure=False)
 
 
@@ -108,7 +109,9 @@ def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Creat
     return create_of(
         IMAGE_PULL_JOB,
         body,
+        intent=Intent.IMAGE_PULL,
         cause=f"pull {image} before pods are updated",
+        revision=revision,
         tells_if_taken=False,
         on_success=Event(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
         on_failure=Event(reason="FailedCreateImagePullJob", message=f"failed to create ImagePullJob {name}: "),
@@ -148,5 +151,6 @@ def _images(template: Json) -> Iterable[tuple[str, str]]:
 
 def _mark(revision: ControllerRevision, label: str, draft: Draft) -> None:
     body: Json = {"metadata": {"labels": {label: "true"}}}
-    patch = patch_of(REVISION, revision.metadata, cause="images of the revision were seen to", body=body)
+    cause = "images of the revision were seen to"
+    patch = patch_of(REVISION, revision.metadata, intent=Intent.REVISION, cause=cause, body=body)
     draft.stage([(patch,)], stop_on_failure=False)

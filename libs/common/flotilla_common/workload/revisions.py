@@ -12,7 +12,7 @@ from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.plan import Chain, Delete, Frozen, Json, PatchType
+from flotilla_common.control.plan import Chain, Delete, Frozen, Intent, Json, PatchType
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.hashing import revision_hash
 from flotilla_common.workload.ownership import owner_reference
@@ -104,7 +104,10 @@ def surplus_revisions(
     """
     surplus = max(len(revisions) - limit, 0)
     idle = [revision for revision in revisions if revision.metadata.name not in spared]
-    return tuple(delete_of(REVISION, revision.metadata, cause="history limit") for revision in idle[:surplus])
+    return tuple(
+        delete_of(REVISION, revision.metadata, intent=Intent.REVISION, cause="history limit")
+        for revision in idle[:surplus]
+    )
 
 
 def _raise(revision: ControllerRevision, number: int, owner: RevisionOwner) -> tuple[ControllerRevision, Chain]:
@@ -117,6 +120,7 @@ def _raise(revision: ControllerRevision, number: int, owner: RevisionOwner) -> t
     patch = patch_of(
         REVISION,
         meta,
+        intent=Intent.REVISION,
         cause=f"rollback to {meta.name}",
         body=body,
         patch_type=PatchType.STRATEGIC,
@@ -159,5 +163,5 @@ def _body(recipe: RevisionRecipe, owner: RevisionOwner, data: bytes, name: str, 
 
 def _create(body: Json) -> tuple[ControllerRevision, Chain]:
     document = {**body, "data": msgspec.Raw(msgspec.json.encode(body["data"]))}
-    create = create_of(REVISION, body, cause=f"new revision {body['metadata']['name']}")
+    create = create_of(REVISION, body, intent=Intent.REVISION, cause=f"new revision {body['metadata']['name']}")
     return msgspec.convert(document, ControllerRevision), (create,)

@@ -16,13 +16,10 @@ from flotilla_common.api.kinds.cloneset.types import CloneSet
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
-from flotilla_common.control.plan import Chain, Delete, Event
+from flotilla_common.control.plan import Chain, Delete, Event, Intent, Patch
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.claims import hand_over
 from flotilla_common.workload.ownership import owner_reference
-
-CLEAN_UP, HAND_OVER = "clean up", "hand the claim to its leaving pod"
-"""Causes of disposing of a claim whose pod is gone already, or about to go; a failure is no failure to scale."""
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,21 +63,27 @@ def clean_up(claims: Claims, active: Iterable[Pod], inactive: Iterable[Pod]) -> 
             continue
         pod = leaving.get(identity)
         chains += [
-            (hand_over(claim, owner_reference(POD, pod.metadata), HAND_OVER) if pod else delete_claim(claim, CLEAN_UP),)
+            (_hand_over(claim, pod) if pod else delete_claim(claim, "clean up", what="clean up PVC"),)
             for claim in members
         ]
     kept = {identity: members for identity, members in claims.by_id.items() if not identity or identity in living}
     return Claims(by_id=kept, terminating=claims.terminating), chains[:MAX_CHAINS_PER_PASS]
 
 
-def delete_claim(claim: PersistentVolumeClaim, cause: str) -> Delete:
-    """Delete a claim of an instance that is not wanted any more."""
-    lost = cause == CLEAN_UP
-    what = "clean up PVC" if lost else "delete pvc"
+def _hand_over(claim: PersistentVolumeClaim, pod: Pod) -> Patch:
+    return hand_over(claim, owner_reference(POD, pod.metadata), "hand the claim to its leaving pod")
+
+
+def delete_claim(
+    claim: PersistentVolumeClaim, cause: str, *, pods: tuple[str, ...] = (), phase: str = "", what: str = "delete pvc"
+) -> Delete:
+    """Delete a claim of an instance that is not wanted any more. `what`: how the event of a failure names it."""
     return delete_of(
         CLAIM,
         claim.metadata,
+        intent=Intent.CLAIM,
         cause=cause,
-        phase="" if lost else "scale",
+        pods=pods,
+        phase=phase,
         on_failure=Event(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),
     )

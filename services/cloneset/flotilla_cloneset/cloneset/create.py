@@ -13,7 +13,7 @@ from flotilla_cloneset.cloneset.numbers import Quantities
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.resources import CLAIM, POD
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Create, Event, Json
+from flotilla_common.control.plan import Chain, Create, Event, Intent, Json
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.claimrecord import claims_of_revision
@@ -103,23 +103,39 @@ def _claim_names(factory: PodFactory, identity: str) -> list[str]:
 
 def _chain(context: PlanContext, factory: PodFactory, identity: str) -> Chain:
     """Claims that are missing, then the pod: a claim that cannot be created keeps its pod from being created."""
+    pod = factory.pod(identity)
     existing = {claim.metadata.name for claim in context.claims.of(identity)}
     claims = [
-        _create_claim(factory.claim(template, identity))
+        _create_claim(factory.claim(template, identity), pod["metadata"]["name"])
         for template, name in zip(factory.claims, _claim_names(factory, identity), strict=True)
         if name not in existing
     ]
-    return (*claims, _create_pod(factory.pod(identity)))
+    return (*claims, _create_pod(pod, factory.revision))
 
 
-def _create_claim(body: Json) -> Create:
-    return create_of(CLAIM, body, cause="scale up", phase="scale", on_failure=_failed("pvc", body))
+def _create_claim(body: Json, pod: str) -> Create:
+    return create_of(
+        CLAIM,
+        body,
+        intent=Intent.CLAIM,
+        cause="scale up",
+        pods=(pod,),
+        phase="scale",
+        on_failure=_failed("pvc", body),
+    )
 
 
-def _create_pod(body: Json) -> Create:
-    created = Event(reason="SuccessfulCreate", message=f"succeed to create pod {body['metadata']['name']}")
-    failed = _failed("pod", body)
-    return create_of(POD, body, cause="scale up", phase="scale", on_success=created, on_failure=failed)
+def _create_pod(body: Json, revision: str) -> Create:
+    return create_of(
+        POD,
+        body,
+        intent=Intent.CREATE,
+        cause="scale up",
+        revision=revision,
+        phase="scale",
+        on_success=Event(reason="SuccessfulCreate", message=f"succeed to create pod {body['metadata']['name']}"),
+        on_failure=_failed("pod", body),
+    )
 
 
 def _failed(what: str, body: Json) -> Event:

@@ -24,7 +24,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet
 from flotilla_common.api.resources import POD
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Event, Plan, Reason, Stage
+from flotilla_common.control.plan import Event, Intent, Plan, Reason, Stage
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.causes import Group, root_cause
 from flotilla_common.workload.claimrecord import keep_record
@@ -193,5 +193,5 @@ def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
         return ()
     body = {"spec": {"scaleStrategy": {"podsToDelete": kept or None}}}
     cause = "names in podsToDelete are gone"
-    patch = patch_of(CLONE_SET, cloneset.metadata, cause=cause, body=body, on_version=True)
+    patch = patch_of(CLONE_SET, cloneset.metadata, intent=Intent.UPDATE, cause=cause, body=body, on_version=True)
     return (Stage(chains=((patch,),), stop_on_failure=False),)

@@ -9,7 +9,7 @@ from flotilla_common.api import keys
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.meta import controller_of
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused, update_in_place
 from flotilla_common.workload.inplace.calculate import hindrances_between
@@ -91,7 +91,7 @@ def _recreate(pod: Pod, target: ControllerRevision) -> Chain:
     if keys.SPECIFIED_DELETE_LABEL in pod.metadata.labels:
         return ()
     name, revision = pod.metadata.name, target.metadata.name
-    edit = PodEdit(pod, f"recreate update to {revision}")
+    edit = PodEdit(pod, Intent.RECREATE, f"recreate update to {revision}", revision=revision)
     edit.set_labels({keys.SPECIFIED_DELETE_LABEL: "true"})
     return edit.chain(
         on_success=Event(

@@ -16,7 +16,7 @@ from flotilla_common.api.documents import mapping, mappings, text
 from flotilla_common.api.resources import POD
 from flotilla_common.api.rollout import Lifecycle
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
@@ -42,7 +42,9 @@ def plan_scale(context: PlanContext, draft: Draft) -> bool:
         return True
     found = context.pods
     specified = [pod for pod in found.specified if pod.state != PREPARING_DELETE]
-    if _delete_within_budget(context, specified, draft.numbers["deleteReady"], "specified for deletion", draft):
+    if _delete_within_budget(
+        context, specified, draft.numbers["deleteReady"], Intent.DELETE, "specified for deletion", draft
+    ):
         return True
     if numbers.scale_down > 0 and _scale_in(context, numbers, draft):
         return True
@@ -81,7 +83,8 @@ def _cancel(context: PlanContext, draft: Draft) -> bool:
     wanted = context.targets.replicas - len(found.active) + len(found.planned)
     candidates = [pod for pod in found.preparing_delete if pod.metadata.uid not in found.specified_uids]
     kept = candidates[: max(min(wanted, MAX_CHAINS_PER_PASS), 0)]
-    chains = [_state_chain(context, pod, PREPARING_NORMAL, "deletion is no longer wanted", draft) for pod in kept]
+    cause = "deletion is no longer wanted"
+    chains = [_state_chain(context, pod, PREPARING_NORMAL, Intent.UPDATE, cause, draft) for pod in kept]
     draft.stage(chains)
     if kept:
         draft.reason("DeletionCancelled", f"keeping {named(kept)}: the deletion is no longer wanted", kept)
@@ -109,7 +112,7 @@ def _finish_deletions(context: PlanContext, draft: Draft) -> bool:
     if held:
         draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {named(held)}", held)
     free = [pod for pod in context.pods.preparing_delete if not hooked(hook, pod)]
-    return _delete(context, free, "preDelete hook let go", draft)
+    return _delete(context, free, Intent.DELETE, "preDelete hook let go", draft)
 
 
 def _scale_in(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
@@ -122,7 +125,7 @@ def _scale_in(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
         )
         return False
     chosen = _most_dispensable(context, found.active, numbers.scale_down, numbers.scale_down_old)
-    return _delete_within_budget(context, chosen, draft.numbers["deleteReady"], "scale down", draft)
+    return _delete_within_budget(context, chosen, draft.numbers["deleteReady"], Intent.SCALE_IN, "scale down", draft)
 
 
 def _take_back(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
@@ -134,7 +137,7 @@ def _take_back(context: PlanContext, numbers: Quantities, draft: Draft) -> bool:
     planned = context.pods.planned
     spare = [pod for pod in context.pods.active if pod.metadata.uid not in planned and context.dispensable(pod)]
     chosen = _most_dispensable(context, spare, numbers.excess, numbers.scale_down_old)
-    return _delete(context, chosen, "more than replicas and maxSurge allow", draft)
+    return _delete(context, chosen, Intent.SCALE_IN, "more than replicas and maxSurge allow", draft)
 
 
 def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old_count: int) -> list[Pod]:
@@ -155,7 +158,7 @@ def _most_dispensable(context: PlanContext, pods: Sequence[Pod], count: int, old
 
 
 def _delete_within_budget(
-    context: PlanContext, pods: Sequence[Pod], ready_budget: int, cause: str, draft: Draft
+    context: PlanContext, pods: Sequence[Pod], ready_budget: int, intent: Intent, cause: str, draft: Draft
 ) -> bool:
     """Delete pods in the given order: those that are not missed freely, the others as far as the budget reaches."""
     allowed: list[Pod] = []
@@ -175,10 +178,10 @@ def _delete_within_budget(
             f"ready pods now, {len(context.pods.unavailable)} of {len(context.pods.active)} are unavailable",
             waiting,
         )
-    return _delete(context, allowed, cause, draft)
+    return _delete(context, allowed, intent, cause, draft)
 
 
-def _delete(context: PlanContext, pods: Iterable[Pod], cause: str, draft: Draft) -> bool:
+def _delete(context: PlanContext, pods: Iterable[Pod], intent: Intent, cause: str, draft: Draft) -> bool:
     """Delete each pod with its claims, or put it into PreparingDelete while its hook holds it (cloneset.md §4.6)."""
     lifecycle = context.snapshot.cloneset.spec.lifecycle
     hook = lifecycle.pre_delete if lifecycle else None
@@ -188,18 +191,18 @@ def _delete(context: PlanContext, pods: Iterable[Pod], cause: str, draft: Draft)
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
         if hooked(hook, pod):
-            chains.append(_state_chain(context, pod, PREPARING_DELETE, cause, draft))
+            chains.append(_state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause, draft))
         elif draft.touch(pod):
             deleted.append(pod)
-            chains.append(_delete_chain(context, pod, cause))
+            chains.append(_delete_chain(context, pod, intent, cause))
     if deleted:
         draft.reason("Deleting", f"deleting {named(deleted)}: {cause}", deleted)
     draft.stage(chains)
     return any(chains)
 
 
-def _state_chain(context: PlanContext, pod: Pod, state: str, cause: str, draft: Draft) -> Chain:
-    edit = PodEdit(pod, cause, phase="scale")
+def _state_chain(context: PlanContext, pod: Pod, state: str, intent: Intent, cause: str, draft: Draft) -> Chain:
+    edit = PodEdit(pod, intent, cause, phase="scale")
     write_state(edit, state, context.snapshot.cloneset.spec.lifecycle, context.now)
     if not edit.changed or not draft.touch(pod):
         return ()
@@ -208,7 +211,7 @@ def _state_chain(context: PlanContext, pod: Pod, state: str, cause: str, draft: 
     )
 
 
-def _delete_chain(context: PlanContext, pod: Pod, cause: str) -> Chain:
+def _delete_chain(context: PlanContext, pod: Pod, intent: Intent, cause: str) -> Chain:
     """The pod first: its claims stay protected while it exists, and a refused deletion must not cost its data.
 
     A pod that is deleted without budget because it does not serve is deleted at exactly the version that said so: on a
@@ -218,6 +221,7 @@ def _delete_chain(context: PlanContext, pod: Pod, cause: str) -> Chain:
     delete = delete_of(
         POD,
         meta,
+        intent=intent,
         cause=cause,
         phase="scale",
         on_version=context.dispensable(pod),
@@ -226,4 +230,4 @@ def _delete_chain(context: PlanContext, pod: Pod, cause: str) -> Chain:
     )
     identity = instance_id(pod)
     claims = context.claims.of(identity) if identity else ()
-    return (delete, *(delete_claim(claim, cause) for claim in claims))
+    return (delete, *(delete_claim(claim, cause, pods=(meta.name,), phase="scale") for claim in claims))

@@ -14,7 +14,7 @@ from flotilla_common.api.kinds.cloneset.types import CLONE_SET, CloneSet, CloneS
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
 from flotilla_common.control.plan import Event, Frozen, Patch
-from flotilla_common.control.writes import patch_of
+from flotilla_common.control.writes import write_status
 
 NO_DEADLINE = 2**31 - 1
 """progressDeadlineSeconds that means the same as unset."""
@@ -139,15 +139,8 @@ def _patch(cloneset: CloneSet, status: CloneSetStatus, overdue: str) -> Patch:
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedAvailableReplicas", "expectedUpdatedReplicas"):
         content[member] = content[member] or None  # absent when 0
-    return patch_of(
-        CLONE_SET,
-        cloneset.metadata,
-        cause="status",
-        body={"status": content},
-        subresource="status",
-        on_version=True,
-        on_success=Event(reason=EXCEEDED, message=overdue, warning=True) if overdue else None,
-    )
+    told = Event(reason=EXCEEDED, message=overdue, warning=True) if overdue else None
+    return write_status(CLONE_SET, cloneset.metadata, content, on_success=told)
 
 
 def _find(conditions: list[Condition], kind: str) -> Condition | None:

@@ -67,6 +67,8 @@ class PlanContext(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             server_version=options.server_version,
             now=self.now,
             has_states=False,
+            revision_names={self.revisions.hash: self.revisions.name}
+            | {hash_: revision.metadata.name for hash_, revision in self.history.items()},
             drop_field_owners=options.drop_field_owners,
         )
 

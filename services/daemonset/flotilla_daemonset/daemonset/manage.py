@@ -3,7 +3,7 @@
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event
+from flotilla_common.control.plan import Event, Intent
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_daemonset.daemonset.context import PlanContext
@@ -18,7 +18,7 @@ def plan_manage(context: PlanContext, work: Work, draft: Draft) -> None:
     missing = [state for state in context.pending if step.look(state)]
     for pod in context.survey.lost:
         if pod.metadata.deletion_timestamp is None:
-            work.delete(pod, "its node does not exist")
+            work.delete(pod, Intent.DELETE, "its node does not exist")
     for state in _allowed(context, missing, draft):
         work.create(state.name)
     step.explain()
@@ -39,7 +39,7 @@ class _Manage:
             return state.fit.should_run
         if not state.fit.should_continue:
             for pod in state.living:
-                self._work.delete(pod, f"the node {state.fit.why_not}")
+                self._work.delete(pod, Intent.DELETE, f"the node {state.fit.why_not}")
             return False
         if len(state.living) == 1 and is_running(state.living[0]):  # nearly always
             return False
@@ -48,7 +48,7 @@ class _Manage:
             self._repair(state.name, pod)
         if not self._context.targets.surging:
             for pod in running[1:]:
-                self._work.delete(pod, "the node has several pods")
+                self._work.delete(pod, Intent.SCALE_IN, "the node has several pods")
         elif len(running) > 1:
             self._thin_out(running)
         return self._context.targets.surging and not running and state.fit.should_run
@@ -64,7 +64,7 @@ class _Manage:
         if pod.status.phase == "Failed":
             self._replace(node, pod)
         elif pod.state == PREPARING_DELETE:
-            self._work.delete(pod, "preDelete hook let go")
+            self._work.delete(pod, Intent.DELETE, "preDelete hook let go")
 
     def _replace(self, node: str, pod: Pod) -> None:
         context = self._context
@@ -75,7 +75,7 @@ class _Manage:
             self._draft.waits.until(until)
             self._failed.append(pod)
             return
-        self._work.delete(pod, "the pod failed")
+        self._work.delete(pod, Intent.REPLACE, "the pod failed")
         if self._work.takes(pod) and pod.state != PREPARING_DELETE:  # once, however long the hook holds it
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
             told = f"Found failed daemon pod {name} on node {node}, will try to kill it"
@@ -87,13 +87,13 @@ class _Manage:
         new = [pod for pod in running if criteria.is_updated(pod)]
         old = [pod for pod in running if not criteria.is_updated(pod)]
         for pod in (*new[1:], *old[1:]):
-            self._work.delete(pod, "the node has several pods of a sort")
+            self._work.delete(pod, Intent.SCALE_IN, "the node has several pods of a sort")
         if not new or not old:
             return
         if not old[0].ready:
-            self._work.delete(old[0], "it is not ready, and a new pod is there")
+            self._work.delete(old[0], Intent.SCALE_IN, "it is not ready, and a new pod is there")
         elif criteria.is_available(new[0]):
-            self._work.delete(old[0], f"{new[0].metadata.name} is available")
+            self._work.delete(old[0], Intent.SCALE_IN, f"{new[0].metadata.name} is available")
         else:
             self._draft.waits.until(criteria.available_at(new[0]))
 

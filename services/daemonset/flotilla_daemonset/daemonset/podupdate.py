@@ -33,7 +33,7 @@ class Updater:
         spec = self._in_place_spec(pod)
         if spec is None:
             self._recreated += 1
-            self._work.delete(pod, f"recreate update to {self._context.revisions.name}")
+            self._work.recreate(pod)
         elif len(self._chains) < self._most and self._draft.touch(pod):
             self._chains.append(self._start(pod, spec))
 

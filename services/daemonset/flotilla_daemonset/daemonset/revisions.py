@@ -13,7 +13,7 @@ from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSet
 from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
-from flotilla_common.control.plan import Chain, Delete, Frozen
+from flotilla_common.control.plan import Chain, Delete, Frozen, Intent
 from flotilla_common.control.writes import delete_of, patch_of
 from flotilla_common.workload.ownership import take_in
 from flotilla_common.workload.podedit import PodEdit
@@ -114,7 +114,10 @@ def move(revisions: Revisions, pods: Iterable[Pod]) -> list[Chain]:
 def forget_duplicates(revisions: Revisions) -> list[Chain]:
     """Delete the revisions that no pod bears any more."""
     cause = f"the same template as {revisions.name}"
-    return [(delete_of(REVISION, revision.metadata, cause=cause),) for revision in revisions.duplicates]
+    return [
+        (delete_of(REVISION, revision.metadata, intent=Intent.REVISION, cause=cause),)
+        for revision in revisions.duplicates
+    ]
 
 
 def surplus(daemonset: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> tuple[Delete, ...]:
@@ -130,10 +133,11 @@ def surplus(daemonset: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> 
 
 def _label(revision: ControllerRevision) -> Chain:
     body = {"metadata": {"labels": {REVISION_LABEL: revision.metadata.name}}}
-    return (patch_of(REVISION, revision.metadata, cause="the revision has no hash", body=body),)
+    cause = "the revision has no hash"
+    return (patch_of(REVISION, revision.metadata, intent=Intent.REVISION, cause=cause, body=body),)
 
 
 def _relabel(pod: Pod, hash_: str) -> Chain:
-    edit = PodEdit(pod, "its revision is merged with an equal one")
+    edit = PodEdit(pod, Intent.UPDATE, "its revision is merged with an equal one")
     edit.set_labels({REVISION_LABEL: hash_})
     return edit.chain()

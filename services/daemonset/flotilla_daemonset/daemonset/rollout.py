@@ -12,6 +12,7 @@ import msgspec
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Intent
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE
 from flotilla_common.workload.predicates import is_serving
@@ -143,7 +144,7 @@ def _plan_surge(context: PlanContext, kept: Sequence[NodeState], work: Work, dra
             surging.append(state.name)
             draft.waits.until(context.criteria.available_at(new))
         else:
-            work.delete(old, f"{new.metadata.name} is available")
+            work.delete(old, Intent.SCALE_IN, f"{new.metadata.name} is available")
     budget = max(context.targets.max_surge - len(surging), 0)
     for state in (*free, *islice(candidates, budget)):
         work.create(state.name)

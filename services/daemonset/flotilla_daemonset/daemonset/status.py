@@ -9,7 +9,7 @@ import msgspec
 
 from flotilla_common.api.kinds.daemonset.types import DAEMON_SET, DaemonSetStatus
 from flotilla_common.control.plan import Frozen, Patch
-from flotilla_common.control.writes import patch_of
+from flotilla_common.control.writes import write_status
 from flotilla_daemonset.daemonset.context import PlanContext
 
 
@@ -86,11 +86,4 @@ def _patch(context: PlanContext, status: DaemonSetStatus) -> Patch:
     del content["conditions"]
     for absent_when_zero in ("numberAvailable", "numberUnavailable"):
         content[absent_when_zero] = content[absent_when_zero] or None
-    return patch_of(
-        DAEMON_SET,
-        context.daemonset.metadata,
-        cause="status",
-        body={"status": content},
-        subresource="status",
-        on_version=True,
-    )
+    return write_status(DAEMON_SET, context.daemonset.metadata, content)

@@ -4,7 +4,7 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Create, Delete, Event
+from flotilla_common.control.plan import Chain, Create, Delete, Event, Intent
 from flotilla_common.control.wording import named, nodes_word
 from flotilla_common.control.writes import create_of, delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
@@ -34,7 +34,12 @@ class Work:
         """A pod on the node."""
         self._nodes.setdefault(node)
 
-    def delete(self, pod: Pod, cause: str) -> None:
+    def recreate(self, pod: Pod) -> None:
+        """Delete the pod, so that its node gets one of the update revision."""
+        revision = self._context.revisions.name
+        self.delete(pod, Intent.RECREATE, f"recreate update to {revision}", revision=revision)
+
+    def delete(self, pod: Pod, intent: Intent, cause: str, *, revision: str = "") -> None:
         """Delete the pod; while the hook holds it, put it into PreparingDelete instead. What is more than one pass may
         do is left to the next one."""
         held = hooked(self._context.pre_delete, pod)
@@ -47,7 +52,8 @@ class Work:
         self._leaving.add(pod.metadata.uid)
         if not held:
             self._deleted.append(pod)
-        self._chains.append(self._prepare(pod, cause) if held else (self._delete_of(pod, cause),))
+        chain = self._prepare(pod, cause) if held else (self._delete_of(pod, intent, cause, revision),)
+        self._chains.append(chain)
 
     def takes(self, pod: Pod) -> bool:
         """The pod is on its way out from this pass on."""
@@ -90,19 +96,23 @@ class Work:
         return create_of(
             POD,
             body,
+            intent=Intent.CREATE,
             cause=f"new pod of {self._context.revisions.name}",
+            revision=self._context.revisions.name,
             phase=CREATE,
             on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
             on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),
         )
 
-    def _delete_of(self, pod: Pod, cause: str) -> Delete:
+    def _delete_of(self, pod: Pod, intent: Intent, cause: str, revision: str) -> Delete:
         """A pod that does not serve may be deleted out of turn, so it is deleted at exactly the version that said so:
         on a view that is behind, it may be serving by now."""
         return delete_of(
             POD,
             pod.metadata,
+            intent=intent,
             cause=cause,
+            revision=revision,
             phase=DELETE,
             on_version=not self._context.is_available(pod),
             on_success=Event(reason="SuccessfulDelete", message=f"Deleted pod: {pod.metadata.name}"),
@@ -110,6 +120,6 @@ class Work:
         )
 
     def _prepare(self, pod: Pod, cause: str) -> Chain:
-        edit = PodEdit(pod, cause, phase=DELETE)
+        edit = PodEdit(pod, Intent.HOLD, cause, phase=DELETE)
         write_state(edit, PREPARING_DELETE, self._context.daemonset.spec.lifecycle, self._context.now)
         return edit.chain()

@@ -10,7 +10,7 @@ from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.advancedcronjob.types import ADVANCED_CRON_JOB, SCHEDULED_AT, AdvancedCronJob
 from flotilla_common.api.kinds.broadcastjob.types import BROADCAST_JOB
 from flotilla_common.api.resources import JOB
-from flotilla_common.control.plan import Create
+from flotilla_common.control.plan import Create, Intent
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.ownership import owner_reference
 
@@ -50,7 +50,7 @@ def creation(job: AdvancedCronJob, run: datetime, local: tzinfo) -> Create:
         },
         "spec": _mapping(template.get("spec")),
     }
-    return create_of(resource, body, cause=f"run of {due}", phase=CREATION)
+    return create_of(resource, body, intent=Intent.CREATE, cause=f"run of {due}", phase=CREATION)
 
 
 def _mapping(value: Any) -> Json:

@@ -7,6 +7,7 @@ from flotilla_common.api.kinds.advancedcronjob.types import ALLOW, FORBID, REPLA
 from flotilla_common.api.kinds.imagelistpulljob.types import IMAGE_LIST_PULL_JOB
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.control.draft import Draft
+from flotilla_common.control.plan import Intent
 from flotilla_common.control.wording import named
 from flotilla_common.control.writes import delete_of
 from flotilla_jobs.advancedcronjob.bodies import child_name, creation
@@ -65,7 +66,11 @@ def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:
         draft.reason("Replacing", text, active)
     draft.stage(
         [
-            (delete_of(resource, child.metadata, cause=f"replaced by the run of {rfc3339(run)}"),)
+            (
+                delete_of(
+                    resource, child.metadata, intent=Intent.REPLACE, cause=f"replaced by the run of {rfc3339(run)}"
+                ),
+            )
             for child in active
             if child.metadata.deletion_timestamp is None
         ]

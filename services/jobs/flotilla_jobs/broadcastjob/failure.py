@@ -8,7 +8,7 @@ import msgspec
 
 from flotilla_common.api.kinds.broadcastjob.types import FAIL_FAST, BroadcastJobStatus
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Frozen
+from flotilla_common.control.plan import Event, Frozen, Intent
 from flotilla_jobs.broadcastjob.context import PlanContext
 from flotilla_jobs.broadcastjob.status import failed, patch_of_status, tally
 from flotilla_jobs.broadcastjob.work import delete
@@ -44,7 +44,7 @@ def plan_failure(context: PlanContext, failure: Failure, status: BroadcastJobSta
     if failure.told_before and _ENDED not in context.snapshot.notes:
         draft.events.append(_event(failure, status))
     active = context.counts.active
-    draft.stage([(delete(pod, failure.message),) for pod in active])
+    draft.stage([(delete(pod, Intent.CLEAN_UP, failure.message),) for pod in active])
     ended = _ended(context)
     draft.notes[_ENDED] = ",".join(sorted(ended))
     told = {pod.metadata.uid for pod in context.snapshot.pods if pod.status.phase in ("Failed", "Succeeded")}

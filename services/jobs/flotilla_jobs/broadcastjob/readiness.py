@@ -11,7 +11,7 @@ from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Create, Patch, PatchType
+from flotilla_common.control.plan import Create, Intent, Patch, PatchType
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import ensure_pod_ready
 from flotilla_jobs.broadcastjob.context import PlanContext
@@ -26,6 +26,7 @@ def first_readiness(create: Create, now: datetime) -> Patch:
         resource=POD,
         namespace=create.namespace,
         name=create.name,
+        intent=Intent.REFRESH,
         cause=_CAUSE,
         body={"status": {"conditions": [condition]}},
         patch_type=PatchType.STRATEGIC,
@@ -36,7 +37,7 @@ def first_readiness(create: Create, now: datetime) -> Patch:
 def plan_readiness(context: PlanContext, draft: Draft) -> None:
     """For pods that declare the gate and have no such condition."""
     waiting = [pod for pod in context.counts.active if _waits(pod)][:MAX_CHAINS_PER_PASS]
-    edits = [PodEdit(pod, _CAUSE, phase="") for pod in waiting]
+    edits = [PodEdit(pod, Intent.REFRESH, _CAUSE, phase="") for pod in waiting]
     for edit in edits:
         ensure_pod_ready(edit, context.now)
     draft.stage([edit.chain() for edit in edits], stop_on_failure=False)

@@ -3,7 +3,7 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Create, Delete, Event
+from flotilla_common.control.plan import Create, Delete, Event, Intent
 from flotilla_common.control.wording import named, nodes_word, pods_word
 from flotilla_common.control.writes import create_of, delete_of
 from flotilla_common.workload.slowstart import creates_of_pass, first_batch
@@ -43,16 +43,17 @@ def plan_creates(context: PlanContext, draft: Draft) -> None:
 def plan_misfits(context: PlanContext, draft: Draft) -> None:
     """Delete pods, ended ones too, on nodes that are not to have one any more."""
     misfits = context.survey.misfits[:MAX_CHAINS_PER_PASS]
-    draft.stage([(delete(pod, f"its node {why}"),) for pod, why in misfits])
+    draft.stage([(delete(pod, Intent.DELETE, f"its node {why}"),) for pod, why in misfits])
     for pod, why in misfits:
         draft.reason("Deleting", f"deleting {pod.metadata.name}: its node {why}", [pod])
 
 
-def delete(pod: Pod, cause: str) -> Delete:
+def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
     """Delete one pod."""
     return delete_of(
         POD,
         pod.metadata,
+        intent=intent,
         cause=cause,
         phase=DELETE,
         on_success=Event(reason="SuccessfulDelete", message=f"Delete pod: {pod.metadata.name}"),
@@ -78,6 +79,7 @@ def _create_on(node: str, factory: PodFactory) -> Create:
     return create_of(
         POD,
         body,
+        intent=Intent.CREATE,
         cause=f"new pod for {node}",
         phase=CREATE,
         on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),

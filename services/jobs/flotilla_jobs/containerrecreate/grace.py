@@ -15,7 +15,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequest,
 )
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Chain, Json, Patch
+from flotilla_common.control.plan import Chain, Intent, Json, Patch
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import Holder, hold, release
@@ -33,7 +33,7 @@ def holding(request: ContainerRecreateRequest, pod: Pod, now: datetime) -> Chain
     """The writes that make the pod not ready; none if it is so already, or has no gate by which it could be."""
     if POD_READY not in pod.gates:
         return ()
-    edit = PodEdit(pod, "unready grace period", phase="")
+    edit = PodEdit(pod, Intent.UPDATE, "unready grace period", phase="")
     hold(edit, _holder(request), now)
     return (*_with_finalizer(request), *edit.chain())
 
@@ -59,7 +59,7 @@ def ending(request: ContainerRecreateRequest, pod: Pod | None, now: datetime) ->
     if RECREATE_UNREADY in request.metadata.finalizers:
         metadata["finalizers"] = [name for name in request.metadata.finalizers if name != RECREATE_UNREADY]
         if pod is not None:
-            edit = PodEdit(pod, "unready grace period is over", phase="")
+            edit = PodEdit(pod, Intent.UPDATE, "unready grace period is over", phase="")
             release(edit, _holder(request), now)
             given_back = edit.chain()
     if RECREATE_ACTIVE in request.metadata.labels and request.metadata.deletion_timestamp is None:
@@ -76,7 +76,8 @@ def _with_finalizer(request: ContainerRecreateRequest) -> Chain:
 
 def _metadata_patch(request: ContainerRecreateRequest, metadata: Json, cause: str) -> Patch:
     """A merge patch replaces the whole list of finalizers, so it holds for this version of the request only."""
-    return patch_of(RECREATE_REQUEST, request.metadata, cause=cause, body={"metadata": metadata}, on_version=True)
+    body = {"metadata": metadata}
+    return patch_of(RECREATE_REQUEST, request.metadata, intent=Intent.UPDATE, cause=cause, body=body, on_version=True)
 
 
 def _holder(request: ContainerRecreateRequest) -> Holder:

@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.containerrecreaterequest.types import (
     ContainerRecreateRequestStatus,
 )
 from flotilla_common.api.moments import later
-from flotilla_common.control.plan import Json, Patch, Plan, Stage
+from flotilla_common.control.plan import Intent, Json, Patch, Plan, Stage
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import delete_finished, patch_of
 from flotilla_jobs.containerrecreate import grace, why
@@ -131,6 +131,7 @@ def _status_patch(snapshot: RecreateSnapshot, status: ContainerRecreateRequestSt
     return patch_of(
         RECREATE_REQUEST,
         snapshot.request.metadata,
+        intent=Intent.STATUS,
         cause=_cause(status, changes),
         phase="status",
         body={"status": {"phase": status.phase} | changes},

@@ -13,7 +13,7 @@ from flotilla_common.api.documents import Json, mappings
 from flotilla_common.api.kinds.ephemeraljob.types import JOB_UID_ENV, EphemeralJob
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
-from flotilla_common.control.plan import Event, Patch, PatchType
+from flotilla_common.control.plan import Event, Intent, Patch, PatchType
 from flotilla_common.control.writes import patch_of
 from flotilla_jobs.ephemeraljob.targets import Target, Targets
 
@@ -40,6 +40,7 @@ def injection(job: EphemeralJob, pod: Pod) -> Patch:
     return patch_of(
         POD,
         pod.metadata,
+        intent=Intent.INJECT,
         cause=f"inject {', '.join(sorted(job.spec.template.names))}",
         body={"spec": {"ephemeralContainers": containers}},
         patch_type=PatchType.STRATEGIC,

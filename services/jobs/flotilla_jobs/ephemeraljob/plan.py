@@ -11,8 +11,8 @@ from flotilla_common.api.kinds.ephemeraljob.types import (
     EphemeralJob,
 )
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Patch, Plan
-from flotilla_common.control.writes import delete_finished, patch_of, status_patch
+from flotilla_common.control.plan import Plan
+from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
 from flotilla_common.workload.slowstart import first_batch
 from flotilla_jobs.ephemeraljob import why
 from flotilla_jobs.ephemeraljob.inject import PHASE, injection, next_pods
@@ -28,11 +28,11 @@ def plan(snapshot: EphemeralJobSnapshot, now: datetime) -> Plan:
     if job.metadata.deletion_timestamp is not None:
         # Nothing takes a container out of a pod: those that were injected run on.
         if FINALIZER in finalizers:
-            draft.stage([(_finalizers(job, [one for one in finalizers if one != FINALIZER]),)])
+            draft.stage([(write_finalizer(EPHEMERAL_JOB, job.metadata, FINALIZER, present=False),)])
         why.explain_deletion(job, draft)
         return draft.plan()
     if FINALIZER not in finalizers:
-        draft.stage([(_finalizers(job, [*finalizers, FINALIZER]),)])
+        draft.stage([(write_finalizer(EPHEMERAL_JOB, job.metadata, FINALIZER, present=True),)])
     if job.status.completion_time is not None:
         return _completed(snapshot, job.status.completion_time, draft, now)
     if snapshot.problem:
@@ -77,8 +77,3 @@ def _inject(job: EphemeralJob, targets: Targets, chosen: Sequence[Target], draft
     there = len(targets.chosen) - len(targets.open)
     batch = first_batch(there, len(chosen), len(chosen), failed=False)
     draft.stage([(injection(job, target.pod),) for target in chosen], slow_start=batch)
-
-
-def _finalizers(job: EphemeralJob, finalizers: Sequence[str]) -> Patch:
-    body = {"metadata": {"finalizers": list(finalizers)}}
-    return patch_of(EPHEMERAL_JOB, job.metadata, cause="finalizer", body=body, on_version=True)

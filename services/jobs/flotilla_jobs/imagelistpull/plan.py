@@ -10,7 +10,7 @@ from flotilla_common.api.kinds.imagelistpulljob.types import (
 )
 from flotilla_common.api.kinds.imagepulljob.types import IMAGE_PULL_JOB
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Event, Patch, Plan
+from flotilla_common.control.plan import Event, Intent, Patch, Plan
 from flotilla_common.control.writes import create_of, delete_finished, delete_of, patch_of, status_patch
 from flotilla_jobs.imagelistpull.children import Children, child_body, template_hash
 from flotilla_jobs.imagelistpull.snapshot import ListJobSnapshot
@@ -60,6 +60,7 @@ def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: D
         create_of(
             IMAGE_PULL_JOB,
             body,
+            intent=Intent.CREATE,
             cause=f"pull {body['spec']['image']}",
             phase="create",
             on_success=event if position == len(bodies) else None,
@@ -76,7 +77,12 @@ def _delete(children: Children, draft: Draft) -> None:
     last = len(children.surplus)
     deletes = [
         delete_of(
-            IMAGE_PULL_JOB, child.metadata, cause=cause, phase="delete", on_success=event if position == last else None
+            IMAGE_PULL_JOB,
+            child.metadata,
+            intent=Intent.DELETE,
+            cause=cause,
+            phase="delete",
+            on_success=event if position == last else None,
         )
         for position, child in enumerate(children.surplus, start=1)
     ]
@@ -96,4 +102,4 @@ def _give_reasons(status: ImageListPullJobStatus, children: Children, draft: Dra
 
 def _labelled(job: ImageListPullJob, wanted: str) -> Patch:
     body = {"metadata": {"labels": {REVISION_LABEL: wanted}}}
-    return patch_of(IMAGE_LIST_PULL_JOB, job.metadata, cause="template hash", body=body)
+    return patch_of(IMAGE_LIST_PULL_JOB, job.metadata, intent=Intent.UPDATE, cause="template hash", body=body)

@@ -8,8 +8,8 @@ from flotilla_common.api.kinds.imagepulljob.types import FINALIZER, IMAGE_PULL_J
 from flotilla_common.api.kinds.nodeimage.types import NodeImage
 from flotilla_common.api.numbers import whole_number
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Patch, Plan, Reason
-from flotilla_common.control.writes import delete_finished, patch_of, status_patch
+from flotilla_common.control.plan import Plan, Reason
+from flotilla_common.control.writes import delete_finished, status_patch, write_finalizer
 from flotilla_jobs.imagepull import why
 from flotilla_jobs.imagepull.push import Order
 from flotilla_jobs.imagepull.secrets import release, supply
@@ -60,7 +60,7 @@ def _let_go(snapshot: PullJobSnapshot, draft: Draft) -> None:
     finalizers = snapshot.job.metadata.finalizers
     draft.stage(release(snapshot))
     if FINALIZER in finalizers:
-        draft.stage([(_finalizers(snapshot.job, [one for one in finalizers if one != FINALIZER]),)])
+        draft.stage([(write_finalizer(IMAGE_PULL_JOB, snapshot.job.metadata, FINALIZER, present=False),)])
 
 
 def _completed(snapshot: PullJobSnapshot, since: datetime, now: datetime) -> Plan:
@@ -86,7 +86,8 @@ def _running(snapshot: PullJobSnapshot, now: datetime) -> Plan:
     order = Order(job=job, image=image, secrets=secrets.references, default_ttl=snapshot.options.default_ttl, now=now)
     draft = Draft()
     if FINALIZER not in job.metadata.finalizers:
-        draft.stage([(_finalizers(job, [*job.metadata.finalizers, FINALIZER]),)])  # before the first copy is made
+        # Before the first copy is made.
+        draft.stage([(write_finalizer(IMAGE_PULL_JOB, job.metadata, FINALIZER, present=True),)])
     draft.stage(secrets.chains)
     draft.stage([order.to(node) for node in chosen])
     quiet = silent(progress.unanswered, now, draft.waits)
@@ -112,8 +113,3 @@ def _chosen(snapshot: PullJobSnapshot, progress: Progress, active: int) -> Seque
     last = len(snapshot.order)
     ordered = sorted(progress.open, key=lambda node: snapshot.order.get(node.metadata.name, last))
     return ordered[:slots]
-
-
-def _finalizers(job: ImagePullJob, finalizers: Sequence[str]) -> Patch:
-    body = {"metadata": {"finalizers": list(finalizers)}}
-    return patch_of(IMAGE_PULL_JOB, job.metadata, cause="finalizer", body=body, on_version=True)

@@ -25,7 +25,7 @@ from flotilla_common.api.kinds.nodeimage.types import (
     SecretReference,
     TagPullPolicy,
 )
-from flotilla_common.control.plan import Chain
+from flotilla_common.control.plan import Chain, Intent
 from flotilla_common.control.writes import patch_of
 
 LONGEST_OF_NEVER = 1800
@@ -54,7 +54,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
             return ()
         patch = merge_patch(msgspec.to_builtins(held), msgspec.to_builtins(wanted))
         body = {"spec": {"images": {self.image.name: patch}}}
-        return (patch_of(NODE_IMAGE, node.metadata, cause=f"pull {self.image}", body=body, on_version=True),)
+        cause = f"pull {self.image}"
+        return (patch_of(NODE_IMAGE, node.metadata, intent=Intent.IMAGE_PULL, cause=cause, body=body, on_version=True),)
 
     def _image_spec(self, node: NodeImage, held: ImageSpec) -> ImageSpec | None:
         missing = [one for one in self.secrets if not any(one.same(other) for other in held.pull_secrets)]

@@ -11,7 +11,7 @@ from flotilla_common.api.documents import Json, merge_patch
 from flotilla_common.api.kinds.nodeimage.types import BATCH, SecretReference
 from flotilla_common.api.resources import SECRET
 from flotilla_common.api.secrets import Secret
-from flotilla_common.control.plan import Action, Chain
+from flotilla_common.control.plan import Action, Chain, Intent
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_jobs.imagepull.snapshot import PullJobSnapshot
 from flotilla_jobs.naming import free_name
@@ -115,7 +115,7 @@ class _Copies:
         }
         if source.immutable:
             body["immutable"] = True
-        return create_of(SECRET, body, cause="copy a pull secret for nodes")
+        return create_of(SECRET, body, intent=Intent.IMAGE_PULL, cause="copy a pull secret for nodes")
 
     def _refreshed(self, copy: Secret, source: Secret) -> Action | None:
         """Bring the copy up to the source's data, and add the job to its users; nothing if it is so already."""
@@ -138,10 +138,11 @@ class _Copies:
     def _patched(self, copy: Secret, body: Json) -> Action:
         """On the version that was planned with: another job may be adding itself."""
         cause = "keep a copy of a pull secret"
-        return patch_of(SECRET, copy.metadata, cause=cause, body=body, on_version=True)
+        return patch_of(SECRET, copy.metadata, intent=Intent.IMAGE_PULL, cause=cause, body=body, on_version=True)
 
     def _deleted(self, copy: Secret) -> Action:
-        return delete_of(SECRET, copy.metadata, cause="nobody needs the copy of a pull secret", on_version=True)
+        cause = "nobody needs the copy of a pull secret"
+        return delete_of(SECRET, copy.metadata, intent=Intent.CLEAN_UP, cause=cause, on_version=True)
 
 
 def _key_of(source: Secret) -> str:

@@ -11,7 +11,7 @@ from flotilla_common.api.kinds.nodeimage.counting import tasks
 from flotilla_common.api.kinds.nodeimage.types import FAKE_LABEL, NODE_IMAGE, NodeImage
 from flotilla_common.api.moments import later
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Action, Plan, Stage
+from flotilla_common.control.plan import Action, Intent, Plan, Stage
 from flotilla_common.control.waits import Waits
 from flotilla_common.control.writes import create_of, delete_of, patch_of, status_patch
 from flotilla_common.workload.causes import Around, node_trouble
@@ -34,7 +34,7 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         if image is None or image.metadata.deletion_timestamp is not None:
             return Plan()
         if FAKE_LABEL not in image.metadata.labels:
-            return _single(delete_of(NODE_IMAGE, image.metadata, cause="node is gone"))
+            return _single(delete_of(NODE_IMAGE, image.metadata, intent=Intent.DELETE, cause="node is gone"))
     if image is None:
         return _created(snapshot, now)
     if image.metadata.deletion_timestamp is not None:
@@ -42,7 +42,10 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
     draft = Draft()
     if patch := _cleaning(snapshot, image, now, draft.waits):
         # On the version that was planned with: jobs write into the same lists.
-        return _single(patch_of(NODE_IMAGE, image.metadata, cause="remove what is done", body=patch, on_version=True))
+        cause = "remove what is done"
+        return _single(
+            patch_of(NODE_IMAGE, image.metadata, intent=Intent.UPDATE, cause=cause, body=patch, on_version=True)
+        )
     return _with_status(snapshot, image, now, draft)
 
 
@@ -60,7 +63,7 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         draft.reason("WaitingForReadyNode", message)
         return draft.plan()
     body: Json = {"apiVersion": NODE_IMAGE.api_version, "kind": NODE_IMAGE.kind, "metadata": {"name": snapshot.name}}
-    return _single(create_of(NODE_IMAGE, body, cause="node is ready"))
+    return _single(create_of(NODE_IMAGE, body, intent=Intent.CREATE, cause="node is ready"))
 
 
 def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> Json:

@@ -15,7 +15,7 @@ from flotilla_common.api.meta import Model
 from flotilla_common.api.resources import POD
 from flotilla_common.control.executor import Executor
 from flotilla_common.control.fence import Fence
-from flotilla_common.control.plan import Outcome, OutcomeKind, PatchType
+from flotilla_common.control.plan import Intent, Outcome, OutcomeKind, PatchType
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import patch_of
 from flotilla_common.kube.interface import ApiError, Unreachable
@@ -77,6 +77,7 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
         patch = patch_of(
             POD,
             meta,
+            intent=Intent.UPDATE,
             cause="what the node's agent saw of its containers",
             body={"metadata": {"annotations": {RUNTIME_CONTAINERS_META: report.runtime_containers_meta}}},
             patch_type=PatchType.STRATEGIC,

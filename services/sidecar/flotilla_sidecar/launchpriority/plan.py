@@ -13,7 +13,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import LAUNCH_COMPLETED
 from flotilla_common.api.meta import ObjectMeta
 from flotilla_common.api.resources import CONFIG_MAP, POD
-from flotilla_common.control.plan import Action, Chain, Event, Frozen, Json, Patch, Plan, Stage
+from flotilla_common.control.plan import Action, Chain, Event, Frozen, Intent, Json, Patch, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_sidecar.launchpriority.barriers import GOOD_SECONDS, Barrier
@@ -90,20 +90,27 @@ def _in_the_way(pod: Pod, has_key: bool, now: datetime) -> Plan:
 
 
 def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
-    key, cause = key_of(rank), f"container priority {rank}"
+    key, cause, pods = key_of(rank), f"container priority {rank}", (pod.metadata.name,)
     owned = {"ownerReferences": [_owner(pod.metadata)]}
     name, namespace = barrier_name(pod), pod.metadata.namespace
     if not barrier.uid:
         metadata: Json = {"name": name, "namespace": namespace} | owned
         body: Json = {"apiVersion": CONFIG_MAP.api_version, "kind": CONFIG_MAP.kind, "metadata": metadata}
-        return create_of(CONFIG_MAP, body | {"data": {key: "true"}}, cause=cause, tells_if_taken=False)
+        return create_of(
+            CONFIG_MAP,
+            body | {"data": {key: "true"}},
+            intent=Intent.CREATE,
+            cause=cause,
+            pods=pods,
+            tells_if_taken=False,
+        )
     data: dict[str, str | None] = {key: "true"}
     meta = ObjectMeta(name=name, namespace=namespace, uid=barrier.uid, resource_version=barrier.version)
     if not barrier.earlier:
-        return patch_of(CONFIG_MAP, meta, cause=cause, body={"data": data})
+        return patch_of(CONFIG_MAP, meta, intent=Intent.UPDATE, cause=cause, pods=pods, body={"data": data})
     # The keys of an earlier pod would let this one start in any order. Owned by this pod, it is not collected.
     body = {"metadata": owned, "data": dict.fromkeys(sorted(barrier.keys)) | data}
-    return patch_of(CONFIG_MAP, meta, cause=cause, body=body, on_version=True)
+    return patch_of(CONFIG_MAP, meta, intent=Intent.UPDATE, cause=cause, pods=pods, body=body, on_version=True)
 
 
 def _owner(meta: ObjectMeta) -> Json:
@@ -113,4 +120,4 @@ def _owner(meta: ObjectMeta) -> Json:
 
 def _complete(pod: Pod) -> Patch:
     body = {"metadata": {"annotations": {LAUNCH_COMPLETED: "true"}}}
-    return patch_of(POD, pod.metadata, cause="the last container may start", body=body)
+    return patch_of(POD, pod.metadata, intent=Intent.REFRESH, cause="the last container may start", body=body)

@@ -10,7 +10,7 @@ import msgspec
 from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import POD_READY
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Plan, Stage
+from flotilla_common.control.plan import Intent, Plan, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.readiness import ensure_pod_ready
@@ -39,6 +39,6 @@ def plan(snapshot: PodSnapshot, now: datetime) -> Plan:
     """
     if not waits_for_condition(snapshot.pod):
         return Plan()
-    edit = PodEdit(snapshot.pod, "first readiness", phase="")
+    edit = PodEdit(snapshot.pod, Intent.REFRESH, "first readiness", phase="")
     ensure_pod_ready(edit, now)
     return Plan(stages=(Stage(chains=(edit.chain(),)),))

@@ -20,7 +20,7 @@ from flotilla_common.api.kinds.resourcedistribution.types import (
     ResourceDistribution,
 )
 from flotilla_common.api.meta import controller_of
-from flotilla_common.control.plan import Chain, Create, Delete, Patch
+from flotilla_common.control.plan import Chain, Create, Delete, Intent, Patch
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
 from flotilla_sidecar.resourcedistribution.content import Copy
@@ -46,7 +46,8 @@ def creation(distribution: ResourceDistribution, namespace: str, now: datetime) 
     source = distribution.source
     metadata = {"name": source.name, "namespace": namespace} | _metadata(distribution, now)
     body = {key: value for key, value in source.document.items() if key != "status"} | {"metadata": metadata}
-    return create_of(source.resource, body, cause="distribute", phase=phase(CREATE_FAILED, namespace))
+    where = phase(CREATE_FAILED, namespace)
+    return create_of(source.resource, body, intent=Intent.CREATE, cause="distribute", phase=where)
 
 
 def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: datetime) -> Patch:
@@ -56,6 +57,7 @@ def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: d
     return patch_of(
         distribution.source.resource,
         copy.metadata,
+        intent=Intent.UPDATE,
         cause="its content differs",
         body=content | {"metadata": metadata},
         on_version=True,
@@ -70,6 +72,7 @@ def replacement(distribution: ResourceDistribution, copy: Copy, now: datetime) -
     old = delete_of(
         distribution.source.resource,
         copy.metadata,
+        intent=Intent.REPLACE,
         cause="its type differs, and cannot be changed",
         on_version=True,
         phase=phase(UPDATE_FAILED, where),
@@ -81,7 +84,12 @@ def removal(distribution: ResourceDistribution, copy: Copy) -> Delete:
     """Delete the copy of a namespace that is no target."""
     where = phase(DELETE_FAILED, copy.metadata.namespace)
     return delete_of(
-        distribution.source.resource, copy.metadata, cause="no longer a target", on_version=True, phase=where
+        distribution.source.resource,
+        copy.metadata,
+        intent=Intent.DELETE,
+        cause="no longer a target",
+        on_version=True,
+        phase=where,
     )
 
 

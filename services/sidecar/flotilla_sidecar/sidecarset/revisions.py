@@ -11,7 +11,7 @@ from flotilla_common.api.meta import controller_of
 from flotilla_common.api.resources import REVISION
 from flotilla_common.api.selectors import Selector
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS
-from flotilla_common.control.plan import Chain, PatchType
+from flotilla_common.control.plan import Chain, Intent, PatchType
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.ownership import certain, take_in
 from flotilla_common.workload.recipe import RevisionOwner, RevisionRecipe
@@ -71,6 +71,7 @@ def _tag(context: PlanContext, busy: set[str]) -> Chain:
     patch = patch_of(
         REVISION,
         newest.metadata,
+        intent=Intent.REVISION,
         cause=f"custom version {version}",
         body={"metadata": {"labels": {CUSTOM_VERSION_LABEL: version}}},
         patch_type=PatchType.MERGE,
@@ -90,7 +91,11 @@ def _forget(context: PlanContext, own: Sequence[ControllerRevision]) -> Chain:
     if len(own) <= limit:
         return ()
     deletes = surplus_revisions(own, limit, spared=_needed(context, own))
-    return (certain(SIDECAR_SET, context.sidecar_set.metadata), *deletes[:MAX_CHAINS_PER_PASS]) if deletes else ()
+    return (
+        (certain(SIDECAR_SET, context.sidecar_set.metadata, Intent.REVISION), *deletes[:MAX_CHAINS_PER_PASS])
+        if deletes
+        else ()
+    )
 
 
 def _needed(context: PlanContext, own: Sequence[ControllerRevision]) -> set[str]:

@@ -8,7 +8,7 @@ import msgspec
 from flotilla_common.api.documents import Json
 from flotilla_common.api.kinds.sidecarset.types import SIDECAR_SET, SidecarSet, SidecarSetStatus
 from flotilla_common.control.plan import Frozen, Patch
-from flotilla_common.control.writes import patch_of
+from flotilla_common.control.writes import write_status
 from flotilla_sidecar.sidecarset.context import PlanContext
 
 
@@ -51,8 +51,7 @@ def _patch(sidecar_set: SidecarSet, status: SidecarSetStatus) -> Patch:
         "readyPods": status.ready_pods,
         "updatedReadyPods": status.updated_ready_pods or None,  # absent when 0, which the others never are
     }
-    body: Json = {"status": msgspec.to_builtins(status) | counts}
-    return patch_of(SIDECAR_SET, sidecar_set.metadata, cause="status", body=body, subresource="status", on_version=True)
+    return write_status(SIDECAR_SET, sidecar_set.metadata, msgspec.to_builtins(status) | counts)
 
 
 def _names(status: SidecarSetStatus) -> tuple[object, ...]:

@@ -24,7 +24,7 @@ from flotilla_common.api.kinds.sidecarset.podmetadata import patched_annotations
 from flotilla_common.api.kinds.sidecarset.records import Record, records, written
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.subject import Subject
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_sidecar.sidecarset.condition import judge
@@ -73,7 +73,7 @@ class PodChange:
 
     def edit(self, cause: str) -> PodEdit:
         """The writes so far."""
-        edit = PodEdit(self._pod, cause)
+        edit = PodEdit(self._pod, Intent.UPDATE, cause, revision=self._context.revision_name)
         edit.on_this_version()
         for name, image in self.images.items():
             edit.set_image(name, image)
@@ -143,7 +143,7 @@ def idle_chain(context: PlanContext, pod: Pod, found: Look) -> Chain:
 
 def unupgradable_chain(context: PlanContext, pod: Pod) -> Chain:
     """Say on the pod that its sidecars cannot be updated where they run."""
-    edit = PodEdit(pod, "more than images of its sidecars has changed")
+    edit = PodEdit(pod, Intent.UPDATE, "more than images of its sidecars has changed")
     judge(edit, context.wanted.name, context.now, upgradable=False)
     return edit.chain()
 

@@ -15,7 +15,7 @@ from flotilla_common.api.keys import SIDECAR_TERMINATED
 from flotilla_common.api.kinds.containerrecreaterequest.types import IGNORE, RECREATE_REQUEST, ContainerRecreateRequest
 from flotilla_common.api.meta import rfc3339
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Action, Event, Frozen, Json, PatchType, Plan, Reason, Stage
+from flotilla_common.control.plan import Action, Event, Frozen, Intent, Json, PatchType, Plan, Reason, Stage
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.workload.ownership import owner_reference
@@ -76,7 +76,13 @@ def _virtual(ending: Ending) -> Plan:
         return Plan(events=(told,))
     body: Json = {"spec": {"containers": changed}}
     patch = patch_of(
-        POD, ending.pod.metadata, cause="end sidecars", body=body, patch_type=PatchType.STRATEGIC, on_success=told
+        POD,
+        ending.pod.metadata,
+        intent=Intent.UPDATE,
+        cause="end sidecars",
+        body=body,
+        patch_type=PatchType.STRATEGIC,
+        on_success=told,
     )
     return Plan(stages=(Stage(chains=((patch,),)),))
 
@@ -127,7 +133,15 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
         },
     }
     told = Event(reason=_EVENT, message=_told(left, "crr"))
-    yield create_of(RECREATE_REQUEST, body, cause="end sidecars", tells_if_taken=False, on_success=told)
+    yield create_of(
+        RECREATE_REQUEST,
+        body,
+        intent=Intent.CREATE,
+        cause="end sidecars",
+        pods=(meta.name,),
+        tells_if_taken=False,
+        on_success=told,
+    )
 
 
 def _final(ending: Ending, now: datetime) -> Action:
@@ -142,6 +156,7 @@ def _final(ending: Ending, now: datetime) -> Action:
     return patch_of(
         POD,
         ending.pod.metadata,
+        intent=Intent.STATUS,
         cause=f"the pod has {phase.lower()}",
         body={"status": {"phase": phase, "conditions": [condition]}},
         patch_type=PatchType.STRATEGIC,

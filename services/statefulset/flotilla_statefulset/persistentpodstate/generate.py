@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.persistentpodstate.types import (
 )
 from flotilla_common.api.meta import ObjectMeta, controller_of
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Create, Json, Patch
+from flotilla_common.control.plan import Create, Intent, Json, Patch
 from flotilla_common.control.writes import create_of, delete_of, patch_of
 from flotilla_statefulset.persistentpodstate.snapshot import StateSnapshot
 from flotilla_statefulset.persistentpodstate.workloads import Workload
@@ -123,7 +123,7 @@ def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
         },
         "spec": msgspec.to_builtins(wanted(owner)),
     }
-    return create_of(PERSISTENT_POD_STATE, body, cause=f"annotations of {owner.called}")
+    return create_of(PERSISTENT_POD_STATE, body, intent=Intent.CREATE, cause=f"annotations of {owner.called}")
 
 
 def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
@@ -158,7 +158,7 @@ def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, said: str) -
         "spec": {part: changed.get(part) for part in parts},
     }
     cause = "the annotations of its workload changed"
-    return patch_of(PERSISTENT_POD_STATE, state.metadata, cause=cause, body=body, on_version=True)
+    return patch_of(PERSISTENT_POD_STATE, state.metadata, intent=Intent.UPDATE, cause=cause, body=body, on_version=True)
 
 
 def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
@@ -172,5 +172,5 @@ def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload,
         return False
     cause = f"{owner.called} no longer asks for it"
     draft.reason("NoLongerWanted", cause)
-    draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, cause=cause),)])
+    draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, intent=Intent.DELETE, cause=cause),)])
     return True

@@ -12,7 +12,7 @@ from flotilla_common.api.core import ControllerRevision, PersistentVolumeClaim, 
 from flotilla_common.api.kinds.statefulset.types import STATEFUL_SET, StatefulSet
 from flotilla_common.api.meta import OwnerReference
 from flotilla_common.api.resources import CLAIM, POD
-from flotilla_common.control.plan import Create, Event, Json, Patch
+from flotilla_common.control.plan import Create, Event, Intent, Json, Patch
 from flotilla_common.control.writes import create_of, patch_of
 from flotilla_common.gates import Gates
 from flotilla_common.workload.claimrecord import claims_of_revision
@@ -104,7 +104,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         kept = [self._set_reference()] if with_set else []
         kept += [_reference(POD.api_version, POD.kind, pod.metadata.name, pod.metadata.uid)] if with_pod else []
         mine = {self.owner.metadata.uid, pod.metadata.uid}
-        return _owned_by(claim, [one for one in claim.metadata.owner_references if one.uid not in mine], kept)
+        others = [one for one in claim.metadata.owner_references if one.uid not in mine]
+        return _owned_by(claim, pod.metadata.name, others, kept)
 
     def untied(self, ordinals: Container[int]) -> list[Patch]:
         """Keep the claims of these ordinals, which are wanted, from going with a pod. Not those that go already."""
@@ -122,7 +123,9 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
             for one in claim.metadata.owner_references
             if one.uid != self.owner.metadata.uid and not _is_pod(one, self._pod_name(ordinal))
         ]
-        return _owned_by(claim, others, [self._set_reference()] if self.retention.with_set else [])
+        return _owned_by(
+            claim, self._pod_name(ordinal), others, [self._set_reference()] if self.retention.with_set else []
+        )
 
     def _is_tied(self, claim: PersistentVolumeClaim, ordinal: int) -> bool:
         return any(_is_pod(one, self._pod_name(ordinal)) for one in claim.metadata.owner_references)
@@ -149,7 +152,9 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return create_of(
             CLAIM,
             body,
+            intent=Intent.CLAIM,
             cause=f"claim of {pod}",
+            pods=(pod,),
             phase=CLAIM_PHASE + name,
             tells_if_taken=False,
             on_success=Event(
@@ -265,12 +270,14 @@ def _is_pod(reference: OwnerReference, name: str) -> bool:
     return reference.kind == POD.kind and reference.api_version == POD.api_version and reference.name == name
 
 
-def _owned_by(claim: PersistentVolumeClaim, others: Iterable[OwnerReference], kept: Iterable[Json]) -> Patch:
+def _owned_by(claim: PersistentVolumeClaim, pod: str, others: Iterable[OwnerReference], kept: Iterable[Json]) -> Patch:
     owners = [*(msgspec.to_builtins(one) for one in others), *kept]
     return patch_of(
         CLAIM,
         claim.metadata,
+        intent=Intent.CLAIM,
         cause="claim retention policy",
+        pods=(pod,),
         body={"metadata": {"ownerReferences": owners or None}},
         on_version=True,
     )

@@ -5,7 +5,7 @@ Their claims are tied to them before they go, where the policy says so: then gar
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain
+from flotilla_common.control.plan import Chain, Intent
 from flotilla_common.control.wording import named
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.delete import delete_chain, is_held
@@ -51,7 +51,7 @@ def _delete(context: PlanContext, pods: list[tuple[int, Pod]], draft: Draft) -> 
         if len(chains) >= MAX_CHAINS_PER_PASS:
             break
         if draft.touch(pod):
-            chains.append(delete_chain(context, pod, CAUSE, before=_ties(context, ordinal, pod)))
+            chains.append(delete_chain(context, pod, Intent.SCALE_IN, CAUSE, before=_ties(context, ordinal, pod)))
     if held:
         draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {named(held)}", held)
     if going := [pod for _, pod in pods if pod not in held]:

@@ -4,7 +4,7 @@
 from flotilla_common.api.core import ControllerRevision
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import Draft
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.writes import create_of
 from flotilla_common.workload.lifecycle import PREPARING_UPDATE
 from flotilla_common.workload.slowstart import CREATES_PER_PASS, creates_of_pass, first_batch
@@ -77,7 +77,9 @@ class Creator:
         pod = create_of(
             POD,
             body,
+            intent=Intent.CREATE,
             cause="scale up",
+            revision=factory.revision,
             phase=PHASE,
             tells_if_taken=False,
             on_success=Event(reason="SuccessfulCreate", message=f"create Pod {name} in StatefulSet {owner} successful"),

@@ -2,7 +2,7 @@
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_NORMAL, hooked, write_state
 from flotilla_common.workload.podedit import PodEdit
@@ -18,20 +18,24 @@ def is_held(context: PlanContext, pod: Pod) -> bool:
     return hooked(lifecycle.pre_delete if lifecycle else None, pod)
 
 
-def delete_chain(context: PlanContext, pod: Pod, cause: str, *, before: Chain = ()) -> Chain:
+def delete_chain(
+    context: PlanContext, pod: Pod, intent: Intent, cause: str, *, revision: str = "", before: Chain = ()
+) -> Chain:
     """Delete the pod after the writes `before`; while the hook holds it, put it into PreparingDelete instead, once.
 
     A pod that is not healthy may be deleted out of turn, so it is deleted at exactly the version that said so: on a
     view that is behind, it may be serving by now.
     """
     if is_held(context, pod):
-        return _state_chain(context, pod, PREPARING_DELETE, cause)
+        return _state_chain(context, pod, PREPARING_DELETE, Intent.HOLD, cause)
     meta = pod.metadata
     told = f"delete Pod {meta.name} in StatefulSet {context.statefulset.metadata.name}"
     delete = delete_of(
         POD,
         meta,
+        intent=intent,
         cause=cause,
+        revision=revision,
         phase=PHASE,
         on_version=not traits(pod).healthy,
         on_success=Event(reason="SuccessfulDelete", message=f"{told} successful"),
@@ -43,12 +47,18 @@ def delete_chain(context: PlanContext, pod: Pod, cause: str, *, before: Chain = 
     return (*before, delete)
 
 
+def recreate_chain(context: PlanContext, pod: Pod) -> Chain:
+    """Delete the pod, so that one of the update revision takes its place."""
+    revision = context.update_name
+    return delete_chain(context, pod, Intent.RECREATE, f"recreate update to {revision}", revision=revision)
+
+
 def keep_chain(context: PlanContext, pod: Pod) -> Chain:
     """Bring a pod back that waits in PreparingDelete and is wanted after all."""
-    return _state_chain(context, pod, PREPARING_NORMAL, "deletion is no longer wanted")
+    return _state_chain(context, pod, PREPARING_NORMAL, Intent.UPDATE, "deletion is no longer wanted")
 
 
-def _state_chain(context: PlanContext, pod: Pod, state: str, cause: str) -> Chain:
-    edit = PodEdit(pod, cause, phase=PHASE)
+def _state_chain(context: PlanContext, pod: Pod, state: str, intent: Intent, cause: str) -> Chain:
+    edit = PodEdit(pod, intent, cause, phase=PHASE)
     write_state(edit, state, context.statefulset.spec.lifecycle, context.now)
     return edit.chain() if edit.changed else ()

@@ -10,7 +10,7 @@ from enum import Enum
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.podedit import PodEdit
@@ -19,7 +19,7 @@ from flotilla_statefulset.statefulset.claims import pod_not_created
 from flotilla_statefulset.statefulset.context import PlanContext
 from flotilla_statefulset.statefulset.create import PHASE as CREATE
 from flotilla_statefulset.statefulset.create import Creator
-from flotilla_statefulset.statefulset.delete import delete_chain, is_held, keep_chain
+from flotilla_statefulset.statefulset.delete import delete_chain, is_held, keep_chain, recreate_chain
 from flotilla_statefulset.statefulset.due import is_astray, is_broken, is_due, is_left, is_target, must_be_recreated
 from flotilla_statefulset.statefulset.inplace import in_place_chain
 from flotilla_statefulset.statefulset.pods import Traits, traits
@@ -137,7 +137,7 @@ class _Walk:
         """A pod that ran to its end makes room for a new one of its name."""
         name = pod.metadata.name
         if not kind.terminating and self._draft.touch(pod):
-            self._chains.append(delete_chain(self._context, pod, f"the pod is {kind.phase}"))
+            self._chains.append(delete_chain(self._context, pod, Intent.REPLACE, f"the pod is {kind.phase}"))
         self._draft.reason("ReplacingPod", f"replacing {name}: it is {kind.phase}", [name])
         return self._charge()
 
@@ -157,9 +157,11 @@ class _Walk:
         if due is None or (due and is_held(self._context, pod)):
             self._draft.reason("WaitingForHook", f"waiting: the preDelete hook holds {pod.metadata.name}", [pod])
         elif self._draft.touch(pod):
-            cause = "preDelete hook let go"
-            chain = delete_chain(self._context, pod, cause) if due else keep_chain(self._context, pod)
-            self._chains.append(chain)
+            self._chains.append(
+                delete_chain(self._context, pod, Intent.DELETE, "preDelete hook let go")
+                if due
+                else keep_chain(self._context, pod)
+            )
 
     def _settle_update(self, ordinal: int, pod: Pod) -> None:
         """A pod in PreparingUpdate is out of service for an update that has begun: it goes on when its hook lets go,
@@ -168,7 +170,7 @@ class _Walk:
         if context.targets.paused or context.targets.on_delete or not is_target(context, ordinal, pod):
             return
         if must_be_recreated(context, ordinal, pod):
-            chain = delete_chain(context, pod, f"recreate update to {context.update_name}")
+            chain = recreate_chain(context, pod)
         else:
             chain = in_place_chain(context, pod, draft.waits)
         if chain and draft.touch(pod):
@@ -181,7 +183,7 @@ class _Walk:
         ties = [(claims.tie(claim, pod, scaled_away=False),) for claim in misfits]
         self._chains += ties
         if not kind.named and self._draft.touch(pod):
-            edit = PodEdit(pod, "identity of the pod", phase=REPAIR)
+            edit = PodEdit(pod, Intent.UPDATE, "identity of the pod", phase=REPAIR)
             edit.set_labels(identity_labels(context, ordinal))
             told = f"update Pod {pod.metadata.name} in StatefulSet {context.statefulset.metadata.name}"
             self._chains.append(

@@ -7,7 +7,7 @@ from flotilla_common.api.core import PersistentVolumeClaim
 from flotilla_common.api.documents import member
 from flotilla_common.api.keys import CLAIM_OWNER_ANNOTATION
 from flotilla_common.api.resources import CLAIM
-from flotilla_common.control.plan import Chain, Event, Patch
+from flotilla_common.control.plan import Chain, Event, Intent, Patch
 from flotilla_common.control.writes import patch_of
 from flotilla_common.workload.claims import ClaimTemplate
 from flotilla_statefulset.statefulset.claimstate import claim_state
@@ -77,7 +77,9 @@ class Growth:
         return patch_of(
             CLAIM,
             claim.metadata,
+            intent=Intent.CLAIM,
             cause=f"volume of {pod} grows",
+            pods=(pod,),
             phase=PHASE,
             body={
                 "metadata": {"annotations": {CLAIM_OWNER_ANNOTATION: owner}},

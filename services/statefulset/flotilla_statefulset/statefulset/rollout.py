@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 from flotilla_common.api.core import Pod
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain
+from flotilla_common.control.plan import Chain, Intent
 from flotilla_common.control.wording import named, pods_word
 from flotilla_common.workload.inplace import UpdateRefused
 from flotilla_common.workload.inplace.state import in_grace
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, PREPARING_UPDATE
 from flotilla_common.workload.ordering import sort_by_priority
 from flotilla_statefulset.statefulset.context import PlanContext
-from flotilla_statefulset.statefulset.delete import delete_chain, is_held
+from flotilla_statefulset.statefulset.delete import delete_chain, is_held, recreate_chain
 from flotilla_statefulset.statefulset.due import is_astray, is_broken, must_be_recreated
 from flotilla_statefulset.statefulset.inplace import hindrance, in_place_chain
 from flotilla_statefulset.statefulset.pods import traits
@@ -111,7 +111,7 @@ class _Update:
             self._deleting.add(ordinal)
             self._use(ordinal)
             if not kind.terminating and kind.state != PREPARING_DELETE:
-                self._delete(pod, "specified for deletion")
+                self._delete(pod, delete_chain(self._context, pod, Intent.DELETE, "specified for deletion"))
         if blocked:
             self._explain_budget(f"{named(blocked)} (specified for deletion)", blocked)
 
@@ -182,7 +182,8 @@ class _Update:
         """Delete a pod that is of neither revision that a new one could get."""
         pod = self._context.pods.by_ordinal[ordinal]
         if pod.metadata.uid not in self._draft.touched and traits(pod).state != PREPARING_DELETE:
-            self._delete(pod, f"broken, and neither of {self._context.update_name} nor of the current revision")
+            cause = f"broken, and neither of {self._context.update_name} nor of the current revision"
+            self._delete(pod, delete_chain(self._context, pod, Intent.REPLACE, cause))
 
     def _take(self, ordinal: int) -> None:
         """Bring one target forward. Raises UpdateRefused or ResizeRefused."""
@@ -205,7 +206,7 @@ class _Update:
     def _change(self, ordinal: int, pod: Pod) -> None:
         """In place if that is wanted and possible, else by another pod. Raises UpdateRefused."""
         if must_be_recreated(self._context, ordinal, pod):
-            self._delete(pod, f"recreate update to {self._context.update_name}")
+            self._delete(pod, recreate_chain(self._context, pod))
             self._updated.append(pod)
             return
         chain = in_place_chain(self._context, pod, self._draft.waits)
@@ -219,11 +220,11 @@ class _Update:
         else:
             self._held.append(pod)
 
-    def _delete(self, pod: Pod, cause: str) -> None:
+    def _delete(self, pod: Pod, chain: Chain) -> None:
         if is_held(self._context, pod):
             self._held.append(pod)
         if self._draft.touch(pod):
-            self._chains.append(delete_chain(self._context, pod, cause))
+            self._chains.append(chain)
 
     def _fail(self, phase: str, code: str, text: str, pods: Iterable[Pod]) -> None:
         self._draft.errors.append((phase, text))

@@ -18,7 +18,7 @@ from flotilla_common.api.kinds.statefulset.types import (
 )
 from flotilla_common.api.meta import Condition
 from flotilla_common.control.plan import Frozen, Patch
-from flotilla_common.control.writes import patch_of
+from flotilla_common.control.writes import write_status
 from flotilla_statefulset.statefulset.claims import CLAIM_PHASE, unmade_claim
 from flotilla_statefulset.statefulset.claimstate import claim_state
 from flotilla_statefulset.statefulset.context import PlanContext
@@ -145,11 +145,4 @@ def _patch(statefulset: StatefulSet, status: StatefulSetStatus) -> Patch:
     content: dict[str, Any] = msgspec.to_builtins(status)
     for member in ("updatedReadyReplicas", "updatedAvailableReplicas", "volumeClaims", "conditions"):
         content[member] = content[member] or None  # absent when there is nothing to say
-    return patch_of(
-        STATEFUL_SET,
-        statefulset.metadata,
-        cause="status",
-        body={"status": content},
-        subresource="status",
-        on_version=True,
-    )
+    return write_status(STATEFUL_SET, statefulset.metadata, content)

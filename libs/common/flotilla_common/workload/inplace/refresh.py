@@ -12,7 +12,7 @@ from flotilla_common.api.core import Pod
 from flotilla_common.api.keys import IN_PLACE_GRACE, IN_PLACE_READY, LEGACY_IN_PLACE_GRACE
 from flotilla_common.api.meta import Condition
 from flotilla_common.api.moments import later
-from flotilla_common.control.plan import Chain, Frozen
+from flotilla_common.control.plan import Chain, Frozen, Intent
 from flotilla_common.workload.inplace.completion import completed, containers_completed
 from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.start import half_started
@@ -74,8 +74,8 @@ def refresh(
 
 def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: InPlaceContext) -> Refresh:
     """The update that waits for the end of its grace period: go on waiting, begin, or drop it."""
-    edit = PodEdit(pod, f"in-place update to {grace.revision}")
     if not context.recipe.belongs(pod.revision, grace.revision):
+        edit = PodEdit(pod, Intent.REFRESH, f"the in-place update to {grace.revision} is no longer wanted")
         edit.set_annotations({IN_PLACE_GRACE: None, LEGACY_IN_PLACE_GRACE: None})
         edit.on_this_version()
         return Refresh(chain=edit.chain())
@@ -84,6 +84,8 @@ def _finish_grace(pod: Pod, grace: Grace, state: InPlaceState | None, context: I
     rest = (later(state.update_timestamp, grace.grace_seconds) - context.now).total_seconds()
     if rest > 0:
         return Refresh(wait_seconds=math.ceil(rest))
+    revision = context.revision_name(grace.revision)
+    edit = PodEdit(pod, grace.spec.intent, f"in-place update to {revision}", revision=revision)
     chain = write_batch(edit, grace.spec, state, server_version=context.server_version, now=context.now)
     return Refresh(chain=chain)
 
@@ -94,8 +96,9 @@ def _next_batch(pod: Pod, state: InPlaceState, context: InPlaceContext) -> Chain
     ready = {status.name for status in pod.status.container_statuses if status.ready}
     if not ready.issuperset(required) or not containers_completed(pod, state, context.gates):
         return ()
-    edit = PodEdit(pod, f"next batch of the in-place update to {state.revision}")
-    return write_batch(edit, state.next_spec, state, server_version=context.server_version, now=context.now)
+    spec, revision = state.next_spec, context.revision_name(state.revision)
+    edit = PodEdit(pod, spec.intent, f"next batch of the in-place update to {revision}", revision=revision)
+    return write_batch(edit, spec, state, server_version=context.server_version, now=context.now)
 
 
 def _edit(
@@ -108,7 +111,7 @@ def _edit(
     wanted: bool,
 ) -> Refresh:
     """Labels, lifecycle state and conditions, in one write."""
-    edit = PodEdit(pod, "refresh")
+    edit = PodEdit(pod, Intent.REFRESH, "refresh")
     edit.set_labels(missing)
     target = _next_state(pod, context, on_target=on_target)
     if target:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from flotilla_common.control.plan import Frozen, Json
+from flotilla_common.control.plan import Frozen, Intent, Json
 
 
 class ContainerMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,3 +21,8 @@ class UpdateSpec(Frozen):
     metadata_patch: Json | None = None  # strategic merge patch of the metadata's members; None when metadata stays
     ref_metadata: dict[str, ContainerMeta] = {}
     env_from_metadata: bool = False
+
+    @property
+    def intent(self) -> Intent:
+        """What the writes of the update are for."""
+        return Intent.RESIZE if self.resources and not self.images else Intent.IN_PLACE_UPDATE

@@ -6,7 +6,6 @@ start without an update: the next start then finds it NotReady and goes straight
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from flotilla_common.api.core import Container, Pod
 from flotilla_common.api.keys import (
@@ -17,7 +16,7 @@ from flotilla_common.api.keys import (
     LEGACY_IN_PLACE_STATE,
 )
 from flotilla_common.api.meta import Condition
-from flotilla_common.control.plan import Chain, Event, Patch
+from flotilla_common.control.plan import Chain, Event, Intent, Patch
 from flotilla_common.gates import Gates
 from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.spec import UpdateSpec
@@ -46,9 +45,9 @@ def start(
     `revision_labels` put the pod on the target revision.
     """
     now = context.now
-    cause = f"in-place update to {spec.revision}"
-    before = _make_not_ready(pod, spec, context.gates, cause, now, on_failure)
-    edit = PodEdit(pod, cause)
+    intent = spec.intent if grace_seconds <= 0 else Intent.GRACE
+    before = _make_not_ready(pod, spec, context, intent, on_failure)
+    edit = _edit(pod, spec, context, intent)
     edit.set_labels(revision_labels)
     if context.drop_field_owners:
         edit.drop_field_owners()
@@ -84,15 +83,20 @@ def half_started(pod: Pod) -> bool:
 
 
 def _make_not_ready(
-    pod: Pod, spec: UpdateSpec, gates: Gates, cause: str, now: datetime, on_failure: Event | None
+    pod: Pod, spec: UpdateSpec, context: InPlaceContext, intent: Intent, on_failure: Event | None
 ) -> tuple[Patch, ...]:
     """Nothing for a pod that is surely NotReady already: the next write fails if this view of it is out of date."""
-    if not _disturbs(pod, spec, gates) or (half_started(pod) and not pod.ready):
+    if not _disturbs(pod, spec, context.gates) or (half_started(pod) and not pod.ready):
         return ()
-    edit = PodEdit(pod, cause)
-    edit.set_condition(Condition(type=IN_PLACE_READY, status="False", reason=STARTED, last_transition_time=now))
-    recompute_ready(edit, now)
+    edit = _edit(pod, spec, context, intent)
+    edit.set_condition(Condition(type=IN_PLACE_READY, status="False", reason=STARTED, last_transition_time=context.now))
+    recompute_ready(edit, context.now)
     return edit.chain(on_failure=on_failure)
+
+
+def _edit(pod: Pod, spec: UpdateSpec, context: InPlaceContext, intent: Intent) -> PodEdit:
+    revision = context.revision_name(spec.revision)
+    return PodEdit(pod, intent, f"in-place update to {revision}", revision=revision)
 
 
 def _disturbs(pod: Pod, spec: UpdateSpec, gates: Gates) -> bool:

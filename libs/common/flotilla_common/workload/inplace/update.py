@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from flotilla_common.api.core import Pod
 from flotilla_common.api.moments import later
-from flotilla_common.control.plan import Chain, Event
+from flotilla_common.control.plan import Chain, Event, Intent
 from flotilla_common.control.waits import Waits
 from flotilla_common.workload.inplace.context import InPlaceContext
 from flotilla_common.workload.inplace.spec import UpdateSpec
@@ -58,7 +58,8 @@ def update_in_place(
         warning=True,
     )
     if pod.state == UPDATED or (pod.state in _FRESH and hooked(hook, pod)):
-        edit = PodEdit(pod, f"prepare in-place update to {spec.revision}")
+        revision = context.revision_name(spec.revision)
+        edit = PodEdit(pod, Intent.HOLD, f"prepare in-place update to {revision}", revision=revision)
         write_state(edit, PREPARING_UPDATE, context.lifecycle, context.now, rehook=pod.state == UPDATED)
         return edit.chain(on_failure=failed)
     if pod.state == PREPARING_UPDATE and hooked(hook, pod):

@@ -44,7 +44,9 @@ def _resize(edit: PodEdit, resources: Json, on_failure: Event | None) -> Patch:
     return patch_of(
         POD,
         edit.pod.metadata,
+        intent=edit.intent,
         cause=edit.cause,
+        revision=edit.revision,
         phase=edit.phase,
         body={"spec": {"containers": [{"name": name, "resources": change} for name, change in resources.items()]}},
         patch_type=PatchType.STRATEGIC,
