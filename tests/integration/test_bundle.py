@@ -114,8 +114,8 @@ async def test_a_recorded_rollout_is_planned_again(flotilla: Fleet, tmp_path: Pa
     code, told = replayed(path)
     assert [step["differences"] for step in told["steps"] if step["differences"]] == []
     assert (code, told["differing"], told["missingVersions"]) == (0, 0, 0)
-    causes = {act["cause"].split()[0] for step in told["steps"] for act in step["did"]}
-    assert {"new", "in-place", "scale"} <= causes, causes
+    intents = {act["intent"] for step in told["steps"] for act in step["did"]}
+    assert {"revision", "in-place update", "create"} <= intents, intents
     assert len(told["steps"]) > 5
 
     tampered = tmp_path / "tampered.jsonl"

@@ -10,8 +10,8 @@ from flotilla_cli.imagined.writes import Write
 from flotilla_cli.views import view_of
 from flotilla_cli.views.kindview import KindView, revision_of
 from flotilla_common.api.documents import Json
-from flotilla_common.api.resources import POD, REVISION
-from flotilla_common.control.plan import Create, Patch, Plan
+from flotilla_common.api.resources import REVISION
+from flotilla_common.control.plan import Create, Intent, Plan
 
 
 def composed(
@@ -49,8 +49,7 @@ def _serving(observer: Observer, plan: Plan) -> Serving | None:
 
 def _counts(write: Write) -> bool:
     """Statuses are written as often as there is time for it: nobody can tell how often that will be."""
-    action = write.action
-    return not isinstance(action, Patch) or action.subresource != "status" or action.resource == POD
+    return write.action.intent is not Intent.STATUS
 
 
 def _revision(kind: KindView, applied: Applied, writes: Sequence[Write]) -> Revision | None:

@@ -66,22 +66,19 @@ def _append_waves(text: Text, first: int, last: int, waves: Sequence[Wave], *, e
     number = f"{first}." if first == last else f"{first}.-{last}."
     when = _when(waves[0], everything=everything) + (f", and so on: {len(waves)} waves alike" if len(waves) > 1 else "")
     text.append(f"{number:>4} ", style="bold").append(f"{when}\n", style="dim")
-    kinds: dict[tuple[str, ...], list[Step]] = {}
+    kinds: dict[tuple[str, ...], list[Step]] = {}  # steps that read the same but for the names
     for step in (step for wave in waves for step in wave.steps):
-        kinds.setdefault(_sort_of(step), []).append(step)
+        kinds.setdefault((step.do, step.kind, _details(step)), []).append(step)
     for steps in kinds.values():
         text.append(f"       {_line(steps, everything=everything)}\n", style=_STYLES.get(steps[0].do, ""))
 
 
-def _sort_of(step: Step) -> tuple[str, ...]:
-    """Steps that are told in one line."""
-    return step.do, step.kind, step.why, step.refused, _changes(step.changes), _cause(step)
-
-
-def _cause(step: Step) -> str:
-    """The planner's words, where the step itself does not say it all; those of claims name each pod."""
+def _details(step: Step) -> str:
+    """What changes and why; in the planner's words where the step itself does not say it all: those of claims name each
+    pod."""
     told = step.kind == CLAIM.kind or (step.kind == POD.kind and step.do != "delete")
-    return "" if told else step.cause
+    details = [_changes(step.changes), step.why, "" if told else step.cause]
+    return "; ".join(filter(None, [*details, f"REFUSED: {step.refused}" if step.refused else ""]))
 
 
 def _when(wave: Wave, *, everything: bool) -> str:
@@ -104,9 +101,8 @@ def _line(steps: Sequence[Step], *, everything: bool) -> str:
     noun = _NOUNS.get(step.kind, step.kind)
     what = f"{len(steps)} {noun}s: " if len(steps) > 1 else "" if step.alias else f"{noun} "
     line = f"{_VERBS.get(step.do, step.do)} {what}{_names([_name(one) for one in steps], everything)}"
-    details = [part for part in (_changes(step.changes), step.why, _cause(step)) if part]
-    details += [f"REFUSED: {step.refused}"] if step.refused else []
-    return f"{line}: {'; '.join(details)}" if details else line
+    details = _details(step)
+    return f"{line}: {details}" if details else line
 
 
 def _name(step: Step) -> str:

@@ -1,6 +1,6 @@
 """What a write means to people: a pod is updated in place, recreated, created, deleted; a claim is made; and so on.
 
-What a step was follows from the object before and after it, not from the words of the planner.
+What a step is follows from the intent of the write, and what it changes from the object before and after it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,22 @@ from flotilla_cli.imagined.writes import Write
 from flotilla_common.api import keys
 from flotilla_common.api.documents import Json, mappings, member, strings
 from flotilla_common.api.resources import POD, REVISION
-from flotilla_common.control.plan import Create, Delete
+from flotilla_common.control.plan import Create, Delete, Intent
 
 IN_PLACE, RECREATE, CREATE, DELETE = "updateInPlace", "recreate", "create", "delete"
 RESIZE, RESTART, MARK, HOLD, GRACE, PATCH = "resizeInPlace", "restart", "mark", "hold", "grace", "patch"
 INJECT = "inject"
+
+_TO_PODS = {
+    Intent.IN_PLACE_UPDATE: IN_PLACE,
+    Intent.UPDATE: IN_PLACE,
+    Intent.RESIZE: RESIZE,
+    Intent.GRACE: GRACE,
+    Intent.HOLD: HOLD,
+    Intent.INJECT: INJECT,
+    Intent.RECREATE: MARK,
+}
+"""What patches of pods are, by intent; all others are bookkeeping."""
 
 
 class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
@@ -36,6 +47,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     name: str = ""  # empty: a pod that is yet to be made, whose name is not known before
     node: str = ""
     revision: str = ""  # that the pod is on then
+    target: str = ""  # full name of the revision that the pod moves to, or of which it is made
     changes: tuple[Change, ...] = ()
     cause: str = ""  # the planner's
     why: str = ""  # why it is not done in a milder way
@@ -52,8 +64,8 @@ def step_of(write: Write) -> Step | None:
     if isinstance(action, Create):
         return _step(write, CREATE)
     if isinstance(action, Delete):
-        return _step(write, DELETE) if write.effective else None
-    if not write.effective or before is None or (action.subresource == "status" and action.resource != POD):
+        return _step(write, RECREATE if action.intent is Intent.RECREATE else DELETE) if write.effective else None
+    if not write.effective or before is None or action.intent is Intent.STATUS:
         return None
     if action.resource == POD and after is not None:
         return _pod_step(write, before, after)
@@ -61,23 +73,13 @@ def step_of(write: Write) -> Step | None:
 
 
 def _pod_step(write: Write, before: Json, after: Json) -> Step | None:
-    if injected := tuple(_injected(before, after)):
-        return _step(write, INJECT, changes=injected)
-    was, now = _labels(before), _labels(after)
-    images = tuple(_container_changes(before, after))
-    if images:
-        resized = all(change.what.endswith(" resources") for change in images)
-        return _step(write, RESIZE if resized else IN_PLACE, changes=(*images, *_metadata_changes(before, after)))
-    if keys.SPECIFIED_DELETE_LABEL in now.keys() - was.keys():
-        return _step(write, MARK)
-    if was.get(keys.REVISION_LABEL) != now.get(keys.REVISION_LABEL):
-        annotations = strings(member(after, "metadata").get("annotations"))
-        waits = keys.IN_PLACE_GRACE in annotations
-        return _step(write, GRACE if waits else IN_PLACE, changes=tuple(_metadata_changes(before, after)))
-    state = now.get(keys.STATE_LABEL, "")
-    if state != was.get(keys.STATE_LABEL, "") and state.startswith("Preparing") and state != "PreparingNormal":
-        return _step(write, HOLD, why=state)
-    return None
+    do = _TO_PODS.get(write.action.intent)
+    if do is None or (write.action.intent is Intent.UPDATE and before.get("spec") == after.get("spec")):
+        return None
+    if do == HOLD:
+        return _step(write, do, why=_labels(after).get(keys.STATE_LABEL, ""))
+    changes = (*_injected(before, after), *_container_changes(before, after), *_metadata_changes(before, after))
+    return _step(write, do, changes=changes)
 
 
 def _injected(before: Json, after: Json) -> Iterator[Change]:
@@ -97,6 +99,7 @@ def _step(write: Write, do: str, *, changes: tuple[Change, ...] = (), why: str =
         name=action.name,
         node=demanded_node(document) if action.resource == POD else "",
         revision=_labels(document).get(keys.REVISION_LABEL, "") if action.resource == POD else "",
+        target=action.revision if action.resource == POD else "",
         changes=changes,
         cause=action.cause,
         why=why,

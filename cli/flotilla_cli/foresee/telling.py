@@ -10,6 +10,7 @@ from flotilla_cli.foresee.play import Moment
 from flotilla_cli.foresee.steps import DELETE, MARK, RECREATE, Step, restart_of, step_of
 from flotilla_cli.foresee.story import Wave
 from flotilla_cli.imagined.writes import Write
+from flotilla_common.api.resources import POD
 from flotilla_common.control.plan import Create, Plan
 
 _WORDS = {"Pod": "pod", "PersistentVolumeClaim": "claim", "ImagePullJob": "job"}
@@ -69,30 +70,28 @@ class Teller:
         return text
 
     def _steps(self, moment: Moment) -> list[Step]:
-        found: dict[tuple[str, ...], Step] = {}
+        found: dict[Step, None] = {}
         for write in moment.writes:
             if isinstance(write.action, Create) and self._unnamed(write):
                 self._name(write.action.resource.kind, write.action.name)
             step = step_of(write)
             if step is not None:
-                step = self._settled(step, found)
-                found[_identity(step)] = step
-        return [self._placed(step) for step in found.values()]
+                self._add_to(found, step)
+        return [self._placed(step) for step in found]
 
-    def _settled(self, step: Step, found: dict[tuple[str, ...], Step]) -> Step:
-        """A pod that is marked for its update, and deleted for it, is recreated."""
-        if step.kind != "Pod":
-            return step
+    def _add_to(self, found: dict[Step, None], step: Step) -> None:
+        """A pod that is marked for its update, and deleted for it, is recreated. The writes that update a pod where it
+        runs are one step."""
         if step.do == MARK:
             self._marked[step.name] = step
-        if step.do == DELETE:
-            mark = self._marked.pop(step.name, None)
-            if mark is not None:
-                found.pop(_identity(mark), None)
-            cause = mark.cause if mark is not None else step.cause
-            if cause.startswith("recreate"):
-                return msgspec.structs.replace(step, do=RECREATE, cause=cause)
-        return step
+        if step.do == DELETE and (mark := self._marked.pop(step.name, None)) is not None:
+            found.pop(mark, None)
+            step = msgspec.structs.replace(mark, do=RECREATE)
+        last = next(reversed(found), None)
+        if last is not None and step.kind == POD.kind and _is_same(last, step):
+            del found[last]
+            step = msgspec.structs.replace(step, changes=(*last.changes, *step.changes))
+        found[step] = None
 
     def _name(self, kind: str, name: str) -> None:
         word = _WORDS.get(kind, kind)
@@ -108,6 +107,5 @@ class Teller:
         return msgspec.structs.replace(step, name="", alias=alias)
 
 
-def _identity(step: Step) -> tuple[str, ...]:
-    """Steps of one wave that are one: the same is done to the same object for the same cause."""
-    return step.do, step.kind, step.namespace, step.name, step.cause
+def _is_same(one: Step, other: Step) -> bool:
+    return (one.do, one.kind, one.namespace, one.name) == (other.do, other.kind, other.namespace, other.name)

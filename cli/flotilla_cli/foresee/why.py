@@ -36,7 +36,7 @@ class Hindrances:
     def _why(self, step: Step) -> str:
         if self._forbidden:
             return self._forbidden
-        pair = (step.revision, step.cause.rpartition(" ")[2])
+        pair = (step.revision, step.target)
         if pair not in self._known:
             self._known[pair] = self._between(step.namespace, *pair)
         return self._known[pair]

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from flotilla_cli.history.pieces import IN_PLACE, Piece, Wave
+from flotilla_cli.history.operations import Operation, Wave, Work
 from flotilla_cli.history.waits import DONE, WORK, Wait
 from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
@@ -53,33 +53,29 @@ def first_step(decisions: Sequence[Why]) -> Iterable[Step]:
 
 def wave_steps(found: Sequence[Wave]) -> Iterable[Step]:
     """One for each wave, with how far that brought it where there are several of a kind."""
-    totals, sofar = Counter[str](), Counter[str]()
+    totals, sofar = Counter[Work](), Counter[Work]()
     for wave in found:
-        totals[_work(wave)] += len(wave.pieces)
+        totals[wave.work] += len(wave.operations)
     for wave in found:
-        work, count = _work(wave), len(wave.pieces)
+        work, count = wave.work, len(wave.operations)
         sofar[work] += count
-        noun = wave.pieces[0].kind.lower()
+        noun = work[0].lower()
         several = totals[work] > count
         many = f"{count} {noun}{'s' if count > 1 else ''}" if count > 1 or several else ""
         many += f", {sofar[work]} of {totals[work]}" if several else ""
         yield Step(at=wave.began, tone="write", text=_wave(wave, f" ({many})" if many else ""))
 
 
-def _work(wave: Wave) -> str:
-    return f"{wave.pieces[0].kind} {wave.pieces[0].cause}"
-
-
 def _wave(wave: Wave, many: str) -> str:
-    one, lasting = wave.pieces[0], [piece for piece in wave.pieces if piece.lasts]
-    kind = "" if one.kind == "Pod" else f"{one.kind}: "
+    (kind, *_), lasting = wave.work, [one for one in wave.operations if one.lasts]
     whole = f"; {_until_whole(lasting)}" if lasting else ""
-    return f"{kind}{one.cause}: {named([piece.name for piece in wave.pieces])}{many}{whole}"
+    what = wave.cause if kind == "Pod" else f"{kind}: {wave.cause}"
+    return f"{what}: {named([one.begin.name for one in wave.operations])}{many}{whole}"
 
 
-def _until_whole(lasting: Sequence[Piece]) -> str:
-    whole = "done" if lasting[0].cause.startswith(IN_PLACE) else "ready"
-    took = sorted(piece.seconds for piece in lasting if piece.seconds is not None)
+def _until_whole(lasting: Sequence[Operation]) -> str:
+    whole = "done" if lasting[0].updates_in_place else "ready"
+    took = sorted(one.seconds for one in lasting if one.seconds is not None)
     if not took:
         return f"not {whole} yet"
     low, high = f"{took[0]:.1f}", f"{took[-1]:.1f}"

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from flotilla_cli.history.chapters import Chapter, chapters
-from flotilla_cli.history.pieces import IN_PLACE, pieces, waves
+from flotilla_cli.history.operations import operations, waves
 from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.steps import (
     WISHED,
@@ -24,6 +24,7 @@ from flotilla_cli.history.steps import (
 from flotilla_cli.history.totals import Totals, totals
 from flotilla_cli.history.waits import waits
 from flotilla_cli.traffic.act import Act
+from flotilla_common.control.plan import UPDATES_IN_PLACE
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -74,7 +75,7 @@ def _told(chapter: Chapter, record: Record, now: datetime) -> Told:
     done = done_at(chapter.decisions)
     until = chapter.until or now
     changes = _changes(chapter)
-    work = pieces(chapter.writes, record.kind, _untouched(record))
+    work = operations(chapter.writes, record.kind, _untouched(record))
     steps = [
         *first_step(chapter.decisions),
         *wave_steps(waves(work)),
@@ -97,7 +98,7 @@ def _told(chapter: Chapter, record: Record, now: datetime) -> Told:
 
 def _untouched(record: Record) -> Mapping[str, Pod]:
     """The pods that are Ready since they were created: others were updated meanwhile, and are Ready since that."""
-    updated = {write.name for write in record.writes if write.cause.startswith(IN_PLACE)}
+    updated = {write.name for write in record.writes if write.intent in UPDATES_IN_PLACE}
     return {name: pod for name, pod in record.pods.items() if name not in updated}
 
 

@@ -7,7 +7,7 @@ from statistics import median
 import msgspec
 
 from flotilla_cli.history.chapters import Chapter
-from flotilla_cli.history.pieces import Piece
+from flotilla_cli.history.operations import Operation
 
 
 class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -26,12 +26,12 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     last: str = ""  # the pod that was done last
 
 
-def totals(chapter: Chapter, work: Sequence[Piece], until: datetime | None) -> Totals:
+def totals(chapter: Chapter, work: Sequence[Operation], until: datetime | None) -> Totals:
     """`until`: when it was done; None while it is not."""
     until = until or _latest(chapter)
-    lasting = [piece for piece in work if piece.lasts and piece.seconds is not None]
-    slowest = max(lasting, key=lambda piece: piece.seconds or 0, default=None)
-    last = max(lasting, key=lambda piece: piece.ended or piece.began, default=None)
+    lasting = [one for one in work if one.lasts and one.seconds is not None]
+    slowest = max(lasting, key=lambda one: one.seconds or 0, default=None)
+    last = max(lasting, key=lambda one: one.ended or one.last, default=None)
     good = [write for write in chapter.writes if write.ok]
     on_pods = [write for write in good if write.kind == "Pod"]
     return Totals(
@@ -41,10 +41,10 @@ def totals(chapter: Chapter, work: Sequence[Piece], until: datetime | None) -> T
         decisions=len(chapter.decisions),
         pods=len({write.name for write in on_pods}),
         pod_writes=len(on_pods),
-        typical_seconds=round(median(piece.seconds or 0 for piece in lasting), 3) if lasting else None,
+        typical_seconds=round(median(one.seconds or 0 for one in lasting), 3) if lasting else None,
         slowest_seconds=round(slowest.seconds or 0, 3) if slowest else None,
-        slowest=slowest.name if slowest else "",
-        last=last.name if last else "",
+        slowest=slowest.begin.name if slowest else "",
+        last=last.begin.name if last else "",
     )
 
 

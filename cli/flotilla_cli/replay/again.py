@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from flotilla_cli.bundle.records import Bundle, Recorded
-from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare
+from flotilla_cli.replay.compare import Planned, Verdict, at_rest, compare, place_of, planned
 from flotilla_cli.replay.passes import IDLE, Pass, act_of, in_order, last_why, passes
 from flotilla_cli.replay.recording import RecordedTables
 from flotilla_cli.told_time import ToldTime
@@ -179,10 +179,8 @@ def _memory(plan: Plan, acts: tuple[Act, ...]) -> Memory:
     actions += [plan.status] if plan.status is not None else []
     report = Report()
     for act in acts:
-        kind = OutcomeKind(act.outcome)
-        for action in actions:
-            if (action.name, action.resource.kind, action.cause) == (act.name, act.kind, act.cause):
-                report.add(action, Outcome(kind=kind, message=act.message))
-                break
+        action = next((one for one in actions if place_of(planned(one)) == place_of(act)), None)
+        if action is not None:
+            report.add(action, Outcome(kind=OutcomeKind(act.outcome), message=act.message))
     errors = {**dict(plan.errors), **report.failures}
     return Memory(errors, tuple(report.unconfirmed), tuple(report.refused.values()), plan.notes)

@@ -16,7 +16,7 @@ from flotilla_cli.replay.passes import Pass
 from flotilla_cli.traffic.act import Act
 from flotilla_cli.tree.why import Why
 from flotilla_common.api.resources import POD, REVISION, Resource
-from flotilla_common.control.plan import Action, Create, Delete, Patch, Plan, Reason
+from flotilla_common.control.plan import Action, Create, Patch, Plan, Reason
 
 WAKE_TOLERANCE = timedelta(seconds=1)
 """Times that count from the moment of planning are known only as well as that moment."""
@@ -32,15 +32,22 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     subresource: str = ""
+    intent: str
     cause: str
+    revision: str = ""
     part: str = ""  # STATUS, AFTER_STATUS, or empty for the stages
     outcome: str = ""
     message: str = ""
 
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """What tells one write from another."""
-        return self.action, self.kind, self.namespace, self.name, self.subresource, self.cause
+
+def place_of(write: Planned | Act) -> tuple[str, ...]:
+    """What is written, and how."""
+    return write.action, write.kind, write.namespace, write.name, write.subresource
+
+
+def _identity(write: Planned | Act, *, exact: bool) -> tuple[str, ...]:
+    """What tells one write from another. Not `exact`: beside records of an earlier release, without intents."""
+    return (*place_of(write), write.intent, write.revision) if exact else place_of(write)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,12 +60,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 def compare(plan: Plan, done: Pass, said: Why | None) -> Verdict:
     """Hold a plan against a pass. `said` is what was last published when the pass itself published nothing."""
     renamed = _renamed(plan, done.acts)
-    writes = _with_outcomes([_rename(write, renamed) for write in _writes(plan)], done.acts)
+    exact = all(act.intent for act in done.acts)
+    writes = _with_outcomes([_rename(write, renamed) for write in _writes(plan)], done.acts, exact=exact)
     words = list(_words(plan, done.why or said, renamed))
     if done.why is not None:
         words += _counts(plan, done.why)
         words += _times(plan.wake_at, done.why.wake_at)
-    return Verdict(writes=writes, differences=(*words, *_unplanned(writes, done.acts), *_undone(writes, plan, done)))
+    words += [*_unplanned(writes, done.acts, exact=exact), *_undone(writes, plan, done)]
+    return Verdict(writes=writes, differences=tuple(words))
 
 
 def at_rest(plan: Plan, said: Why | None, *, idle: bool) -> Verdict:
@@ -74,17 +83,20 @@ def _writes(plan: Plan) -> list[Planned]:
     chains = [(chain, "") for stage in plan.stages for chain in stage.chains]
     chains += [((plan.status,), STATUS)] if plan.status is not None else []
     chains += [(chain, AFTER_STATUS) for stage in plan.after_status for chain in stage.chains]
-    return [_planned(action, part) for chain, part in chains for action in chain]
+    return [planned(action, part) for chain, part in chains for action in chain]
 
 
-def _planned(action: Action, part: str) -> Planned:
+def planned(action: Action, part: str = "") -> Planned:
+    """Describe a write of a plan."""
     return Planned(
-        action="create" if isinstance(action, Create) else "delete" if isinstance(action, Delete) else "patch",
+        action=action.verb,
         kind=action.resource.kind,
         namespace=action.namespace,
         name=action.name,
         subresource=action.subresource if isinstance(action, Patch) else "",
+        intent=action.intent,
         cause=action.cause,
+        revision=action.revision,
         part=part,
     )
 
@@ -112,31 +124,31 @@ def _pairs(planned: Sequence[str], made: Sequence[str]) -> Iterator[tuple[str, s
 
 def _rename(write: Planned, renamed: dict[str, str]) -> Planned:
     for planned, made in renamed.items():
-        name, cause = write.name.replace(planned, made), write.cause.replace(planned, made)
-        write = msgspec.structs.replace(write, name=name, cause=cause)
+        name, revision = write.name.replace(planned, made), made if write.revision == planned else write.revision
+        write = msgspec.structs.replace(write, name=name, revision=revision)
     return write
 
 
-def _with_outcomes(writes: Iterable[Planned], acts: Iterable[Act]) -> tuple[Planned, ...]:
+def _with_outcomes(writes: Iterable[Planned], acts: Iterable[Act], *, exact: bool) -> tuple[Planned, ...]:
+    """The writes with what became of them, and in the words of the service."""
     done: dict[tuple[str, ...], list[Act]] = {}
     for act in acts:
-        done.setdefault(_identity(act), []).append(act)
+        done.setdefault(_identity(act, exact=exact), []).append(act)
     found: list[Planned] = []
     for write in writes:
-        matching = done.get(write.identity)
-        act = matching.pop(0) if matching else None
-        found.append(msgspec.structs.replace(write, outcome=act.outcome, message=act.message) if act else write)
+        matching = done.get(_identity(write, exact=exact))
+        act = matching.pop(0) if matching else write
+        found.append(msgspec.structs.replace(write, cause=act.cause, outcome=act.outcome, message=act.message))
     return tuple(found)
 
 
-def _identity(act: Act) -> tuple[str, ...]:
-    return act.action, act.kind, act.namespace, act.name, act.subresource, act.cause
-
-
-def _unplanned(writes: Iterable[Planned], acts: Iterable[Act]) -> Iterator[str]:
-    left = Counter(map(_identity, acts)) - Counter(write.identity for write in writes)
-    for action, kind, _, name, part, cause in left.elements():
-        yield f"the service did {' '.join(filter(None, (action, kind, name, part)))} ({cause}), which is not planned"
+def _unplanned(writes: Iterable[Planned], acts: Iterable[Act], *, exact: bool) -> Iterator[str]:
+    planned = Counter(_identity(write, exact=exact) for write in writes)
+    for act in acts:
+        identity = _identity(act, exact=exact)
+        if not planned[identity]:
+            yield f"the service did {_title(act)}, which is not planned"
+        planned[identity] -= 1
 
 
 def _undone(writes: Iterable[Planned], plan: Plan, done: Pass) -> Iterator[str]:
@@ -149,7 +161,7 @@ def _undone(writes: Iterable[Planned], plan: Plan, done: Pass) -> Iterator[str]:
             yield f"{_title(write)} is planned, and the service did not do it"
 
 
-def _title(write: Planned) -> str:
+def _title(write: Planned | Act) -> str:
     return f"{' '.join(filter(None, (write.action, write.kind, write.name, write.subresource)))} ({write.cause})"
 
 

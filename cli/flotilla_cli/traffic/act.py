@@ -28,7 +28,10 @@ class Act(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     namespace: str = ""
     name: str = ""
     owner: Owner = Owner()
+    intent: str = ""  # one of `control.plan.Intent`; empty in records of earlier releases
     cause: str = ""
+    revision: str = ""
+    pods: tuple[str, ...] = ()
     outcome: str = ""
     message: str = ""
     latency_ms: float = 0

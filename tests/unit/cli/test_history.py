@@ -3,14 +3,18 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flotilla_cli.history.chapters import is_wish
 from flotilla_cli.history.gather import writers_of
+from flotilla_cli.history.operations import Operation, operations, waves
 from flotilla_cli.history.pod import pod_story
 from flotilla_cli.history.records import Pod, Record, Writer
 from flotilla_cli.history.render import LINES, render
@@ -18,7 +22,7 @@ from flotilla_cli.history.story import Story, Told, story
 from flotilla_cli.plain import plain
 from flotilla_cli.traffic.act import Act, Owner, decode_act
 from flotilla_cli.tree.why import Failure, Why
-from flotilla_common.control.plan import Reason
+from flotilla_common.control.plan import Intent, Reason
 
 START = datetime(2026, 11, 24, 12, 0, 0, tzinfo=UTC)
 RECORDED = Path(__file__).parent / "golden" / "history.jsonl"
@@ -62,15 +66,16 @@ def decision(seconds: float, *reasons: str, generation: int = 2, errors: tuple[s
 
 
 def write(seconds: float, name: str, cause: str = "scale up", action: str = "create", **more: Any) -> Act:
-    made: dict[str, Any] = {"service": "cloneset", "kind": "Pod", "owner": OWNER, "outcome": "Ok", "trace": "t"} | more
-    return Act(at=at(seconds), name=name, cause=cause, action=action, **made)
+    made: dict[str, Any] = {"service": "cloneset", "kind": "Pod", "owner": OWNER, "outcome": "Ok", "trace": "t"}
+    return Act(at=at(seconds), name=name, cause=cause, action=action, **{"intent": Intent.CREATE, **made, **more})
 
 
 def in_place(seconds: float, name: str, trace: str = "t", takes: float = 1.0) -> Iterator[Act]:
-    cause = "in-place update to web-2"
-    yield write(seconds, name, cause, "patch", subresource="status", trace=trace)
-    yield write(seconds + 0.01, name, cause, "patch", trace=trace)
-    yield write(seconds + takes, name, "refresh", "patch", subresource="status", trace=f"{trace}-later")
+    cause, more = "in-place update to web-2", {"intent": Intent.IN_PLACE_UPDATE, "revision": "web-2", "trace": trace}
+    yield write(seconds, name, cause, "patch", subresource="status", **more)
+    yield write(seconds + 0.01, name, cause, "patch", **more)
+    more = {"intent": Intent.REFRESH, "trace": f"{trace}-later"}
+    yield write(seconds + takes, name, "refresh", "patch", subresource="status", **more)
 
 
 def told(*parts: Act | Why, pods: dict[str, Pod] | None = None, **more: Any) -> Story:
@@ -258,3 +263,45 @@ def test_a_change_that_the_webhook_was_asked_about_twice_is_told_once() -> None:
     (chapter,) = told(wish(0), wish(0.03), decision(0.1, "Complete: 2 of 2 pods updated")).chapters
     assert chapter.title == "changed by jane with kubectl"
     assert not any("changed by" in text for text in lines(chapter))
+
+
+CAUSES = st.sampled_from(["", "refresh", "scale up", "in-place update to web-2", "in-place update to web-3", "status"])
+
+
+@given(causes=st.lists(CAUSES | st.text(), min_size=1))
+def test_causes_may_read_differently_without_another_story(causes: list[str]) -> None:
+    record = recorded()
+    words = cycle(causes)
+    other = tuple(msgspec.structs.replace(one, cause=next(words)) for one in record.writes)
+    first, second = (operations(writes, record.kind, record.pods) for writes in (record.writes, other))
+    assert [shape(one) for one in first] == [shape(one) for one in second]
+    assert [len(wave.operations) for wave in waves(first)] == [len(wave.operations) for wave in waves(second)]
+    stories = (story(msgspec.structs.replace(record, writes=writes), at(100)) for writes in (record.writes, other))
+    totals, others = ([chapter.totals for chapter in one.chapters] for one in stories)
+    assert totals == others
+
+
+def shape(operation: Operation) -> tuple[object, ...]:
+    """What an operation is, without its words."""
+    return operation.work, operation.begin.name, operation.begin.at, operation.ended, operation.lasts
+
+
+def test_an_update_after_a_grace_period_and_in_batches_is_one_operation() -> None:
+    begun = {"action": "patch", "revision": "web-2"}
+    grace, batch, last = (
+        write(seconds, "web-1", cause, intent=intent, **begun)
+        for seconds, cause, intent in (
+            (0, "in-place update to web-2", Intent.GRACE),
+            (5, "in-place update to web-2", Intent.RESIZE),
+            (7, "next batch of the in-place update to web-2", Intent.IN_PLACE_UPDATE),
+        )
+    )
+    ready = write(9, "web-1", "refresh", "patch", intent=Intent.REFRESH)
+    (operation,) = operations([grace, batch, last, ready], "CloneSet", {})
+    assert (operation.seconds, operation.last) == (9, at(7))
+
+
+def test_records_of_earlier_releases_have_no_intents() -> None:
+    old = [msgspec.structs.replace(act, intent="", revision="") for act in in_place(0, "web-1")]
+    (chapter,) = told(wish(-1), *old, write(5, "web-2", intent="")).chapters
+    assert lines(chapter) == ["in-place update to web-2: web-1", "scale up: web-2"]

@@ -1,11 +1,16 @@
 """What plans say of CloneSets, from the live objects of a tiny world."""
 
 from copy import deepcopy
+from itertools import cycle
 
+import msgspec
 import pytest
 
+from flotilla_cli.foresee import telling
 from flotilla_cli.foresee.render import render
+from flotilla_cli.foresee.steps import Step, step_of
 from flotilla_cli.foresee.story import Story
+from flotilla_cli.imagined.writes import Write
 from tests.unit.cloneset.build import CloneSetBuilder, cloneset, template
 from tests.unit.cloneset.world import World
 from tests.unit.foresee.imagined_live import foreseen, settled
@@ -188,3 +193,32 @@ async def test_hundreds_of_pods_are_told_in_few_lines():
         "update in place 99 pods: " in line and " and 94 more: nginx image nginx:2 → nginx:3" in line for line in lines
     )
     assert len(render(story, everything=True).plain.splitlines()) == 206
+
+
+@pytest.mark.parametrize(
+    "changed", [in_place(3, 2).template(NEW), in_place(3, 2).template(WITH_ENV), in_place(1).template(NEW)]
+)
+@pytest.mark.parametrize("causes", [("",), ("refresh", "recreate update to x"), ("a", "b", "c")])
+async def test_causes_may_read_differently_without_another_story(
+    monkeypatch: pytest.MonkeyPatch, changed: CloneSetBuilder, causes: tuple[str, ...]
+):
+    first = await foreseen(settled(in_place(3, 2)), changed)
+    words = cycle(causes)
+
+    def reworded(write: Write) -> Step | None:
+        action = msgspec.structs.replace(write.action, cause=next(words))
+        return step_of(msgspec.structs.replace(write, action=action))
+
+    monkeypatch.setattr(telling, "step_of", reworded)
+    second = await foreseen(settled(in_place(3, 2)), changed)
+    assert first.waves
+    assert wordless(first) == wordless(second)
+
+
+def wordless(story: Story) -> Story:
+    """The story without causes."""
+    waves = tuple(
+        msgspec.structs.replace(wave, steps=tuple(msgspec.structs.replace(step, cause="") for step in wave.steps))
+        for wave in story.waves
+    )
+    return msgspec.structs.replace(story, waves=waves)

@@ -290,3 +290,23 @@ def test_a_planner_that_raises_is_a_decision(tmp_path: Path):
 
 def _raise(*_: object) -> None:
     raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("changed", "differs"),
+    [
+        pytest.param({"cause": "in other words"}, False, id="causes are for people"),
+        pytest.param({"cause": "x", "intent": "", "revision": ""}, False, id="an earlier release had no intents"),
+        pytest.param({"intent": "scale in"}, True, id="another intent"),
+        pytest.param({"revision": "web-other"}, True, id="another revision"),
+    ],
+)
+def test_writes_are_compared_by_intent_and_revision(changed: Json, differs: bool):
+    made = first_pass()
+    for recorded in made.heard:
+        if recorded.subject.startswith("act.v1."):
+            recorded.body.update(changed)
+    told = steps(made.bundle())[0]
+    assert bool(told.differences) is differs
+    if "cause" in changed:
+        assert {write.cause for write in told.writes} == {changed["cause"]}

@@ -1,0 +1,133 @@
+"""From single writes to what they were about: a pod that is updated costs three, and people count pods.
+
+Writes on one object with one intent and revision are one operation. It ends when the pod is whole again: an update in
+place with the refresh that makes the pod ready, a creation when the pod is Ready. Operations that one pass began are a
+wave; of many waves those that lie closest together become one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from flotilla_cli.history.records import Pod
+from flotilla_cli.traffic.act import Act
+from flotilla_common.api.resources import POD
+from flotilla_common.control.plan import UPDATES_IN_PLACE, Intent
+from flotilla_common.control.wording import named
+
+WAVES = 8
+"""Of one kind of work, so that a rollout fits on one screen."""
+
+Work = tuple[str, str, str]
+"""Kind of the objects, intent, revision: what operations are grouped by."""
+
+
+class Operation(msgspec.Struct, kw_only=True):
+    """What was done to one object. `ended` is None while it is not done, where that can be known."""
+
+    begin: Act  # the first of its writes
+    last: datetime
+    ended: datetime | None = None
+    pod: Pod | None = None  # what it tells of itself, if that is about this operation
+
+    @property
+    def work(self) -> Work:
+        """The group of operations that this one belongs to."""
+        return _work(self.begin)
+
+    @property
+    def updates_in_place(self) -> bool:
+        """Whether it updates a pod where it runs."""
+        return self.begin.intent in UPDATES_IN_PLACE
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is done only when the pod is, and that is known."""
+        made = self.begin.action == "create" and self.pod is not None
+        return self.begin.kind == POD.kind and (made or self.updates_in_place)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, where that is known."""
+        return (self.ended - self.begin.at).total_seconds() if self.ended else None
+
+
+class Wave(msgspec.Struct):
+    """Operations of one kind of work that were begun together."""
+
+    operations: list[Operation]
+
+    @property
+    def work(self) -> Work:
+        return self.operations[0].work
+
+    @property
+    def cause(self) -> str:
+        """Why, in the words of the service."""
+        return named(list(dict.fromkeys(one.begin.cause for one in self.operations)))
+
+    @property
+    def began(self) -> datetime:
+        return min(one.begin.at for one in self.operations)
+
+    @property
+    def last(self) -> datetime:
+        """When the last one was begun."""
+        return max(one.begin.at for one in self.operations)
+
+
+def operations(writes: Iterable[Act], own: str, pods: Mapping[str, Pod]) -> list[Operation]:
+    """What the writes amount to, in order. Writes on the status of the object itself, whose kind is `own`, are none."""
+    made: list[Operation] = []
+    open_ones: dict[tuple[str, str], Operation] = {}
+    for write in writes:
+        where = (write.kind, write.name)
+        held = open_ones.get(where)
+        if not write.ok or (write.kind == own and write.subresource == "status"):
+            continue
+        if write.intent == Intent.REFRESH:
+            if held is not None and held.ended is None:
+                held.ended = write.at
+        elif held is not None and held.work == _work(write) and held.ended is None:
+            held.last = write.at
+        else:
+            open_ones[where] = operation = Operation(begin=write, last=write.at, pod=pods.get(write.name))
+            made.append(operation)
+    for operation in made:
+        _close(operation)
+    return made
+
+
+def _work(write: Act) -> Work:
+    """Records of earlier releases have no intent: of them the action is known."""
+    intent = Intent.IN_PLACE_UPDATE if write.intent in UPDATES_IN_PLACE else write.intent or write.action
+    return write.kind, intent, write.revision
+
+
+def _close(operation: Operation) -> None:
+    """A creation ends when the pod is ready, which the pod tells in whole seconds, without the rest."""
+    if not operation.lasts:
+        operation.ended = operation.last
+    elif operation.begin.action == "create":
+        ready = operation.pod.ready if operation.pod else None
+        operation.ended = max(ready, operation.ended or operation.last) if ready else None
+
+
+def waves(found: Sequence[Operation], most: int = WAVES) -> list[Wave]:
+    """The operations by work and pass, at most so many for each work, in the order in which they began."""
+    by_work: dict[Work, dict[str, Wave]] = {}
+    for operation in found:
+        passes = by_work.setdefault(operation.work, {})
+        passes.setdefault(operation.begin.trace, Wave([])).operations.append(operation)
+    merged = [wave for passes in by_work.values() for wave in _merged(list(passes.values()), most)]
+    return sorted(merged, key=lambda wave: wave.began)
+
+
+def _merged(found: list[Wave], most: int) -> list[Wave]:
+    found.sort(key=lambda wave: wave.began)
+    while len(found) > most:
+        gaps = [(found[at + 1].began - found[at].last, at) for at in range(len(found) - 1)]
+        _, at = min(gaps)
+        found[at : at + 2] = [Wave(found[at].operations + found[at + 1].operations)]
+    return found
