@@ -87,7 +87,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     missing = [name for name in wanted if name not in maps]
     surplus = [one for name, one in maps.items() if name not in wanted and one.metadata.deletion_timestamp is None]
     draft.stage([_create(sample, name) for name in missing])
-    draft.stage([(delete_of(CONFIG_MAP, one.metadata, intent=Intent.SCALE_IN, cause="scale down"),) for one in surplus])
+    draft.stage([(delete_of(CONFIG_MAP, one.metadata, Intent.SCALE_IN, "scale down"),) for one in surplus])
     draft.stage([_child(sample, snapshot.child)])
     ready = snapshot.child.status.ready_replicas if snapshot.child is not None else 0
     if ready < (sample.spec.replicas or 0):
@@ -104,7 +104,7 @@ def _create(sample: Sample, name: str) -> Chain:
     meta = sample.metadata
     made = {"name": name, "namespace": meta.namespace, "ownerReferences": [owner_reference(SAMPLES, meta)]}
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made}
-    return (create_of(CONFIG_MAP, body, intent=Intent.CREATE, cause="scale up"),)
+    return (create_of(CONFIG_MAP, body, Intent.CREATE, "scale up"),)
 
 
 def _child(sample: Sample, live: CloneSet | None) -> Chain:
@@ -118,18 +118,12 @@ def _child(sample: Sample, live: CloneSet | None) -> Chain:
     if live is None:
         made = {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [owner_reference(SAMPLES, meta)]}
         head: dict[str, Any] = {"apiVersion": CLONE_SET.api_version, "kind": CLONE_SET.kind, "metadata": made}
-        return (
-            create_of(
-                CLONE_SET,
-                head | {"spec": wanted | {"selector": {"matchLabels": labels}}},
-                intent=Intent.CREATE,
-                cause="child",
-            ),
-        )
+        body = head | {"spec": wanted | {"selector": {"matchLabels": labels}}}
+        return (create_of(CLONE_SET, body, Intent.CREATE, "child"),)
     held = mappings(member(msgspec.json.decode(live.spec.template), "spec").get("containers"))
     if live.spec.replicas == spec.replicas and held[0].get("image") == spec.image:
         return ()
-    return (patch_of(CLONE_SET, live.metadata, intent=Intent.UPDATE, cause="child", body={"spec": wanted}),)
+    return (patch_of(CLONE_SET, live.metadata, Intent.UPDATE, "child", body={"spec": wanted}),)
 
 
 CONTROLLER = ControllerSpec(

@@ -69,7 +69,7 @@ def test_a_moment_that_has_come_is_not_waited_for(seconds: float, passed: bool) 
 
 
 def test_a_draft_becomes_a_plan() -> None:
-    draft, delete = Draft(), delete_of(POD, META, intent=Intent.DELETE, cause="x")
+    draft, delete = Draft(), delete_of(POD, META, Intent.DELETE, "x")
     draft.stage([(delete,), ()], slow_start=2)
     draft.stage([()])
     draft.stage([(delete,)], stop_on_failure=False, at=0)
@@ -92,10 +92,10 @@ def test_an_object_is_written_once() -> None:
 
 def test_writes_name_the_object_that_was_planned_with() -> None:
     body = {"metadata": {"name": "web"}, "data": {}}
-    assert create_of(SECRET, body, intent=Intent.CREATE, cause="new") == Create(
+    assert create_of(SECRET, body, Intent.CREATE, "new") == Create(
         resource=SECRET, namespace="", name="web", intent=Intent.CREATE, cause="new", body=body
     )
-    assert patch_of(POD, META, intent=Intent.UPDATE, cause="x", body=body, phase="scale", on_failure=FAILED) == Patch(
+    assert patch_of(POD, META, Intent.UPDATE, "x", body=body, phase="scale", on_failure=FAILED) == Patch(
         resource=POD,
         namespace="ns",
         name="web",
@@ -107,12 +107,12 @@ def test_writes_name_the_object_that_was_planned_with() -> None:
         patch_type=PatchType.MERGE,
         on_failure=FAILED,
     )
-    assert patch_of(POD, META, intent=Intent.UPDATE, cause="x", body=body, on_version=True).resource_version == "7"
+    assert patch_of(POD, META, Intent.UPDATE, "x", body=body, on_version=True).resource_version == "7"
     plain = Delete(
         resource=POD, namespace="ns", name="web", uid="u", intent=Intent.DELETE, cause="x", on_failure=FAILED
     )
-    assert delete_of(POD, META, intent=Intent.DELETE, cause="x", on_failure=FAILED) == plain
-    assert delete_of(POD, META, intent=Intent.DELETE, cause="x", on_version=True).resource_version == "7"
+    assert delete_of(POD, META, Intent.DELETE, "x", on_failure=FAILED) == plain
+    assert delete_of(POD, META, Intent.DELETE, "x", on_version=True).resource_version == "7"
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,7 @@ def test_writes_name_the_object_that_was_planned_with() -> None:
 def test_what_is_finished_is_deleted_after_its_ttl(ttl: int | None, age: int, deleted: bool, wait: int | None) -> None:
     waits, since = Waits(), NOW - timedelta(seconds=age)
     chain = delete_finished(POD, META, ttl=ttl, since=since, now=NOW, waits=waits)
-    assert chain == (
-        (delete_of(POD, META, intent=Intent.CLEAN_UP, cause=f"completed {ttl} seconds ago"),) if deleted else ()
-    )
+    assert chain == ((delete_of(POD, META, Intent.CLEAN_UP, f"completed {ttl} seconds ago"),) if deleted else ())
     assert waits.next == (None if wait is None else NOW + timedelta(seconds=wait))
 
 
@@ -146,8 +144,8 @@ def test_a_status_patch_always_holds_the_counts_that_are_asked_for() -> None:
     assert patch == patch_of(
         POD,
         META,
-        intent=Intent.STATUS,
-        cause="status",
+        Intent.STATUS,
+        "status",
         body={"status": {"failed": 1, "message": None}},
         subresource="status",
     )

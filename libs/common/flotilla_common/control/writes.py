@@ -27,9 +27,9 @@ class Reported(TypedDict, total=False):
 def create_of(
     resource: Resource,
     body: Json,
-    *,
     intent: Intent,
     cause: str,
+    *,
     tells_if_taken: bool = True,
     **reported: Unpack[Reported],
 ) -> Create:
@@ -50,9 +50,9 @@ def create_of(
 def patch_of(
     resource: Resource,
     meta: ObjectMeta,
-    *,
     intent: Intent,
     cause: str,
+    *,
     body: Json,
     patch_type: PatchType = PatchType.MERGE,
     subresource: str = "",
@@ -78,9 +78,9 @@ def patch_of(
 def delete_of(
     resource: Resource,
     meta: ObjectMeta,
-    *,
     intent: Intent,
     cause: str,
+    *,
     on_version: bool = False,
     **reported: Unpack[Reported],
 ) -> Delete:
@@ -110,7 +110,7 @@ def delete_finished(
     """Delete an object that finished at `since`, once `ttl` seconds have passed; None keeps it for ever."""
     if ttl is None or not waits.passed(later(since, max(ttl, 0)), now):
         return ()
-    return (delete_of(resource, meta, intent=Intent.CLEAN_UP, cause=cause or f"completed {ttl} seconds ago"),)
+    return (delete_of(resource, meta, Intent.CLEAN_UP, cause or f"completed {ttl} seconds ago"),)
 
 
 def status_patch(
@@ -132,8 +132,8 @@ def write_status(
     return patch_of(
         resource,
         meta,
-        intent=Intent.STATUS,
-        cause="status",
+        Intent.STATUS,
+        "status",
         body={"status": status},
         subresource="status",
         on_version=on_version,
@@ -145,4 +145,4 @@ def write_finalizer(resource: Resource, meta: ObjectMeta, finalizer: str, *, pre
     """Add the finalizer to exactly this version of the object, or remove it."""
     others = [one for one in meta.finalizers if one != finalizer]
     body: Json = {"metadata": {"finalizers": [*others, finalizer] if present else others}}
-    return patch_of(resource, meta, intent=Intent.UPDATE, cause="finalizer", body=body, on_version=True)
+    return patch_of(resource, meta, Intent.UPDATE, "finalizer", body=body, on_version=True)

@@ -45,7 +45,7 @@ def keep_record(choice: RevisionChoice, record: Mapping[str, str]) -> Chain:
         return ()
     body = {"metadata": {"annotations": {CLAIM_RECORD_ANNOTATION: text}}}
     cause = f"claim templates of {meta.name}"
-    return (patch_of(REVISION, meta, intent=Intent.REVISION, cause=cause, body=body, on_version=True),)
+    return (patch_of(REVISION, meta, Intent.REVISION, cause, body=body, on_version=True),)
 
 
 def claims_of_revision(revision: ControllerRevision, live: tuple[ClaimTemplate, ...]) -> tuple[ClaimTemplate, ...]:

@@ -58,8 +58,8 @@ def hand_over(claim: PersistentVolumeClaim, owner: Json, cause: str) -> Patch:
     return patch_of(
         CLAIM,
         claim.metadata,
-        intent=Intent.CLAIM,
-        cause=cause,
+        Intent.CLAIM,
+        cause,
         pods=(owner["name"],) if owner["kind"] == POD.kind else (),
         body={"metadata": {"ownerReferences": [*others, owner]}},
         on_version=True,

@@ -57,7 +57,7 @@ def certain(resource: Resource, meta: ObjectMeta, intent: Intent) -> Patch:
     """A patch of nothing, which the apiserver refuses unless the object is exactly as it was planned with: in front of
     what must not be done by a stale view of it. `intent`: of the writes behind it."""
     cause = f"be sure that {meta.name} is there"
-    return patch_of(resource, meta, intent=intent, cause=cause, body={}, subresource="status", on_version=True)
+    return patch_of(resource, meta, intent, cause, body={}, subresource="status", on_version=True)
 
 
 def _others(uid: str, meta: ObjectMeta) -> list[Json]:
@@ -67,4 +67,4 @@ def _others(uid: str, meta: ObjectMeta) -> list[Json]:
 def _rewrite(resource: Resource, meta: ObjectMeta, references: list[Json], intent: Intent, cause: str) -> Patch:
     """Replace the list of references of exactly this version of the object."""
     body: Json = {"metadata": {"ownerReferences": references or None}}
-    return patch_of(resource, meta, intent=intent, cause=cause, body=body, on_version=True)
+    return patch_of(resource, meta, intent, cause, body=body, on_version=True)

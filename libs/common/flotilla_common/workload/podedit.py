@@ -101,8 +101,8 @@ class PodEdit:
             patch_of(
                 POD,
                 self.pod.metadata,
-                intent=self.intent,
-                cause=self.cause,
+                self.intent,
+                self.cause,
                 revision=self.revision,
                 phase=self.phase,
                 body=body,

@@ -80,7 +80,7 @@ def plan_no_pulls(update: ControllerRevision, draft: Draft) -> None:
 def plan_removal(jobs: Iterable[ImagePullJob], draft: Draft) -> None:
     """Delete the workload's jobs: the update is over."""
     cause = "the update is done"
-    deletes = [delete_of(IMAGE_PULL_JOB, job.metadata, intent=Intent.CLEAN_UP, cause=cause) for job in jobs]
+    deletes = [delete_of(IMAGE_PULL_JOB, job.metadata, Intent.CLEAN_UP, cause) for job in jobs]
     draft.stage([(delete,) for delete in deletes], stop_on_failure=False)
 
 
@@ -109,8 +109,8 @@ def _job(pulls: ImagePulls, template: Json, container: str, image: str) -> Creat
     return create_of(
         IMAGE_PULL_JOB,
         body,
-        intent=Intent.IMAGE_PULL,
-        cause=f"pull {image} before pods are updated",
+        Intent.IMAGE_PULL,
+        f"pull {image} before pods are updated",
         revision=revision,
         tells_if_taken=False,
         on_success=Event(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}"),
@@ -152,5 +152,5 @@ def _images(template: Json) -> Iterable[tuple[str, str]]:
 def _mark(revision: ControllerRevision, label: str, draft: Draft) -> None:
     body: Json = {"metadata": {"labels": {label: "true"}}}
     cause = "images of the revision were seen to"
-    patch = patch_of(REVISION, revision.metadata, intent=Intent.REVISION, cause=cause, body=body)
+    patch = patch_of(REVISION, revision.metadata, Intent.REVISION, cause, body=body)
     draft.stage([(patch,)], stop_on_failure=False)

@@ -105,8 +105,7 @@ def surplus_revisions(
     surplus = max(len(revisions) - limit, 0)
     idle = [revision for revision in revisions if revision.metadata.name not in spared]
     return tuple(
-        delete_of(REVISION, revision.metadata, intent=Intent.REVISION, cause="history limit")
-        for revision in idle[:surplus]
+        delete_of(REVISION, revision.metadata, Intent.REVISION, "history limit") for revision in idle[:surplus]
     )
 
 
@@ -120,8 +119,8 @@ def _raise(revision: ControllerRevision, number: int, owner: RevisionOwner) -> t
     patch = patch_of(
         REVISION,
         meta,
-        intent=Intent.REVISION,
-        cause=f"rollback to {meta.name}",
+        Intent.REVISION,
+        f"rollback to {meta.name}",
         body=body,
         patch_type=PatchType.STRATEGIC,
         on_version=True,
@@ -163,5 +162,5 @@ def _body(recipe: RevisionRecipe, owner: RevisionOwner, data: bytes, name: str, 
 
 def _create(body: Json) -> tuple[ControllerRevision, Chain]:
     document = {**body, "data": msgspec.Raw(msgspec.json.encode(body["data"]))}
-    create = create_of(REVISION, body, intent=Intent.REVISION, cause=f"new revision {body['metadata']['name']}")
+    create = create_of(REVISION, body, Intent.REVISION, f"new revision {body['metadata']['name']}")
     return msgspec.convert(document, ControllerRevision), (create,)

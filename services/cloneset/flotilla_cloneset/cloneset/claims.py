@@ -81,8 +81,8 @@ def delete_claim(
     return delete_of(
         CLAIM,
         claim.metadata,
-        intent=Intent.CLAIM,
-        cause=cause,
+        Intent.CLAIM,
+        cause,
         pods=pods,
         phase=phase,
         on_failure=Event(reason="FailedDelete", message=f"failed to {what} {claim.metadata.name}: ", warning=True),

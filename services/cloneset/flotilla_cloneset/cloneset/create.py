@@ -114,23 +114,15 @@ def _chain(context: PlanContext, factory: PodFactory, identity: str) -> Chain:
 
 
 def _create_claim(body: Json, pod: str) -> Create:
-    return create_of(
-        CLAIM,
-        body,
-        intent=Intent.CLAIM,
-        cause="scale up",
-        pods=(pod,),
-        phase="scale",
-        on_failure=_failed("pvc", body),
-    )
+    return create_of(CLAIM, body, Intent.CLAIM, "scale up", pods=(pod,), phase="scale", on_failure=_failed("pvc", body))
 
 
 def _create_pod(body: Json, revision: str) -> Create:
     return create_of(
         POD,
         body,
-        intent=Intent.CREATE,
-        cause="scale up",
+        Intent.CREATE,
+        "scale up",
         revision=revision,
         phase="scale",
         on_success=Event(reason="SuccessfulCreate", message=f"succeed to create pod {body['metadata']['name']}"),

@@ -193,5 +193,5 @@ def _prune(cloneset: CloneSet, pods: Classification) -> tuple[Stage, ...]:
         return ()
     body = {"spec": {"scaleStrategy": {"podsToDelete": kept or None}}}
     cause = "names in podsToDelete are gone"
-    patch = patch_of(CLONE_SET, cloneset.metadata, intent=Intent.UPDATE, cause=cause, body=body, on_version=True)
+    patch = patch_of(CLONE_SET, cloneset.metadata, Intent.UPDATE, cause, body=body, on_version=True)
     return (Stage(chains=((patch,),), stop_on_failure=False),)

@@ -221,8 +221,8 @@ def _delete_chain(context: PlanContext, pod: Pod, intent: Intent, cause: str) ->
     delete = delete_of(
         POD,
         meta,
-        intent=intent,
-        cause=cause,
+        intent,
+        cause,
         phase="scale",
         on_version=context.dispensable(pod),
         on_success=Event(reason="SuccessfulDelete", message=f"succeed to delete pod {meta.name}"),

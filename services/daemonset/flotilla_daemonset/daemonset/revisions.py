@@ -114,10 +114,7 @@ def move(revisions: Revisions, pods: Iterable[Pod]) -> list[Chain]:
 def forget_duplicates(revisions: Revisions) -> list[Chain]:
     """Delete the revisions that no pod bears any more."""
     cause = f"the same template as {revisions.name}"
-    return [
-        (delete_of(REVISION, revision.metadata, intent=Intent.REVISION, cause=cause),)
-        for revision in revisions.duplicates
-    ]
+    return [(delete_of(REVISION, revision.metadata, Intent.REVISION, cause),) for revision in revisions.duplicates]
 
 
 def surplus(daemonset: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> tuple[Delete, ...]:
@@ -134,7 +131,7 @@ def surplus(daemonset: DaemonSet, revisions: Revisions, pods: Iterable[Pod]) -> 
 def _label(revision: ControllerRevision) -> Chain:
     body = {"metadata": {"labels": {REVISION_LABEL: revision.metadata.name}}}
     cause = "the revision has no hash"
-    return (patch_of(REVISION, revision.metadata, intent=Intent.REVISION, cause=cause, body=body),)
+    return (patch_of(REVISION, revision.metadata, Intent.REVISION, cause, body=body),)
 
 
 def _relabel(pod: Pod, hash_: str) -> Chain:

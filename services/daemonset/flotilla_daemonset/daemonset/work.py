@@ -96,8 +96,8 @@ class Work:
         return create_of(
             POD,
             body,
-            intent=Intent.CREATE,
-            cause=f"new pod of {self._context.revisions.name}",
+            Intent.CREATE,
+            f"new pod of {self._context.revisions.name}",
             revision=self._context.revisions.name,
             phase=CREATE,
             on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
@@ -110,8 +110,8 @@ class Work:
         return delete_of(
             POD,
             pod.metadata,
-            intent=intent,
-            cause=cause,
+            intent,
+            cause,
             revision=revision,
             phase=DELETE,
             on_version=not self._context.is_available(pod),

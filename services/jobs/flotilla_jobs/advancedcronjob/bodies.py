@@ -50,7 +50,7 @@ def creation(job: AdvancedCronJob, run: datetime, local: tzinfo) -> Create:
         },
         "spec": _mapping(template.get("spec")),
     }
-    return create_of(resource, body, intent=Intent.CREATE, cause=f"run of {due}", phase=CREATION)
+    return create_of(resource, body, Intent.CREATE, f"run of {due}", phase=CREATION)
 
 
 def _mapping(value: Any) -> Json:

@@ -28,4 +28,4 @@ def _beyond(context: PlanContext, ended: Sequence[Child], limit: int | None) -> 
     surplus = 0 if limit is None else max(len(here) - max(limit, 0), 0)
     resource = context.job.spec.template.chosen[0]
     for child in sorted(here, key=lambda child: child.status.start_time or _NEVER)[:surplus]:
-        yield (delete_of(resource, child.metadata, intent=Intent.CLEAN_UP, cause=f"history limit {limit}"),)
+        yield (delete_of(resource, child.metadata, Intent.CLEAN_UP, f"history limit {limit}"),)

@@ -66,11 +66,7 @@ def _replace(context: PlanContext, run: datetime, draft: Draft) -> None:
         draft.reason("Replacing", text, active)
     draft.stage(
         [
-            (
-                delete_of(
-                    resource, child.metadata, intent=Intent.REPLACE, cause=f"replaced by the run of {rfc3339(run)}"
-                ),
-            )
+            (delete_of(resource, child.metadata, Intent.REPLACE, f"replaced by the run of {rfc3339(run)}"),)
             for child in active
             if child.metadata.deletion_timestamp is None
         ]

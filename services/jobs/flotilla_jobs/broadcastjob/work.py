@@ -53,8 +53,8 @@ def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
     return delete_of(
         POD,
         pod.metadata,
-        intent=intent,
-        cause=cause,
+        intent,
+        cause,
         phase=DELETE,
         on_success=Event(reason="SuccessfulDelete", message=f"Delete pod: {pod.metadata.name}"),
     )
@@ -79,8 +79,8 @@ def _create_on(node: str, factory: PodFactory) -> Create:
     return create_of(
         POD,
         body,
-        intent=Intent.CREATE,
-        cause=f"new pod for {node}",
+        Intent.CREATE,
+        f"new pod for {node}",
         phase=CREATE,
         on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
         on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),

@@ -77,7 +77,7 @@ def _with_finalizer(request: ContainerRecreateRequest) -> Chain:
 def _metadata_patch(request: ContainerRecreateRequest, metadata: Json, cause: str) -> Patch:
     """A merge patch replaces the whole list of finalizers, so it holds for this version of the request only."""
     body = {"metadata": metadata}
-    return patch_of(RECREATE_REQUEST, request.metadata, intent=Intent.UPDATE, cause=cause, body=body, on_version=True)
+    return patch_of(RECREATE_REQUEST, request.metadata, Intent.UPDATE, cause, body=body, on_version=True)
 
 
 def _holder(request: ContainerRecreateRequest) -> Holder:

@@ -131,8 +131,8 @@ def _status_patch(snapshot: RecreateSnapshot, status: ContainerRecreateRequestSt
     return patch_of(
         RECREATE_REQUEST,
         snapshot.request.metadata,
-        intent=Intent.STATUS,
-        cause=_cause(status, changes),
+        Intent.STATUS,
+        _cause(status, changes),
         phase="status",
         body={"status": {"phase": status.phase} | changes},
         subresource="status",

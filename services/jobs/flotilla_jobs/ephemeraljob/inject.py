@@ -40,8 +40,8 @@ def injection(job: EphemeralJob, pod: Pod) -> Patch:
     return patch_of(
         POD,
         pod.metadata,
-        intent=Intent.INJECT,
-        cause=f"inject {', '.join(sorted(job.spec.template.names))}",
+        Intent.INJECT,
+        f"inject {', '.join(sorted(job.spec.template.names))}",
         body={"spec": {"ephemeralContainers": containers}},
         patch_type=PatchType.STRATEGIC,
         subresource="ephemeralcontainers",

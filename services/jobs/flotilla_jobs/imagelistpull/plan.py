@@ -60,8 +60,8 @@ def _create(snapshot: ListJobSnapshot, children: Children, wanted: str, draft: D
         create_of(
             IMAGE_PULL_JOB,
             body,
-            intent=Intent.CREATE,
-            cause=f"pull {body['spec']['image']}",
+            Intent.CREATE,
+            f"pull {body['spec']['image']}",
             phase="create",
             on_success=event if position == len(bodies) else None,
         )
@@ -79,8 +79,8 @@ def _delete(children: Children, draft: Draft) -> None:
         delete_of(
             IMAGE_PULL_JOB,
             child.metadata,
-            intent=Intent.DELETE,
-            cause=cause,
+            Intent.DELETE,
+            cause,
             phase="delete",
             on_success=event if position == last else None,
         )
@@ -102,4 +102,4 @@ def _give_reasons(status: ImageListPullJobStatus, children: Children, draft: Dra
 
 def _labelled(job: ImageListPullJob, wanted: str) -> Patch:
     body = {"metadata": {"labels": {REVISION_LABEL: wanted}}}
-    return patch_of(IMAGE_LIST_PULL_JOB, job.metadata, intent=Intent.UPDATE, cause="template hash", body=body)
+    return patch_of(IMAGE_LIST_PULL_JOB, job.metadata, Intent.UPDATE, "template hash", body=body)

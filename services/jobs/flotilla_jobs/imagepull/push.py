@@ -55,7 +55,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         patch = merge_patch(msgspec.to_builtins(held), msgspec.to_builtins(wanted))
         body = {"spec": {"images": {self.image.name: patch}}}
         cause = f"pull {self.image}"
-        return (patch_of(NODE_IMAGE, node.metadata, intent=Intent.IMAGE_PULL, cause=cause, body=body, on_version=True),)
+        return (patch_of(NODE_IMAGE, node.metadata, Intent.IMAGE_PULL, cause, body=body, on_version=True),)
 
     def _image_spec(self, node: NodeImage, held: ImageSpec) -> ImageSpec | None:
         missing = [one for one in self.secrets if not any(one.same(other) for other in held.pull_secrets)]

@@ -115,7 +115,7 @@ class _Copies:
         }
         if source.immutable:
             body["immutable"] = True
-        return create_of(SECRET, body, intent=Intent.IMAGE_PULL, cause="copy a pull secret for nodes")
+        return create_of(SECRET, body, Intent.IMAGE_PULL, "copy a pull secret for nodes")
 
     def _refreshed(self, copy: Secret, source: Secret) -> Action | None:
         """Bring the copy up to the source's data, and add the job to its users; nothing if it is so already."""
@@ -138,11 +138,11 @@ class _Copies:
     def _patched(self, copy: Secret, body: Json) -> Action:
         """On the version that was planned with: another job may be adding itself."""
         cause = "keep a copy of a pull secret"
-        return patch_of(SECRET, copy.metadata, intent=Intent.IMAGE_PULL, cause=cause, body=body, on_version=True)
+        return patch_of(SECRET, copy.metadata, Intent.IMAGE_PULL, cause, body=body, on_version=True)
 
     def _deleted(self, copy: Secret) -> Action:
         cause = "nobody needs the copy of a pull secret"
-        return delete_of(SECRET, copy.metadata, intent=Intent.CLEAN_UP, cause=cause, on_version=True)
+        return delete_of(SECRET, copy.metadata, Intent.CLEAN_UP, cause, on_version=True)
 
 
 def _key_of(source: Secret) -> str:

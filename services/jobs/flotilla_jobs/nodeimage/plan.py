@@ -34,7 +34,7 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         if image is None or image.metadata.deletion_timestamp is not None:
             return Plan()
         if FAKE_LABEL not in image.metadata.labels:
-            return _single(delete_of(NODE_IMAGE, image.metadata, intent=Intent.DELETE, cause="node is gone"))
+            return _single(delete_of(NODE_IMAGE, image.metadata, Intent.DELETE, "node is gone"))
     if image is None:
         return _created(snapshot, now)
     if image.metadata.deletion_timestamp is not None:
@@ -43,9 +43,7 @@ def plan(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
     if patch := _cleaning(snapshot, image, now, draft.waits):
         # On the version that was planned with: jobs write into the same lists.
         cause = "remove what is done"
-        return _single(
-            patch_of(NODE_IMAGE, image.metadata, intent=Intent.UPDATE, cause=cause, body=patch, on_version=True)
-        )
+        return _single(patch_of(NODE_IMAGE, image.metadata, Intent.UPDATE, cause, body=patch, on_version=True))
     return _with_status(snapshot, image, now, draft)
 
 
@@ -63,7 +61,7 @@ def _created(snapshot: NodeImageSnapshot, now: datetime) -> Plan:
         draft.reason("WaitingForReadyNode", message)
         return draft.plan()
     body: Json = {"apiVersion": NODE_IMAGE.api_version, "kind": NODE_IMAGE.kind, "metadata": {"name": snapshot.name}}
-    return _single(create_of(NODE_IMAGE, body, intent=Intent.CREATE, cause="node is ready"))
+    return _single(create_of(NODE_IMAGE, body, Intent.CREATE, "node is ready"))
 
 
 def _cleaning(snapshot: NodeImageSnapshot, image: NodeImage, now: datetime, waits: Waits) -> Json:

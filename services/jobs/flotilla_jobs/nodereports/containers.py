@@ -77,8 +77,8 @@ class ContainerReports(msgspec.Struct, frozen=True, kw_only=True):
         patch = patch_of(
             POD,
             meta,
-            intent=Intent.UPDATE,
-            cause="what the node's agent saw of its containers",
+            Intent.UPDATE,
+            "what the node's agent saw of its containers",
             body={"metadata": {"annotations": {RUNTIME_CONTAINERS_META: report.runtime_containers_meta}}},
             patch_type=PatchType.STRATEGIC,
             subresource="status",

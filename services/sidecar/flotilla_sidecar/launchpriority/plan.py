@@ -97,20 +97,15 @@ def _release(pod: Pod, barrier: Barrier, rank: int) -> Action:
         metadata: Json = {"name": name, "namespace": namespace} | owned
         body: Json = {"apiVersion": CONFIG_MAP.api_version, "kind": CONFIG_MAP.kind, "metadata": metadata}
         return create_of(
-            CONFIG_MAP,
-            body | {"data": {key: "true"}},
-            intent=Intent.CREATE,
-            cause=cause,
-            pods=pods,
-            tells_if_taken=False,
+            CONFIG_MAP, body | {"data": {key: "true"}}, Intent.CREATE, cause, pods=pods, tells_if_taken=False
         )
     data: dict[str, str | None] = {key: "true"}
     meta = ObjectMeta(name=name, namespace=namespace, uid=barrier.uid, resource_version=barrier.version)
     if not barrier.earlier:
-        return patch_of(CONFIG_MAP, meta, intent=Intent.UPDATE, cause=cause, pods=pods, body={"data": data})
+        return patch_of(CONFIG_MAP, meta, Intent.UPDATE, cause, pods=pods, body={"data": data})
     # The keys of an earlier pod would let this one start in any order. Owned by this pod, it is not collected.
     body = {"metadata": owned, "data": dict.fromkeys(sorted(barrier.keys)) | data}
-    return patch_of(CONFIG_MAP, meta, intent=Intent.UPDATE, cause=cause, pods=pods, body=body, on_version=True)
+    return patch_of(CONFIG_MAP, meta, Intent.UPDATE, cause, pods=pods, body=body, on_version=True)
 
 
 def _owner(meta: ObjectMeta) -> Json:
@@ -120,4 +115,4 @@ def _owner(meta: ObjectMeta) -> Json:
 
 def _complete(pod: Pod) -> Patch:
     body = {"metadata": {"annotations": {LAUNCH_COMPLETED: "true"}}}
-    return patch_of(POD, pod.metadata, intent=Intent.REFRESH, cause="the last container may start", body=body)
+    return patch_of(POD, pod.metadata, Intent.REFRESH, "the last container may start", body=body)

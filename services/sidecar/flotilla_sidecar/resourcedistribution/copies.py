@@ -47,7 +47,7 @@ def creation(distribution: ResourceDistribution, namespace: str, now: datetime) 
     metadata = {"name": source.name, "namespace": namespace} | _metadata(distribution, now)
     body = {key: value for key, value in source.document.items() if key != "status"} | {"metadata": metadata}
     where = phase(CREATE_FAILED, namespace)
-    return create_of(source.resource, body, intent=Intent.CREATE, cause="distribute", phase=where)
+    return create_of(source.resource, body, Intent.CREATE, "distribute", phase=where)
 
 
 def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: datetime) -> Patch:
@@ -57,8 +57,8 @@ def update(distribution: ResourceDistribution, copy: Copy, content: Json, now: d
     return patch_of(
         distribution.source.resource,
         copy.metadata,
-        intent=Intent.UPDATE,
-        cause="its content differs",
+        Intent.UPDATE,
+        "its content differs",
         body=content | {"metadata": metadata},
         on_version=True,
         phase=phase(UPDATE_FAILED, where),
@@ -72,8 +72,8 @@ def replacement(distribution: ResourceDistribution, copy: Copy, now: datetime) -
     old = delete_of(
         distribution.source.resource,
         copy.metadata,
-        intent=Intent.REPLACE,
-        cause="its type differs, and cannot be changed",
+        Intent.REPLACE,
+        "its type differs, and cannot be changed",
         on_version=True,
         phase=phase(UPDATE_FAILED, where),
     )
@@ -86,8 +86,8 @@ def removal(distribution: ResourceDistribution, copy: Copy) -> Delete:
     return delete_of(
         distribution.source.resource,
         copy.metadata,
-        intent=Intent.DELETE,
-        cause="no longer a target",
+        Intent.DELETE,
+        "no longer a target",
         on_version=True,
         phase=where,
     )

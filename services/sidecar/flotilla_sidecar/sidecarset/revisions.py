@@ -71,8 +71,8 @@ def _tag(context: PlanContext, busy: set[str]) -> Chain:
     patch = patch_of(
         REVISION,
         newest.metadata,
-        intent=Intent.REVISION,
-        cause=f"custom version {version}",
+        Intent.REVISION,
+        f"custom version {version}",
         body={"metadata": {"labels": {CUSTOM_VERSION_LABEL: version}}},
         patch_type=PatchType.MERGE,
         on_version=True,

@@ -78,8 +78,8 @@ def _virtual(ending: Ending) -> Plan:
     patch = patch_of(
         POD,
         ending.pod.metadata,
-        intent=Intent.UPDATE,
-        cause="end sidecars",
+        Intent.UPDATE,
+        "end sidecars",
         body=body,
         patch_type=PatchType.STRATEGIC,
         on_success=told,
@@ -136,8 +136,8 @@ def _request(snapshot: EndingSnapshot, names: Iterable[str]) -> Iterator[Action]
     yield create_of(
         RECREATE_REQUEST,
         body,
-        intent=Intent.CREATE,
-        cause="end sidecars",
+        Intent.CREATE,
+        "end sidecars",
         pods=(meta.name,),
         tells_if_taken=False,
         on_success=told,
@@ -156,8 +156,8 @@ def _final(ending: Ending, now: datetime) -> Action:
     return patch_of(
         POD,
         ending.pod.metadata,
-        intent=Intent.STATUS,
-        cause=f"the pod has {phase.lower()}",
+        Intent.STATUS,
+        f"the pod has {phase.lower()}",
         body={"status": {"phase": phase, "conditions": [condition]}},
         patch_type=PatchType.STRATEGIC,
         subresource="status",

@@ -123,7 +123,7 @@ def _made(snapshot: StateSnapshot, owner: Workload) -> Create:
         },
         "spec": msgspec.to_builtins(wanted(owner)),
     }
-    return create_of(PERSISTENT_POD_STATE, body, intent=Intent.CREATE, cause=f"annotations of {owner.called}")
+    return create_of(PERSISTENT_POD_STATE, body, Intent.CREATE, f"annotations of {owner.called}")
 
 
 def _renew(state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
@@ -158,7 +158,7 @@ def _patch(state: PersistentPodState, spec: PersistentPodStateSpec, said: str) -
         "spec": {part: changed.get(part) for part in parts},
     }
     cause = "the annotations of its workload changed"
-    return patch_of(PERSISTENT_POD_STATE, state.metadata, intent=Intent.UPDATE, cause=cause, body=body, on_version=True)
+    return patch_of(PERSISTENT_POD_STATE, state.metadata, Intent.UPDATE, cause, body=body, on_version=True)
 
 
 def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload, draft: Draft) -> bool:
@@ -172,5 +172,5 @@ def _delete(snapshot: StateSnapshot, state: PersistentPodState, owner: Workload,
         return False
     cause = f"{owner.called} no longer asks for it"
     draft.reason("NoLongerWanted", cause)
-    draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, intent=Intent.DELETE, cause=cause),)])
+    draft.stage([(delete_of(PERSISTENT_POD_STATE, state.metadata, Intent.DELETE, cause),)])
     return True

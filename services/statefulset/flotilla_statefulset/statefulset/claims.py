@@ -152,8 +152,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return create_of(
             CLAIM,
             body,
-            intent=Intent.CLAIM,
-            cause=f"claim of {pod}",
+            Intent.CLAIM,
+            f"claim of {pod}",
             pods=(pod,),
             phase=CLAIM_PHASE + name,
             tells_if_taken=False,
@@ -275,8 +275,8 @@ def _owned_by(claim: PersistentVolumeClaim, pod: str, others: Iterable[OwnerRefe
     return patch_of(
         CLAIM,
         claim.metadata,
-        intent=Intent.CLAIM,
-        cause="claim retention policy",
+        Intent.CLAIM,
+        "claim retention policy",
         pods=(pod,),
         body={"metadata": {"ownerReferences": owners or None}},
         on_version=True,

@@ -77,8 +77,8 @@ class Creator:
         pod = create_of(
             POD,
             body,
-            intent=Intent.CREATE,
-            cause="scale up",
+            Intent.CREATE,
+            "scale up",
             revision=factory.revision,
             phase=PHASE,
             tells_if_taken=False,

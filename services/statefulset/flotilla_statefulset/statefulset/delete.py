@@ -33,8 +33,8 @@ def delete_chain(
     delete = delete_of(
         POD,
         meta,
-        intent=intent,
-        cause=cause,
+        intent,
+        cause,
         revision=revision,
         phase=PHASE,
         on_version=not traits(pod).healthy,

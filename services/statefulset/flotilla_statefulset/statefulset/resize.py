@@ -77,8 +77,8 @@ class Growth:
         return patch_of(
             CLAIM,
             claim.metadata,
-            intent=Intent.CLAIM,
-            cause=f"volume of {pod} grows",
+            Intent.CLAIM,
+            f"volume of {pod} grows",
             pods=(pod,),
             phase=PHASE,
             body={

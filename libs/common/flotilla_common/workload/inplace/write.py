@@ -44,8 +44,8 @@ def _resize(edit: PodEdit, resources: Json, on_failure: Event | None) -> Patch:
     return patch_of(
         POD,
         edit.pod.metadata,
-        intent=edit.intent,
-        cause=edit.cause,
+        edit.intent,
+        edit.cause,
         revision=edit.revision,
         phase=edit.phase,
         body={"spec": {"containers": [{"name": name, "resources": change} for name, change in resources.items()]}},
