@@ -4,17 +4,16 @@
 # Taking a guard out means reaching into what it guards.
 
 import itertools
-from collections.abc import Container
 from datetime import datetime
 
 import msgspec
 import pytest
 
 from flotilla_common.api.core import Node, Pod
+from flotilla_common.workload.pernode import PodFactory
 from flotilla_common.workload.placement import FITS, Fit, Placement
 from flotilla_common.workload.predicates import is_serving
 from flotilla_daemonset.daemonset import rollout, specified, work
-from flotilla_daemonset.daemonset.bodies import PodFactory
 from flotilla_daemonset.daemonset.former import Former
 from flotilla_daemonset.daemonset.manage import _Manage
 from flotilla_daemonset.daemonset.nodes import NodeState
@@ -56,8 +55,8 @@ def no_derived_names(patch: pytest.MonkeyPatch) -> None:
     """Each plan gives new pods new names."""
     counter = itertools.count()
 
-    def name(factory: PodFactory, node: str, taken: Container[str]) -> str:
-        del factory, taken
+    def name(factory: PodFactory, node: str) -> str:
+        del factory
         return f"web-{node}-{next(counter)}"
 
     patch.setattr(PodFactory, "_name", name)

@@ -17,6 +17,7 @@ from flotilla_common.api.kinds.broadcastjob.types import UNLIMITED, BroadcastJob
 from flotilla_common.api.kinds.ephemeraljob.types import RUNNING
 from flotilla_common.api.resources import Resource
 from flotilla_common.kube import deletion
+from flotilla_common.workload.pernode import PodFactory
 from flotilla_common.workload.placement import StrictPlacement
 from flotilla_jobs.advancedcronjob import children, timing
 from flotilla_jobs.advancedcronjob import context as cron_context
@@ -24,7 +25,6 @@ from flotilla_jobs.advancedcronjob import plan as cron_plan
 from flotilla_jobs.advancedcronjob import run as cron_run
 from flotilla_jobs.advancedcronjob.snapshot import AdvancedCronJobSnapshot
 from flotilla_jobs.broadcastjob import context, nodes
-from flotilla_jobs.broadcastjob.bodies import PodFactory
 from flotilla_jobs.broadcastjob.nodes import Survey
 from flotilla_jobs.ephemeraljob import targets
 from flotilla_jobs.ephemeraljob.targets import Target

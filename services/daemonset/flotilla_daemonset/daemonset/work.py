@@ -4,17 +4,18 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Chain, Create, Delete, Event, Intent
+from flotilla_common.control.plan import Chain, Delete, Event, Intent
 from flotilla_common.control.wording import named, nodes_word
-from flotilla_common.control.writes import create_of, delete_of
+from flotilla_common.control.writes import delete_of
 from flotilla_common.workload.lifecycle import PREPARING_DELETE, hooked, write_state
+from flotilla_common.workload.pernode import CREATE
 from flotilla_common.workload.podedit import PodEdit
 from flotilla_common.workload.slowstart import creates_of_pass, first_batch
-from flotilla_daemonset.daemonset.bodies import PodFactory
+from flotilla_daemonset.daemonset.bodies import pod_factory
 from flotilla_daemonset.daemonset.context import PlanContext
 
-CREATE, DELETE = "create", "delete"
-"""Phases: what failed in a pass is known to the next one under these."""
+DELETE = "delete"
+"""The phase of deletes: what failed in a pass is known to the next one under it."""
 
 
 class Work:
@@ -69,15 +70,16 @@ class Work:
         wanted = list(self._nodes)
         if not wanted:
             return
-        factory, draft = PodFactory(self._context), self._draft
-        if not factory.fits_selector:
+        factory, draft = pod_factory(self._context), self._draft
+        if not self._context.selector.matches(factory.labels):
             text = "the template makes pods that spec.selector does not match: none is created"
             draft.reason("InvalidTemplate", text)
             draft.events.append(Event(reason="InvalidTemplate", message=text, warning=True))
             return
         there, failed = len(self._context.members.own), CREATE in self._context.snapshot.failures
         most = min(creates_of_pass(there, failed=failed), self._most)
-        chains = [(self._create_on(node, factory),) for node in wanted[:most]]
+        cause = f"new pod of {factory.revision}"
+        chains = [(factory.create(node, cause),) for node in wanted[:most]]
         batch = first_batch(there, len(chains), len(wanted), failed=failed)
         draft.stage(chains, slow_start=batch, stop_on_failure=False)
         text = f"creating pods on {len(chains)} of {nodes_word(len(wanted))} that lack one: {named(wanted)}"
@@ -90,19 +92,6 @@ class Work:
         if self._held:
             text = f"waiting: the preDelete hook holds {named(self._held)}"
             self._draft.reason("WaitingForHook", text, self._held)
-
-    def _create_on(self, node: str, factory: PodFactory) -> Create:
-        body = factory.pod(node)
-        return create_of(
-            POD,
-            body,
-            Intent.CREATE,
-            f"new pod of {self._context.revisions.name}",
-            revision=self._context.revisions.name,
-            phase=CREATE,
-            on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
-            on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),
-        )
 
     def _delete_of(self, pod: Pod, intent: Intent, cause: str, revision: str) -> Delete:
         """A pod that does not serve may be deleted out of turn, so it is deleted at exactly the version that said so:

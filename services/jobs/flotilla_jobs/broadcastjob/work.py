@@ -3,16 +3,17 @@
 from flotilla_common.api.core import Pod
 from flotilla_common.api.resources import POD
 from flotilla_common.control.draft import MAX_CHAINS_PER_PASS, Draft
-from flotilla_common.control.plan import Create, Delete, Event, Intent
+from flotilla_common.control.plan import Delete, Event, Intent
 from flotilla_common.control.wording import named, nodes_word, pods_word
-from flotilla_common.control.writes import create_of, delete_of
+from flotilla_common.control.writes import delete_of
+from flotilla_common.workload.pernode import CREATE
 from flotilla_common.workload.slowstart import creates_of_pass, first_batch
-from flotilla_jobs.broadcastjob.bodies import PodFactory
+from flotilla_jobs.broadcastjob.bodies import gates_of, pod_factory
 from flotilla_jobs.broadcastjob.context import PlanContext
 from flotilla_jobs.broadcastjob.readiness import first_readiness
 
-CREATE, DELETE = "create", "delete"
-"""Phases: what failed in a pass is known to the next one under these."""
+DELETE = "delete"
+"""The phase of deletes: what failed in a pass is known to the next one under it."""
 
 
 def plan_creates(context: PlanContext, draft: Draft) -> None:
@@ -63,25 +64,13 @@ def delete(pod: Pod, intent: Intent, cause: str) -> Delete:
 def _create(context: PlanContext, nodes: list[str], draft: Draft) -> None:
     if not nodes:
         return
-    factory = PodFactory(context.snapshot)
+    factory = pod_factory(context.snapshot)
     there, failed = len(context.snapshot.pods), CREATE in context.snapshot.failures
     chosen = nodes[: creates_of_pass(there, failed=failed, most=MAX_CHAINS_PER_PASS)]
     batch = first_batch(there, len(chosen), len(nodes), failed=failed)
-    creates = [_create_on(node, factory) for node in chosen]
-    chains = [(one, first_readiness(one, context.now)) if factory.gated else (one,) for one in creates]
+    creates = [factory.create(node, f"new pod for {node}") for node in chosen]
+    gated = bool(gates_of(context.snapshot))
+    chains = [(one, first_readiness(one, context.now)) if gated else (one,) for one in creates]
     draft.stage(chains, slow_start=batch, stop_on_failure=False)
     text = f"creating pods on {len(chosen)} of {nodes_word(len(nodes))} that wait for one: {named(nodes)}"
     draft.reason("Creating", text, nodes)
-
-
-def _create_on(node: str, factory: PodFactory) -> Create:
-    body = factory.pod(node)
-    return create_of(
-        POD,
-        body,
-        Intent.CREATE,
-        f"new pod for {node}",
-        phase=CREATE,
-        on_success=Event(reason="SuccessfulCreate", message=f"Created pod: {body['metadata']['name']}"),
-        on_failure=Event(reason="FailedCreate", message="Error creating: ", warning=True),
-    )
