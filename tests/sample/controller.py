@@ -18,7 +18,7 @@ from flotilla_common.control.spec import ControllerSpec
 from flotilla_common.control.subject import Subject
 from flotilla_common.control.watches import Watch, owned
 from flotilla_common.control.wiring import Wiring
-from flotilla_common.control.writes import create_of, delete_of, write_status
+from flotilla_common.control.writes import create_of, delete_of, patch_of, write_status
 from flotilla_common.service import Service
 from flotilla_common.workload.ownership import owner_reference
 from tests.sample.kind import SAMPLES
