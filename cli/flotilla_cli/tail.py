@@ -140,6 +140,6 @@ def row(line: Line) -> str:
 
 
 def _outcome(line: Line) -> str:
-    bad = line.stream == "act" and not line.outcome.startswith("Ok ")
+    bad = line.stream == "act" and line.message.get("outcome") != "Ok"
     text = f"→ {line.outcome}" if line.outcome else ""
     return click.style(text, fg="red") if bad else click.style(text, dim=True) if text else ""

@@ -131,7 +131,7 @@ def _icon(pod: PodView) -> tuple[str, str]:
         return "✂", "magenta"
     if pod.serving:
         return "●", "green"
-    if pod.lifecycle in ("PreparingUpdate", "Updating") or "in-place update" in pod.waiting_for:
+    if pod.lifecycle in ("PreparingUpdate", "Updating") or pod.updating:
         return "↻", "cyan"
     if pod.lifecycle == "PreparingDelete":
         return "◌", "magenta"

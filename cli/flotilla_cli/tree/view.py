@@ -12,6 +12,7 @@ from flotilla_cli.tree.workload import Numbers, OrderKey, Workload
 from flotilla_cli.views.kindview import KindView
 from flotilla_common.api.core import ControllerRevision, Pod
 from flotilla_common.api.documents import Json, mappings, member, text
+from flotilla_common.api.keys import IN_PLACE_READY
 from flotilla_common.api.meta import IntOrString, metadata_of
 from flotilla_common.api.moments import later
 from flotilla_common.workload.causes import grouped
@@ -27,6 +28,7 @@ class PodView(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     lifecycle: str  # the lifecycle state; empty when the pod has none
     ready: str  # containers that are ready, of all: 1/2
     serving: bool  # ready, and not held back by an in-place update
+    updating: bool  # held back by an in-place update
     restarts: int
     created: datetime | None
     node: str
@@ -192,6 +194,7 @@ def _pod_view(facts: PodFacts, min_ready_seconds: int) -> PodView:
         lifecycle=pod.state,
         ready=f"{sum(status.ready for status in statuses)}/{len(pod.spec.containers)}",
         serving=is_serving(pod) and pod.metadata.deletion_timestamp is None,
+        updating=pod.conditions[IN_PLACE_READY].status != "True" if IN_PLACE_READY in pod.conditions else False,
         restarts=max_restarts(statuses),
         created=pod.metadata.creation_timestamp,
         node=node_of(pod),
