@@ -175,8 +175,7 @@ class Replay:
 
 def _memory(plan: Plan, acts: tuple[Act, ...]) -> Memory:
     """What the pass left for the next one, told with the controller's own report."""
-    actions = [action for stage in plan.stages for chain in stage.chains for action in chain]
-    actions += [plan.status] if plan.status is not None else []
+    actions = [*plan.actions, *([plan.status] if plan.status is not None else [])]
     report = Report()
     for act in acts:
         action = next((one for one in actions if place_of(planned(one)) == place_of(act)), None)

@@ -80,10 +80,9 @@ def at_rest(plan: Plan, said: Why | None, *, idle: bool) -> Verdict:
 
 
 def _writes(plan: Plan) -> list[Planned]:
-    chains = [(chain, "") for stage in plan.stages for chain in stage.chains]
-    chains += [((plan.status,), STATUS)] if plan.status is not None else []
-    chains += [(chain, AFTER_STATUS) for stage in plan.after_status for chain in stage.chains]
-    return [planned(action, part) for chain, part in chains for action in chain]
+    after = Plan(stages=plan.after_status).actions
+    parts = (plan.actions, ""), ([plan.status] if plan.status else [], STATUS), (after, AFTER_STATUS)
+    return [planned(action, part) for actions, part in parts for action in actions]
 
 
 def planned(action: Action, part: str = "") -> Planned:
@@ -106,8 +105,7 @@ def _renamed(plan: Plan, acts: Iterable[Act]) -> dict[str, str]:
     without its secrets; that of a pod for a node hangs on it, and on a pod that may have gone before the bundle begins.
     """
     made = [act for act in acts if act.action == "create"]
-    creates = [action for stage in plan.stages for chain in stage.chains for action in chain]
-    creates = [action for action in creates if isinstance(action, Create)]
+    creates = [action for action in plan.actions if isinstance(action, Create)]
     revisions = [one.name for one in creates if one.resource == REVISION], _names(made, REVISION)
     for_nodes = [one.name for one in creates if one.resource == POD and demanded_node(one.body)], _names(made, POD)
     return dict(pair for planned, real in (revisions, for_nodes) for pair in _pairs(planned, real))

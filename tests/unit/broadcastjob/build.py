@@ -145,7 +145,7 @@ class Planned:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.actions: list[Action] = [action for stage in plan.stages for chain in stage.chains for action in chain]
+        self.actions: list[Action] = plan.actions
 
     @property
     def created(self) -> list[str]:

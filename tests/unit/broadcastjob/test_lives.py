@@ -113,7 +113,7 @@ def merged(stored: Doc, patch: Doc) -> Doc:
 
 
 def _actions(decided: Plan) -> list[Action]:
-    actions = [action for stage in decided.stages for chain in stage.chains for action in chain]
+    actions = decided.actions
     return [*actions, *([decided.status] if decided.status is not None else [])]
 
 

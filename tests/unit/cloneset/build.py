@@ -274,7 +274,7 @@ def planned(builder: CloneSetBuilder, notation: str | list[Pod] = "", now: datet
 
 def actions(result: Plan) -> list[Action]:
     """All actions of a plan in order."""
-    return [action for stage in result.stages for chain in stage.chains for action in chain]
+    return result.actions
 
 
 def summary(result: Plan) -> list[str]:

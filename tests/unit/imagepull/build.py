@@ -152,7 +152,7 @@ def planned(one: ImagePullJob, nodes: Sequence[NodeImage] = (), now: datetime = 
 
 
 def actions(plan: Plan) -> list[Action]:
-    return [action for stage in plan.stages for chain in stage.chains for action in chain]
+    return plan.actions
 
 
 def summary(plan: Plan) -> list[str]:

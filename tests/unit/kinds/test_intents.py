@@ -25,7 +25,7 @@ SIDECARS = sidecar.revision(NEW, 1).metadata.name
 
 def intents(plan: Plan) -> set[str]:
     """The writes of the plan but for a status, each sort once: `patch Pod/status: in-place update to web-B`."""
-    return {told(action) for stage in plan.stages for chain in stage.chains for action in chain}
+    return {told(action) for action in plan.actions}
 
 
 def told(action: Action) -> str:

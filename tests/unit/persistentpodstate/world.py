@@ -136,7 +136,7 @@ class World:
         """Plan and write until nothing is left to do; the codes of the last reasons."""
         for _ in range(10):
             made = self.plan()
-            actions = [action for stage in made.stages for chain in stage.chains for action in chain]
+            actions = made.actions
             actions += [made.status] if made.status is not None else []
             for action in actions:
                 self._apply(action)

@@ -137,7 +137,7 @@ class World:
             if snapshot is None:
                 return self.log[begun:]
             self.last = plan(snapshot, self.now)
-            actions = [action for stage in self.last.stages for chain in stage.chains for action in chain]
+            actions = self.last.actions
             actions += [self.last.status] if self.last.status else []
             for action in actions:
                 self.write(action)

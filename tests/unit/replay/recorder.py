@@ -102,7 +102,7 @@ class Recording:
         if words:
             journal.why(subject, plan, trace=trace)
         left: list[Recorded] = []
-        actions = [action for stage in plan.stages for chain in stage.chains for action in chain]
+        actions = plan.actions
         actions += [plan.status] if plan.status is not None else []
         for index, action in enumerate(actions[:writes]):
             outcome = (outcomes or {}).get(index, Outcome(kind=OutcomeKind.OK))

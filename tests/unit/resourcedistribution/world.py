@@ -151,7 +151,7 @@ class World:
         early, self._owed = self._owed and made.status is not None, False
         if early:
             self._write_status(made)
-        for action in [action for stage in made.stages for chain in stage.chains for action in chain]:
+        for action in made.actions:
             self.writes.append((action.verb, action.namespace))
             refusal = self.refusals.get((action.verb, action.namespace), "") or self._apply(action)
             if refusal:

@@ -299,7 +299,7 @@ def planned(builder: Builder, found: Iterable[Pod] | str = (), **more: Any) -> P
 
 
 def actions(result: Plan) -> list[Action]:
-    return [action for stage in result.stages for chain in stage.chains for action in chain]
+    return result.actions
 
 
 def pod_patches(result: Plan, subresource: str = "") -> list[Patch]:

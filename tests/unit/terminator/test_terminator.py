@@ -74,7 +74,7 @@ def decided(one: Pod, node: Node | None = REAL, made: ContainerRecreateRequest |
 
 def writes(made: Plan) -> list[str]:
     """What is written, in a few words."""
-    return [said(action) for stage in made.stages for chain in stage.chains for action in chain]
+    return [said(action) for action in made.actions]
 
 
 def said(action: Any) -> str:

@@ -140,5 +140,5 @@ class Journal:
 
 
 def _count(plan: Plan) -> dict[str, int]:
-    planned = Counter(action.verb for stage in plan.stages for chain in stage.chains for action in chain)
+    planned = Counter(action.verb for action in plan.actions)
     return {kind.verb: planned[kind.verb] for kind in (Create, Patch, Delete)}

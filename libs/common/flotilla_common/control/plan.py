@@ -164,6 +164,11 @@ class Plan(Frozen, kw_only=True):
     errors: tuple[tuple[str, str], ...] = ()  # (phase, text): decisions that are impossible; retried with back-off
 
     @property
+    def actions(self) -> list[Action]:
+        """Return the writes of the stages, in order."""
+        return [action for stage in self.stages for chain in stage.chains for action in chain]
+
+    @property
     def starts_slowly(self) -> bool:
         """It creates in slow start: in several rounds of writes, or a round in this pass and more in those to come."""
         return any(stage.slow_start for stage in self.stages)

@@ -32,7 +32,7 @@ def pass_span(subject: Subject, trace: str, plan: Plan, start: datetime, end: da
             "flotilla.pass": trace,
             "flotilla.reasons": [reason.message for reason in plan.reasons],
             "flotilla.reason.codes": [reason.code for reason in plan.reasons],
-            "flotilla.writes": sum(len(chain) for stage in plan.stages for chain in stage.chains),
+            "flotilla.writes": len(plan.actions),
         },
         error="; ".join(text for _, text in plan.errors),
     )
